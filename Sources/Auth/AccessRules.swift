@@ -3,9 +3,9 @@ import ThicketProtocol
 /// The numbers of partner tokens. Times are seconds; the clock is passed in everywhere.
 public struct TokenRules: Sendable, Hashable {
     /// Bytes of a token at most.
-    public static let tokenBytesMax: Int = 8_192
+    public static let tokenBytesMax = 8_192
     /// Nesting of a token's JSON.
-    public static let jsonDepthMax: Int = 64
+    public static let jsonDepthMax = 64
 
     /// Seconds of leeway at most.
     public static let expiryLeewayMax: Double = 120

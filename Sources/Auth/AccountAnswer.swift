@@ -56,8 +56,8 @@ enum AccountRefusal: Error {
 
 /// The answers of the account requests.
 public enum AccountAnswer {
-    /// How refusals are written: as the short texts that Simperium's clients show, or as all of our own are, with a `code` for
-    /// programs, a `message`, and a `hint` what to do.
+    /// How refusals are written: as the short texts that Simperium's clients show, or as all of our own are, with a
+    /// `code` for programs, a `message`, and a `hint` what to do.
     enum Style { case text, json }
 
     /// The server has more requests waiting than it keeps.
@@ -75,7 +75,7 @@ public enum AccountAnswer {
 
     /// Simperium's clients show the text of a refusal to their users, so it is a short one there.
     static func refusal(_ refusal: AccountRefusal, _ style: Style) -> HTTPResponse {
-        let (status, code, text, hint): (Int, String, String, String) = refusal.words
+        let (status, code, text, hint) = refusal.words
         var response: HTTPResponse
         switch style {
         case .text:
@@ -91,9 +91,9 @@ public enum AccountAnswer {
     }
 
     private static func json(_ status: Int, _ body: JSONObject) -> HTTPResponse {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         writer.write(body)
-        var response: HTTPResponse = .json(status, writer.bytes)
+        var response = HTTPResponse.json(status, writer.bytes)
         // Most answers hold a token.
         response.fields.append("cache-control", "no-store")
         return response

@@ -7,9 +7,9 @@ struct AccountBody {
     private let form: [(name: String, value: String)]
 
     /// Nesting of the JSON at most.
-    private static let depthMax: Int = 8
+    private static let depthMax = 8
     /// Members of a form at most; what comes behind is not read.
-    private static let membersMax: Int = 64
+    private static let membersMax = 64
 
     /// - Throws: `AccountRefusal.badRequest` when it is neither.
     init(_ bytes: [UInt8]) throws(AccountRefusal) {
@@ -37,7 +37,7 @@ struct AccountBody {
 
     /// A text; nil when it is missing, or something else.
     func text(_ name: String) -> String? {
-        if let object: JSONNode { return object[name]?.string }
+        if let object { return object[name]?.string }
         return form.last { same($0.name, name) }?.value
     }
 
@@ -52,13 +52,13 @@ struct AccountBody {
 
     /// `a=1&b=2`, percent-encoded, with `+` for a space (WHATWG URL, 5.1).
     private static func members(_ bytes: [UInt8]) throws(AccountRefusal) -> [(name: String, value: String)] {
-        var members: [(name: String, value: String)] = []
-        for part: ArraySlice<UInt8> in bytes.split(separator: UInt8(ascii: "&")).prefix(membersMax) {
-            let halves: [ArraySlice<UInt8>] = part.split(
+        var members = [(name: String, value: String)]()
+        for part in bytes.split(separator: UInt8(ascii: "&")).prefix(membersMax) {
+            let halves = part.split(
                 separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name: String = decode(halves[0]), let value: String = decode(halves.count > 1 ? halves[1] : [])
+            guard let name = decode(halves[0]), let value = decode(halves.count > 1 ? halves[1] : [])
             else {
-                let place: String = "member \(members.count + 1) (byte \(part.startIndex + 1))"
+                let place = "member \(members.count + 1) (byte \(part.startIndex + 1))"
                 throw .badRequest("the body is a form whose \(place) is not percent-encoded UTF-8")
             }
             members.append((name, value))
@@ -67,7 +67,7 @@ struct AccountBody {
     }
 
     private static func decode(_ bytes: ArraySlice<UInt8>) -> String? {
-        let text: String? = String(validating: bytes.lazy.map { $0 == 0x2B ? 0x20 : $0 }, as: UTF8.self)
+        let text = String(validating: bytes.lazy.map { $0 == 0x2B ? 0x20 : $0 }, as: UTF8.self)
         return text.flatMap { PercentCoding.decode($0[...]) }
     }
 }

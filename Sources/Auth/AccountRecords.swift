@@ -30,11 +30,11 @@ public struct Account: Sendable, Hashable {
         public var verifier: [UInt8]
         /// Keyed hash of what its recovery words prove.
         public var recovery: [UInt8]
-        /// The access key, sealed under the password by the client; empty while the account is locked: a mailed code has set
-        /// another password, under which nobody has sealed it yet.
+        /// The access key, sealed under the password by the client; empty while the account is locked: a mailed code
+        /// has set another password, under which nobody has sealed it yet.
         public var access: [UInt8]
-        /// Which access key of the account it is, counted from 1. Once there was another, whoever puts a wrap of it here has to
-        /// show that it is the newest.
+        /// Which access key of the account it is, counted from 1. Once there was another, whoever puts a wrap of it
+        /// here has to show that it is the newest.
         public var keyNumber: Int64
 
         public init(stretch: Stretch, verifier: [UInt8], recovery: [UInt8], access: [UInt8], keyNumber: Int64 = 1) {
@@ -57,32 +57,32 @@ public struct Account: Sendable, Hashable {
             (self.salt, self.n, self.r, self.p) = (salt, n, r, p)
         }
 
-        /// What clients use, and what is said of users that there are not. No others are taken: an account that has others
-        /// would be told from nobody by them.
+        /// What clients use, and what is said of users that there are not. No others are taken: an account that has
+        /// others would be told from nobody by them.
         public static let usual: (n: Int64, r: Int64, p: Int64) = (17, 8, 1)
-        static let saltBytes: Int = 16
+        static let saltBytes = 16
 
         var isUsable: Bool { salt.count == Self.saltBytes && (n, r, p) == Self.usual }
 
-        /// Whether clients follow it at all: weaker is no protection, stronger is no use. Of those of whom nothing is to be
-        /// hidden, such as the users of a partner, that will do.
+        /// Whether clients follow it at all: weaker is no protection, stronger is no use. Of those of whom nothing is
+        /// to be hidden, such as the users of a partner, that will do.
         var isHonoured: Bool {
             salt.count == Self.saltBytes && (17...20).contains(n) && r == 8 && (1...4).contains(p)
         }
     }
 
     /// Bytes of a name at most.
-    public static let nameBytesMax: Int = 254
+    public static let nameBytesMax = 254
 
     /// A new user id.
     static func newID(random: (Int) -> [UInt8]) -> String { Hex.encode(random(16)) }
 
     /// What is wrong with a name that a user may have: 1 to 254 bytes without control characters, no blank at its ends.
     ///
-    /// - Parameter isNew: the name is no user's yet; then the ends hold nothing else either that is not seen. Such names
-    ///   were taken once, and a user who has one comes in by it.
+    /// - Parameter isNew: the name is no user's yet; then the ends hold nothing else either that is not seen. Such
+    ///   names were taken once, and a user who has one comes in by it.
     static func problem(ofName name: String, isNew: Bool) -> String? {
-        let isOld: Bool = !isNew && name.utf8.first != 0x20 && name.utf8.last != 0x20
+        let isOld = !isNew && name.utf8.first != 0x20 && name.utf8.last != 0x20
         return isOld
             ? UserID.problem(of: name, bytesMax: nameBytesMax) : UserID.problem(asNew: name, bytesMax: nameBytesMax)
     }
@@ -121,8 +121,8 @@ public struct KeptToken: Sendable, Hashable {
     }
 }
 
-/// How the access key of an account was sealed before its password was reset by a mailed code: whoever remembers the old
-/// password opens it by that.
+/// How the access key of an account was sealed before its password was reset by a mailed code: whoever remembers the
+/// old password opens it by that.
 public struct LockedWrap: Sendable, Hashable {
     public let stretch: Account.Stretch
     public let access: [UInt8]
@@ -130,8 +130,8 @@ public struct LockedWrap: Sendable, Hashable {
     public init(stretch: Account.Stretch, access: [UInt8]) { (self.stretch, self.access) = (stretch, access) }
 }
 
-/// A login by a password that is sent, of an account that is being brought to keys of its own (decision 0054). It goes when
-/// everything is sealed under those.
+/// A login by a password that is sent, of an account that is being brought to keys of its own (decision 0054). It goes
+/// when everything is sealed under those.
 public struct OldLogin: Sendable, Hashable {
     public let user: String
     /// What names are compared by.
@@ -211,8 +211,8 @@ public protocol AccountDirectory: AnyObject {
     /// What the app's users may log in by.
     func passwords(of app: String) throws(DirectoryError) -> AppPasswords
 
-    /// Puts name and proof in the place of those that the account had. Of an account that becomes locked by that, the wrap
-    /// from before is kept until it is locked no more (`lockedWrap`).
+    /// Puts name and proof in the place of those that the account had. Of an account that becomes locked by that, the
+    /// wrap from before is kept until it is locked no more (`lockedWrap`).
     /// - Parameters:
     ///   - endsTokens: all tokens of the user end.
     ///   - token: added behind that.
@@ -230,8 +230,8 @@ public protocol AccountDirectory: AnyObject {
     func oldLogin(named folded: String, in app: String) throws(DirectoryError) -> OldLogin?
     /// The same by the user's id.
     func oldLogin(of user: String, in app: String) throws(DirectoryError) -> OldLogin?
-    /// Begins to bring an account whose password was sent to one with keys, under the same user id: name, proof and bundle
-    /// are the new ones, the old login goes on beside them, and all tokens but the new one end.
+    /// Begins to bring an account whose password was sent to one with keys, under the same user id: name, proof and
+    /// bundle are the new ones, the old login goes on beside them, and all tokens but the new one end.
     /// - Returns: false, and nothing is changed, when somebody else has the name, the account has a bundle, is gone, or
     ///   its proof is not `before` any more.
     func upgrade(
@@ -261,8 +261,8 @@ public protocol AccountDirectory: AnyObject {
     ///   - now: milliseconds since 1970.
     /// - Returns: false, and nothing is changed, when one was kept less than `ResetCode.pause` ago.
     func keep(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
-    /// Whether this is the code that is kept, it is in time, and fewer than `ResetCode.triesMax` others were tried. Used up by
-    /// that.
+    /// Whether this is the code that is kept, it is in time, and fewer than `ResetCode.triesMax` others were tried.
+    /// Used up by that.
     func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
 
     /// What holds for the user's encrypted notes; nil where the app keeps none.
@@ -272,10 +272,11 @@ public protocol AccountDirectory: AnyObject {
     /// Writes the bundle if the one that is there has this version; 0 where there is none.
     /// - Returns: whether it was written.
     func putBundle(_ content: [UInt8], of user: String, replacing version: Int64) throws(DirectoryError) -> Bool
-    /// Another access key: the proof and the bundle that are sealed under it take the places of those that there are, both or
-    /// neither. Tokens stay.
+    /// Another access key: the proof and the bundle that are sealed under it take the places of those that there are,
+    /// both or neither. Tokens stay.
     /// - Parameter version: of the bundle that is replaced.
-    /// - Returns: false, and nothing is changed, when the bundle has another version, or the proof is not `before` any more.
+    /// - Returns: false, and nothing is changed, when the bundle has another version, or the proof is not `before` any
+    ///   more.
     func renew(
         _ account: Account, from before: Account.Proof, bundle: [UInt8], replacing version: Int64, now: Int64
     ) throws(DirectoryError) -> Bool

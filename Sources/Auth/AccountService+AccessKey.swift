@@ -3,21 +3,21 @@ import ThicketProtocol
 
 /// `auth/access`: another access key for an account, and so other recovery words (decision 0055).
 extension AccountService {
-    /// The same bundle and the same password, sealed under and around another access key, in one step. Who asks has a token, the
-    /// password, and the access key until now; tokens stay. After that the old key proves nothing here, and nothing that the
-    /// server gives out opens with it.
+    /// The same bundle and the same password, sealed under and around another access key, in one step. Who asks has a
+    /// token, the password, and the access key until now; tokens stay. After that the old key proves nothing here, and
+    /// nothing that the server gives out opens with it.
     mutating func renew(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
-        let before: Account = try user(asked).account
-        let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
-        let own: [UInt8] = secrets.verifier(try Self.bytes("r", body))
-        let recovery: [UInt8] = secrets.verifier(try Self.bytes("recover", body))
-        guard let version: Int64 = body.integer("version"), version > 0, version < .max else {
+        let body = try AccountBody(asked.request.body)
+        let before = try user(asked).account
+        let shown = secrets.verifier(try Self.bytes("a", body))
+        let own = secrets.verifier(try Self.bytes("r", body))
+        let recovery = secrets.verifier(try Self.bytes("recover", body))
+        guard let version = body.integer("version"), version > 0, version < .max else {
             throw .badRequest("version is wanted: the one of the bundle that is replaced")
         }
-        let access: [UInt8] = try Self.sealed("access", body, max: Self.accessBytesMax)
-        let bundle: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
-        let (account, proof): (Account, Account.KeyProof) = try prove(before, shown, asked) { proof in proof.verifier }
+        let access = try Self.sealed("access", body, max: Self.accessBytesMax)
+        let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        let (account, proof) = try prove(before, shown, asked) { proof in proof.verifier }
         // Who came in by a mailed code has not opened the bundle, and is not to put another in its place.
         if proof.isLocked { throw .locked }
         try expectNoOldLogin(account)
@@ -25,17 +25,17 @@ extension AccountService {
         guard !ConstantTime.equal(recovery, proof.recovery) else {
             throw .badRequest("recover is that of the access key which the account has")
         }
-        var renewed: Account = account
+        var renewed = account
         renewed.proof = .key(
             Account.KeyProof(
                 stretch: proof.stretch, verifier: proof.verifier, recovery: recovery, access: access,
                 keyNumber: proof.keyNumber + 1))
-        let (milliseconds, after): (Int64, Account) = (asked.milliseconds, renewed)
-        let isDone: Bool = try directory { (d) throws(DirectoryError) in
+        let (milliseconds, after) = (asked.milliseconds, renewed)
+        let isDone = try directory { (d) throws(DirectoryError) in
             try d.renew(after, from: account.proof, bundle: bundle, replacing: version, now: milliseconds)
         }
         guard isDone else {
-            let current: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+            let current = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
             throw .outdated(current: current?.version ?? 0)
         }
         return AccountAnswer.success(["version": .number(JSONNumber(version + 1))])
@@ -43,7 +43,7 @@ extension AccountService {
 
     /// The access key lies sealed under the password from before, too, until an upgrade is finished.
     private func expectNoOldLogin(_ account: Account) throws(AccountRefusal) {
-        let old: OldLogin? = try directory { (d) throws(DirectoryError) in
+        let old = try directory { (d) throws(DirectoryError) in
             try d.oldLogin(of: account.user, in: account.app)
         }
         guard old == nil else {

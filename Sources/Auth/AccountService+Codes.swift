@@ -18,18 +18,18 @@ extension AccountService {
         let app: AppID
     }
 
-    /// Whoever asks, about whomever, is told that it was heard. The code is made behind the answer, so that the answer takes as
-    /// long where there is nobody.
+    /// Whoever asks, about whomever, is told that it was heard. The code is made behind the answer, so that the answer
+    /// takes as long where there is nobody.
     mutating func forgot(_ asked: Asked, _ kind: Kind) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         if kind == .password { try admitPassword(body, asked) }
-        let name: String = try Self.name(body.text(kind == .password ? "username" : "u"))
+        let name = try Self.name(body.text(kind == .password ? "username" : "u"))
         guard addresses.wait(asked.address, now: asked.now) == nil else { return AccountAnswer.done }
         addresses.add(asked.address, now: asked.now)
-        let found: Account? = try find(name, asked)
-        let nobody: String = nobody(name, asked)
-        if let found: Account, found.kind == kind {
+        let found = try find(name, asked)
+        let nobody = nobody(name, asked)
+        if let found, found.kind == kind {
             notes.forgetful = Forgetful(user: found.user, address: MailAddress(found.name), app: asked.app)
         } else {
             notes.forgetful = Forgetful(user: nobody, address: nil, app: asked.app)
@@ -39,15 +39,15 @@ extension AccountService {
 
     /// `verify/`: another password, by who has the code.
     mutating func verify(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
-        let name: String = try Self.name(body.text("username"))
-        let password: [UInt8] = try Self.newPassword(body.text("new_password"))
-        let (place, code): (String, String) = try admitCode(name, body, asked)
-        let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
-        var account: Account = try use(code, of: name, .password, place, asked)
-        let before: Account.Proof = account.proof
+        let name = try Self.name(body.text("username"))
+        let password = try Self.newPassword(body.text("new_password"))
+        let (place, code) = try admitCode(name, body, asked)
+        let (salt, hash) = try stretched(password)
+        var account = try use(code, of: name, .password, place, asked)
+        let before = account.proof
         account.proof = .password(salt: salt, hash: hash)
         try change(account, from: before, endsTokens: true, asked)
         names.succeeded(Self.place(account.name, asked))
@@ -56,15 +56,15 @@ extension AccountService {
 
     /// `auth/verify`: the same where the password stays with the client. The account is locked then.
     mutating func verifyKey(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.name(body.text("u"))
-        let stretch: Account.Stretch = try Self.stretch(body)
-        let verifier: [UInt8] = secrets.verifier(try Self.bytes("a", body))
-        let (place, code): (String, String) = try admitCode(name, body, asked)
-        var account: Account = try use(code, of: name, .key, place, asked)
-        guard var proof: Account.KeyProof = account.keyProof else { throw .wrongLogin }
-        let before: Account.Proof = account.proof
+        let name = try Self.name(body.text("u"))
+        let stretch = try Self.stretch(body)
+        let verifier = secrets.verifier(try Self.bytes("a", body))
+        let (place, code) = try admitCode(name, body, asked)
+        var account = try use(code, of: name, .key, place, asked)
+        guard var proof = account.keyProof else { throw .wrongLogin }
+        let before = account.proof
         (proof.stretch, proof.verifier, proof.access) = (stretch, verifier, [])
         account.proof = .key(proof)
         try change(account, from: before, endsTokens: true, asked)
@@ -72,18 +72,18 @@ extension AccountService {
         return AccountAnswer.success(["status": "success", "locked": .bool(true)])
     }
 
-    /// Makes the code that was asked for, and sends it. Of nobody a code is kept and a message prepared all the same, so that the
-    /// next request does not come to its turn sooner.
+    /// Makes the code that was asked for, and sends it. Of nobody a code is kept and a message prepared all the same,
+    /// so that the next request does not come to its turn sooner.
     /// - Returns: whether one was sent; false also when that was done a short while ago.
     public func sendCode(
         to forgetful: Forgetful, outbox: any MailOutbox, now: Double
     ) throws(DirectoryError) -> Bool {
-        let code: String = ResetCode.make(random: random)
-        let time: Int64 = Int64(max(-1e15, min(1e15, now * 1_000)))
+        let code = ResetCode.make(random: random)
+        let time = Int64(max(-1e15, min(1e15, now * 1_000)))
         guard try directory.keep(code: hash(of: code, forgetful.user), of: forgetful.user, now: time) else {
             return false
         }
-        guard let address: MailAddress = forgetful.address else {
+        guard let address = forgetful.address else {
             try outbox.rehearse(ResetCode.mail(code, to: .nobody, place: forgetful.app.text), now: now)
             return false
         }
@@ -103,34 +103,34 @@ extension AccountService {
         secrets.verifier(Array("thicket/account/code/1 \(user) \(code)".utf8))
     }
 
-    /// Whether a code may be tried now for the name, whoever has it. Counted apart from passwords: whoever guesses those is
-    /// not to lock out who has the code.
+    /// Whether a code may be tried now for the name, whoever has it. Counted apart from passwords: whoever guesses
+    /// those is not to lock out who has the code.
     private func admitCode(
         _ name: String, _ body: AccountBody, _ asked: Asked
     ) throws(AccountRefusal) -> (place: String, code: String) {
-        guard let code: String = body.text("code"), (1...Self.codeBytesMax).contains(code.utf8.count) else {
+        guard let code = body.text("code"), (1...Self.codeBytesMax).contains(code.utf8.count) else {
             throw .badRequest("code is wanted, as it stands in the message")
         }
-        let place: String = "code \(Self.place(name, asked))"
+        let place = "code \(Self.place(name, asked))"
         try admitProof(place, asked)
         return (place, code)
     }
 
-    private static let codeBytesMax: Int = 64
+    private static let codeBytesMax = 64
 
     /// The account whose code this is.
     private mutating func use(
         _ code: String, of name: String, _ kind: Kind, _ place: String, _ asked: Asked
     ) throws(AccountRefusal) -> Account {
-        let found: Account? = try find(name, asked)
-        var user: String = nobody(name, asked)
-        if let found: Account, found.kind == kind { user = found.user }
-        let hash: [UInt8] = hash(of: code, user)
-        let now: Int64 = asked.milliseconds
-        let isRight: Bool = try directory { (d) throws(DirectoryError) in
+        let found = try find(name, asked)
+        var user = nobody(name, asked)
+        if let found, found.kind == kind { user = found.user }
+        let hash = hash(of: code, user)
+        let now = asked.milliseconds
+        let isRight = try directory { (d) throws(DirectoryError) in
             try d.use(code: hash, of: user, now: now)
         }
-        guard let found: Account, found.kind == kind, isRight else { throw failed(place, asked) }
+        guard let found, found.kind == kind, isRight else { throw failed(place, asked) }
         proved(place)
         return found
     }
@@ -141,7 +141,7 @@ extension AccountService {
     }
 
     static func describe(_ wrap: LockedWrap) -> JSONValue {
-        var body: JSONObject = .init()
+        var body = JSONObject()
         write(wrap.access, under: wrap.stretch, to: &body)
         return .object(body)
     }

@@ -1,15 +1,15 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The requests by which a new device gets an account's keys from an old one. No key and no token are asked for: what is kept is
-/// small, short and opaque, and users of partners have neither here.
+/// The requests by which a new device gets an account's keys from an old one. No key and no token are asked for: what
+/// is kept is small, short and opaque, and users of partners have neither here.
 extension AccountService {
     /// Requests about pairings a minute that one address has: a new device looks every two seconds.
-    static let pairingsPerMinute: Int = 120
+    static let pairingsPerMinute = 120
 
     mutating func openPairing(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         try admitPairing(asked)
-        let hello: [UInt8] = try Self.sealed(
+        let hello = try Self.sealed(
             "hello", try AccountBody(asked.request.body), max: PairingBoxes.helloBytesMax)
         do throws(PairingBoxes.Failure) {
             try boxes.open(hello, app: asked.app.text, now: asked.now)
@@ -20,7 +20,7 @@ extension AccountService {
     mutating func pairing(_ code: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         try admitPairing(asked)
         guard asked.request.method == "PUT" else { return try lookAtPairing(code, asked) }
-        let answer: [UInt8] = try Self.sealed(
+        let answer = try Self.sealed(
             "sealed", try AccountBody(asked.request.body), max: PairingBoxes.answerBytesMax)
         do throws(PairingBoxes.Failure) {
             try boxes.answer(code, app: asked.app.text, answer, now: asked.now)
@@ -54,14 +54,14 @@ extension AccountService {
 
     /// A login for another device, by who shows the account's access key beside a token: a token alone makes no other.
     mutating func addToken(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
-        let before: Account = try user(asked).account
-        let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
-        let device: String = try Self.device(body)
-        guard let proof: Account.KeyProof = before.keyProof else {
+        let body = try AccountBody(asked.request.body)
+        let before = try user(asked).account
+        let shown = secrets.verifier(try Self.bytes("r", body))
+        let device = try Self.device(body)
+        guard let proof = before.keyProof else {
             throw .badRequest("this account has no keys of its own")
         }
-        let place: String = "words \(Self.place(before.name, asked))"
+        let place = "words \(Self.place(before.name, asked))"
         try admitProof(place, asked)
         guard ConstantTime.equal(shown, proof.recovery) else { throw failed(place, asked) }
         proved(place)

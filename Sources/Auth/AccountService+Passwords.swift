@@ -4,50 +4,50 @@ import ThicketProtocol
 /// `create/`, `authorize/`, `update/`, `reset_password/` and `delete/`, as Simperium's clients send them.
 extension AccountService {
     /// Bytes of a password at most, and of a new one at least.
-    static let passwordBytesMax: Int = 1_024
-    static let passwordBytesMin: Int = 4
+    static let passwordBytesMax = 1_024
+    static let passwordBytesMin = 4
 
     mutating func create(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
-        let name: String = try Self.newName(body.text("username"))
-        let password: [UInt8] = try Self.newPassword(body.text("password"))
+        let name = try Self.newName(body.text("username"))
+        let password = try Self.newPassword(body.text("password"))
         try admitRegistration(asked)
-        let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
-        let account: Account = .init(
+        let (salt, hash) = try stretched(password)
+        let account = Account(
             user: Account.newID(random: random), app: asked.app.text, name: name,
             proof: .password(salt: salt, hash: hash))
-        let token: String = try add(account, bundle: nil, asked)
+        let token = try add(account, bundle: nil, asked)
         return Self.granted(account, token)
     }
 
     mutating func authorize(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
-        let account: Account = try prove(body, asked)
+        let account = try prove(body, asked)
         return Self.granted(account, try admitToken(account, asked))
     }
 
     mutating func update(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
         guard body.has("new_username") || body.has("new_password") else {
             throw .badRequest("new_username or new_password is wanted")
         }
-        let name: String? = body.has("new_username") ? try Self.newName(body.text("new_username")) : nil
-        let password: [UInt8]? = body.has("new_password") ? try Self.newPassword(body.text("new_password")) : nil
-        let before: Account = try prove(body, asked)
+        let name = body.has("new_username") ? try Self.newName(body.text("new_username")) : nil
+        let password = body.has("new_password") ? try Self.newPassword(body.text("new_password")) : nil
+        let before = try prove(body, asked)
         // A name or a password of the old kind is none that it has.
         guard case .password = before.proof else {
             throw .badRequest("this account is being brought to keys of its own; finish that first")
         }
-        var account: Account = before
-        if let name: String { account.name = name }
-        if let password: [UInt8] {
-            let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
+        var account = before
+        if let name { account.name = name }
+        if let password {
+            let (salt, hash) = try stretched(password)
             account.proof = .password(salt: salt, hash: hash)
         }
         try change(account, from: before.proof, endsTokens: password != nil, asked)
@@ -55,15 +55,15 @@ extension AccountService {
     }
 
     mutating func resetPassword(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         guard try key(asked, body) == .admin else { throw .needsAdminKey }
-        let password: [UInt8] = try Self.newPassword(body.text("new_password"))
-        let before: Account = try known(body, asked)
+        let password = try Self.newPassword(body.text("new_password"))
+        let before = try known(body, asked)
         guard case .password = before.proof else {
             throw .badRequest("this user's password never comes here, so it cannot be set here")
         }
-        var account: Account = before
-        let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
+        var account = before
+        let (salt, hash) = try stretched(password)
         account.proof = .password(salt: salt, hash: hash)
         try change(account, from: before.proof, endsTokens: true, asked)
         names.succeeded(Self.place(account.name, asked))
@@ -71,7 +71,7 @@ extension AccountService {
     }
 
     mutating func delete(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         let account: Account
         switch try key(asked, body) {
         case .admin: account = try known(body, asked)
@@ -88,8 +88,8 @@ extension AccountService {
 
     /// Whether the app takes passwords, and this one. Looked at before anybody's name is.
     func admitPassword(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) {
-        let app: String = asked.app.text
-        let admitted: AppPasswords = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
+        let app = asked.app.text
+        let admitted = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
         switch admitted {
         case .notes: return
         case .none: throw .notHere("this app takes no passwords; its clients log in under auth/")
@@ -102,12 +102,12 @@ extension AccountService {
         }
     }
 
-    private static let closed: String = "this app makes no accounts; its users come in by its partner"
+    private static let closed = "this app makes no accounts; its users come in by its partner"
 
     /// Whether the app makes accounts at all. Looked at before the name is.
     func admitSignup(_ asked: Asked) throws(AccountRefusal) {
-        let app: String = asked.app.text
-        let admitted: AppPasswords = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
+        let app = asked.app.text
+        let admitted = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
         if admitted == .closed { throw .notHere(Self.closed) }
     }
 
@@ -123,28 +123,28 @@ extension AccountService {
             }
     }
 
-    private static let stretchedBytes: Int = 44
+    private static let stretchedBytes = 44
 
-    /// The account whose name and password the body has: by its own login, or by the one from before it got keys. Takes as long,
-    /// and answers the same, where there is none.
+    /// The account whose name and password the body has: by its own login, or by the one from before it got keys. Takes
+    /// as long, and answers the same, where there is none.
     mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
-        guard body.text("username") != nil, let password: String = body.text("password"), !password.utf8.isEmpty,
+        guard body.text("username") != nil, let password = body.text("password"), !password.utf8.isEmpty,
             password.utf8.count <= Self.passwordBytesMax
         else { throw .badRequest("username and password are wanted") }
-        let name: String = try Self.name(body.text("username"))
-        let place: String = Self.place(name, asked)
+        let name = try Self.name(body.text("username"))
+        let place = Self.place(name, asked)
         try admitProof(place, asked)
-        var found: Account? = try find(name, asked)
+        var found = try find(name, asked)
         // Nobody, and who has the other kind of proof, is compared with this.
         var (salt, hash): ([UInt8], [UInt8]?) = (Array(repeating: 0, count: 16), nil)
         if case .password(let keptSalt, let keptHash)? = found?.proof { (salt, hash) = (keptSalt, keptHash) }
-        if let old: OldLogin = try oldLogin(name, asked), hash == nil {
+        if let old = try oldLogin(name, asked), hash == nil {
             found = try directory { (d) throws(DirectoryError) in try d.account(old.user, in: asked.app.text) }
             (salt, hash) = (old.salt, old.hash)
         }
-        let made: [UInt8] = try stretch(Array(password.utf8), salt)
-        let isEqual: Bool = ConstantTime.equal(made, hash ?? Array(repeating: 0, count: made.count))
-        guard let found: Account, hash != nil, isEqual else { throw failed(place, asked) }
+        let made = try stretch(Array(password.utf8), salt)
+        let isEqual = ConstantTime.equal(made, hash ?? Array(repeating: 0, count: made.count))
+        guard let found, hash != nil, isEqual else { throw failed(place, asked) }
         proved(place)
         return found
     }
@@ -152,18 +152,18 @@ extension AccountService {
     /// The account that an operator's program names.
     private func known(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
         guard body.text("username") != nil else { throw .badRequest("username is wanted") }
-        let name: String = try Self.name(body.text("username"))
-        guard let account: Account = try find(name, asked) else { throw .unknownUser }
+        let name = try Self.name(body.text("username"))
+        guard let account = try find(name, asked) else { throw .unknownUser }
         return account
     }
 
     func stretched(_ password: [UInt8]) throws(AccountRefusal) -> (salt: [UInt8], hash: [UInt8]) {
-        let salt: [UInt8] = random(16)
+        let salt = random(16)
         return (salt, try stretch(password, salt))
     }
 
     private func stretch(_ password: [UInt8], _ salt: [UInt8]) throws(AccountRefusal) -> [UInt8] {
-        guard let made: [UInt8] = Scrypt.derive(password, salt: salt, cost: cost) else {
+        guard let made = Scrypt.derive(password, salt: salt, cost: cost) else {
             throw .unavailable(DirectoryError("there is no memory to stretch a password in"))
         }
         return made
@@ -176,7 +176,7 @@ extension AccountService {
     }
 
     static func newPassword(_ text: String?) throws(AccountRefusal) -> [UInt8] {
-        guard let text: String, (passwordBytesMin...passwordBytesMax).contains(text.utf8.count) else {
+        guard let text, (passwordBytesMin...passwordBytesMax).contains(text.utf8.count) else {
             throw .badRequest("a password of \(passwordBytesMin) to \(passwordBytesMax) bytes is wanted")
         }
         return Array(text.utf8)
@@ -190,10 +190,10 @@ extension AccountService {
 
     /// The name by which a user comes in.
     static func name(_ text: String?, isNew: Bool = false) throws(AccountRefusal) -> String {
-        guard let text: String else {
+        guard let text else {
             throw .badRequest("a user name of 1 to \(Account.nameBytesMax) bytes is wanted")
         }
-        if let problem: String = Account.problem(ofName: text, isNew: isNew) {
+        if let problem = Account.problem(ofName: text, isNew: isNew) {
             throw .badRequest("the user name \(problem)")
         }
         return text
@@ -203,19 +203,19 @@ extension AccountService {
     static func place(_ name: String, _ asked: Asked) -> String { "\(asked.app.text) \(Account.folded(name))" }
 
     func find(_ name: String, _ asked: Asked) throws(AccountRefusal) -> Account? {
-        let (folded, app): (String, String) = (Account.folded(name), asked.app.text)
+        let (folded, app) = (Account.folded(name), asked.app.text)
         return try directory { (d) throws(DirectoryError) in try d.account(named: folded, in: app) }
     }
 
     func oldLogin(_ name: String, _ asked: Asked) throws(AccountRefusal) -> OldLogin? {
-        let (folded, app): (String, String) = (Account.folded(name), asked.app.text)
+        let (folded, app) = (Account.folded(name), asked.app.text)
         return try directory { (d) throws(DirectoryError) in try d.oldLogin(named: folded, in: app) }
     }
 
     /// Whether a proof may be tried now: looked at before it is known whether anybody has the name.
     func admitProof(_ place: String, _ asked: Asked) throws(AccountRefusal) {
         try admitAddress(asked)
-        if let seconds: Int = names.wait(place, now: asked.now) { throw .limited(.account, seconds: seconds) }
+        if let seconds = names.wait(place, now: asked.now) { throw .limited(.account, seconds: seconds) }
     }
 
     mutating func failed(_ place: String, _ asked: Asked) -> AccountRefusal {
@@ -240,9 +240,9 @@ extension AccountService {
     mutating func add(
         _ account: Account, bundle: [UInt8]?, _ asked: Asked, device: String = ""
     ) throws(AccountRefusal) -> String {
-        let (text, token): (String, NewToken) = makeToken(asked, device: device)
-        let now: Int64 = asked.milliseconds
-        let isNew: Bool = try directory { (d) throws(DirectoryError) in
+        let (text, token) = makeToken(asked, device: device)
+        let now = asked.milliseconds
+        let isNew = try directory { (d) throws(DirectoryError) in
             try d.add(account, bundle: bundle, token: token, now: now)
         }
         guard isNew else {
@@ -256,9 +256,9 @@ extension AccountService {
     mutating func change(
         _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken? = nil, _ asked: Asked
     ) throws(AccountRefusal) {
-        let now: Int64 = asked.milliseconds
-        let user: UserID = try identity(of: account)
-        let isDone: Bool = try directory { (d) throws(DirectoryError) in
+        let now = asked.milliseconds
+        let user = try identity(of: account)
+        let isDone = try directory { (d) throws(DirectoryError) in
             try d.change(account, from: before, endsTokens: endsTokens, token: token, now: now)
         }
         guard isDone else { throw try whyNot(account, asked) }
@@ -267,13 +267,13 @@ extension AccountService {
 
     /// Why the directory did not change an account.
     func whyNot(_ account: Account, _ asked: Asked) throws(AccountRefusal) -> AccountRefusal {
-        let holders: [String?] = [try find(account.name, asked)?.user, try oldLogin(account.name, asked)?.user]
+        let holders = [try find(account.name, asked)?.user, try oldLogin(account.name, asked)?.user]
         return holders.contains { $0 != nil && $0 != account.user } ? .nameTaken : .overtaken
     }
 
     mutating func end(_ account: Account, _ asked: Asked) throws(AccountRefusal) {
-        let now: Int64 = asked.milliseconds
-        let user: UserID = try identity(of: account)
+        let now = asked.milliseconds
+        let user = try identity(of: account)
         _ = try directory { (d) throws(DirectoryError) in try d.remove(account.user, in: account.app, now: now) }
         notes.ended = user
     }

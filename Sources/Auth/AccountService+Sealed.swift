@@ -5,25 +5,25 @@ import ThicketProtocol
 /// data as bytes that the server cannot open.
 extension AccountService {
     /// Bytes of the sealed access key and of the sealed bundle at most.
-    public static let accessBytesMax: Int = 1_024
-    public static let bundleBytesMax: Int = 65_536
+    public static let accessBytesMax = 1_024
+    public static let bundleBytesMax = 65_536
     /// Bytes of what a client calls its device at most.
-    static let deviceBytesMax: Int = 128
+    static let deviceBytesMax = 128
     /// Bytes of the keys that clients send.
-    static let keyBytes: Int = 32
+    static let keyBytes = 32
     /// The only scheme, and the only way to stretch a password.
     private static let scheme: Int64 = 1
     private static let scrypt: Int64 = 1
 
     /// How the client is to stretch the user's password. Of nobody the same is said each time.
     mutating func prelogin(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admit(prelogins, asked.address, .prelogins, asked)
         prelogins.add(asked.address, now: asked.now)
-        let name: String = try Self.name(body.text("u"))
-        let found: Account? = try find(name, asked)
-        var stretch: Account.Stretch = .init(salt: pretended("salt", name, asked, Account.Stretch.saltBytes))
+        let name = try Self.name(body.text("u"))
+        let found = try find(name, asked)
+        var stretch = Account.Stretch(salt: pretended("salt", name, asked, Account.Stretch.saltBytes))
         if case .key(let proof)? = found?.proof { stretch = proof.stretch }
         return AccountAnswer.success([
             "scheme": .number(JSONNumber(Self.scheme)), "kdf": .number(JSONNumber(Self.scrypt)),
@@ -33,100 +33,100 @@ extension AccountService {
     }
 
     mutating func signup(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admitSignup(asked)
-        let name: String = try Self.newName(body.text("u"))
-        let recover: [UInt8] = try Self.bytes("recover", body)
-        let proof: Account.KeyProof = .init(
+        let name = try Self.newName(body.text("u"))
+        let recover = try Self.bytes("recover", body)
+        let proof = Account.KeyProof(
             stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),
             recovery: secrets.verifier(recover),
             access: try Self.sealed("access", body, max: Self.accessBytesMax))
-        let bundle: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
-        let device: String = try Self.device(body)
+        let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        let device = try Self.device(body)
         try admitRegistration(asked)
-        let account: Account = .init(
+        let account = Account(
             user: try newUser(recover, asked), app: asked.app.text, name: name, proof: .key(proof))
-        let token: String = try add(account, bundle: bundle, asked, device: device)
+        let token = try add(account, bundle: bundle, asked, device: device)
         return AccountAnswer.success([
             "userid": .string(account.user), "access_token": .string(token), "version": .number(JSONNumber(Int64(1))),
         ])
     }
 
     mutating func login(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.name(body.text("u"))
-        let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
-        let device: String = try Self.device(body)
-        let place: String = Self.place(name, asked)
+        let name = try Self.name(body.text("u"))
+        let shown = secrets.verifier(try Self.bytes("a", body))
+        let device = try Self.device(body)
+        let place = Self.place(name, asked)
         try admitProof(place, asked)
-        let found: Account? = try find(name, asked)
-        let proof: Account.KeyProof? = found?.keyProof
+        let found = try find(name, asked)
+        let proof = found?.keyProof
         // Reckoned for everybody, here and below: half a microsecond tells who is there (`./dev soak --timing`).
-        let nobodys: [UInt8] = pretended("verifier", name, asked, Self.keyBytes)
-        let expected: [UInt8] = proof?.verifier ?? nobodys
-        guard ConstantTime.equal(shown, expected), let found: Account, let proof: Account.KeyProof else {
+        let nobodys = pretended("verifier", name, asked, Self.keyBytes)
+        let expected = proof?.verifier ?? nobodys
+        guard ConstantTime.equal(shown, expected), let found, let proof else {
             throw failed(place, asked)
         }
         proved(place)
-        let token: String = try admitToken(found, asked, device: device)
+        let token = try admitToken(found, asked, device: device)
         return try letIn(found, proof, token)
     }
 
     /// Another password: another proof and another wrap of the access key, in one step; the bundle stays.
     ///
-    /// Once the account has got another access key, who seals one shows that it is the newest: a device that missed it would put
-    /// a wrap here that opens nothing.
+    /// Once the account has got another access key, who seals one shows that it is the newest: a device that missed it
+    /// would put a wrap here that opens nothing.
     mutating func changePassword(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
-        let before: Account = try user(asked).account
-        let old: [UInt8] = secrets.verifier(try Self.bytes("a_old", body))
-        let (account, proof): (Account, Account.KeyProof) = try prove(before, old, asked) { proof in proof.verifier }
+        let body = try AccountBody(asked.request.body)
+        let before = try user(asked).account
+        let old = secrets.verifier(try Self.bytes("a_old", body))
+        let (account, proof) = try prove(before, old, asked) { proof in proof.verifier }
         if body.has("r") || proof.keyNumber > 1 {
             guard body.has("r"), ConstantTime.equal(secrets.verifier(try Self.bytes("r", body)), proof.recovery) else {
                 throw .otherKey
             }
         }
-        let (text, _): (String, Account.KeyProof) = try replace(account, proof, body, asked)
+        let (text, _) = try replace(account, proof, body, asked)
         return AccountAnswer.success(["access_token": .string(text)])
     }
 
     /// Another password for who has the recovery words instead of the old one.
     mutating func recover(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.name(body.text("u"))
-        let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
-        let (found, proof): (Account, Account.KeyProof) = try proveWords(name, shown, asked)
-        let (text, after): (String, Account.KeyProof) = try replace(found, proof, body, asked)
+        let name = try Self.name(body.text("u"))
+        let shown = secrets.verifier(try Self.bytes("r", body))
+        let (found, proof) = try proveWords(name, shown, asked)
+        let (text, after) = try replace(found, proof, body, asked)
         names.succeeded(Self.place(name, asked))
         return try letIn(found, after, text)
     }
 
     mutating func readBundle(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let account: Account = try user(asked).account
-        let bundle: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
-        var answer: JSONObject = .init()
+        let account = try user(asked).account
+        let bundle = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+        var answer = JSONObject()
         Self.write(bundle, to: &answer)
         return AccountAnswer.success(answer)
     }
 
     /// Writes the bundle in the place of the version that the body names.
     mutating func putBundle(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
-        let account: Account = try user(asked).account
-        guard let version: Int64 = body.integer("version"), version >= 0, version < .max else {
+        let body = try AccountBody(asked.request.body)
+        let account = try user(asked).account
+        guard let version = body.integer("version"), version >= 0, version < .max else {
             throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
         }
-        let content: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        let content = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
         // Who came in by a mailed code has not opened the bundle, and is not to put another in its place.
         if account.keyProof?.isLocked == true { throw .locked }
-        let isWritten: Bool = try directory { (d) throws(DirectoryError) in
+        let isWritten = try directory { (d) throws(DirectoryError) in
             try d.putBundle(content, of: account.user, replacing: version)
         }
         guard isWritten else {
-            let current: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+            let current = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
             throw .outdated(current: current?.version ?? 0)
         }
         return AccountAnswer.success(["version": .number(JSONNumber(version + 1))])
@@ -134,9 +134,9 @@ extension AccountService {
 
     /// The user ends the account, with the password once more.
     mutating func remove(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
-        let account: Account = try user(asked).account
-        let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
+        let body = try AccountBody(asked.request.body)
+        let account = try user(asked).account
+        let shown = secrets.verifier(try Self.bytes("a", body))
         _ = try prove(account, shown, asked) { proof in proof.verifier }
         try end(account, asked)
         return AccountAnswer.ended
@@ -148,10 +148,10 @@ extension AccountService {
     mutating func prove(
         _ account: Account, _ shown: [UInt8], _ asked: Asked, _ expected: (Account.KeyProof) -> [UInt8]
     ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
-        guard let proof: Account.KeyProof = account.keyProof else {
+        guard let proof = account.keyProof else {
             throw .badRequest("this account's password is changed by update/")
         }
-        let place: String = Self.place(account.name, asked)
+        let place = Self.place(account.name, asked)
         try admitProof(place, asked)
         guard ConstantTime.equal(shown, expected(proof)) else { throw failed(place, asked) }
         proved(place)
@@ -163,25 +163,25 @@ extension AccountService {
         _ name: String, _ shown: [UInt8], _ asked: Asked
     ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
         // Whoever guesses passwords is not to lock out the owner of the words.
-        let place: String = "words \(Self.place(name, asked))"
+        let place = "words \(Self.place(name, asked))"
         try admitProof(place, asked)
-        let found: Account? = try find(name, asked)
-        let proof: Account.KeyProof? = found?.keyProof
-        let nobodys: [UInt8] = pretended("recovery", name, asked, Self.keyBytes)
-        let expected: [UInt8] = proof?.recovery ?? nobodys
-        guard ConstantTime.equal(shown, expected), let found: Account, let proof: Account.KeyProof else {
+        let found = try find(name, asked)
+        let proof = found?.keyProof
+        let nobodys = pretended("recovery", name, asked, Self.keyBytes)
+        let expected = proof?.recovery ?? nobodys
+        guard ConstantTime.equal(shown, expected), let found, let proof else {
             throw failed(place, asked)
         }
         proved(place)
         return (found, proof)
     }
 
-    /// The id that the client reckons too, since it seals what it sends for that id (docs/AUTH.md); a random one for who shows
-    /// another account's `recover`, so that nobody comes into what is somebody's, or is still being erased.
+    /// The id that the client reckons too, since it seals what it sends for that id (docs/AUTH.md); a random one for
+    /// who shows another account's `recover`, so that nobody comes into what is somebody's, or is still being erased.
     private func newUser(_ recover: [UInt8], _ asked: Asked) throws(AccountRefusal) -> String {
-        let app: String = asked.app.text
-        let digest: [UInt8] = Hash.sha256(recover)
-        guard let user: String = try? AccountPlace.userID(app: app, recoveryDigest: digest),
+        let app = asked.app.text
+        let digest = Hash.sha256(recover)
+        guard let user = try? AccountPlace.userID(app: app, recoveryDigest: digest),
             try directory({ (d) throws(DirectoryError) in try d.isFree(user, in: app) })
         else { return Account.newID(random: random) }
         return user
@@ -191,14 +191,14 @@ extension AccountService {
     private mutating func replace(
         _ account: Account, _ before: Account.KeyProof, _ body: AccountBody, _ asked: Asked
     ) throws(AccountRefusal) -> (token: String, proof: Account.KeyProof) {
-        var proof: Account.KeyProof = before
+        var proof = before
         proof.stretch = try Self.stretch(body)
         proof.verifier = secrets.verifier(try Self.bytes("a", body))
         // Sealed anew by who has opened it, or has the words for it: the account is locked no more.
         proof.access = try Self.sealed("access", body, max: Self.accessBytesMax)
-        var account: Account = account
+        var account = account
         account.proof = .key(proof)
-        let (text, token): (String, NewToken) = makeToken(asked, device: try Self.device(body))
+        let (text, token) = makeToken(asked, device: try Self.device(body))
         try change(account, from: .key(before), endsTokens: true, token: token, asked)
         return (text, proof)
     }
@@ -206,7 +206,7 @@ extension AccountService {
     private func letIn(
         _ account: Account, _ proof: Account.KeyProof, _ token: String
     ) throws(AccountRefusal) -> HTTPResponse {
-        let bundle: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+        let bundle = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         var body: JSONObject = [
             "userid": .string(account.user), "access_token": .string(token),
             "access": proof.isLocked ? .null : .string(Base64.encodeURL(proof.access)),
@@ -239,7 +239,7 @@ extension AccountService {
             throw .badRequest("only kdf 1 is known: scrypt")
         }
         let usual = Account.Stretch.usual
-        let stretch: Account.Stretch = .init(
+        let stretch = Account.Stretch(
             salt: try bytes("salt", body, count: Account.Stretch.saltBytes), n: body.integer("n") ?? usual.n,
             r: body.integer("r") ?? usual.r, p: body.integer("p") ?? usual.p)
         guard isGood(stretch) else {
@@ -251,16 +251,16 @@ extension AccountService {
     static func bytes(
         _ name: String, _ body: AccountBody, count: Int = keyBytes
     ) throws(AccountRefusal) -> [UInt8] {
-        guard let text: String = body.text(name), let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
+        guard let text = body.text(name), let bytes = Base64.decodeURL(Array(text.utf8)[...]),
             bytes.count == count
         else { throw .badRequest("\(name) is wanted: \(count) bytes as base64url") }
         return bytes
     }
 
     static func sealed(_ name: String, _ body: AccountBody, max: Int) throws(AccountRefusal) -> [UInt8] {
-        guard let text: String = body.text(name) else { throw .badRequest("\(name) is wanted, as base64url") }
+        guard let text = body.text(name) else { throw .badRequest("\(name) is wanted, as base64url") }
         guard text.utf8.count / 4 * 3 <= max else { throw .tooLarge("\(name) has more than \(max) bytes") }
-        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), !bytes.isEmpty, bytes.count <= max else {
+        guard let bytes = Base64.decodeURL(Array(text.utf8)[...]), !bytes.isEmpty, bytes.count <= max else {
             throw .badRequest("\(name) is wanted, as base64url")
         }
         return bytes
@@ -268,7 +268,7 @@ extension AccountService {
 
     static func device(_ body: AccountBody) throws(AccountRefusal) -> String {
         guard body.has("device") else { return "" }
-        guard let device: String = body.text("device"), device.utf8.count <= deviceBytesMax,
+        guard let device = body.text("device"), device.utf8.count <= deviceBytesMax,
             device.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
         else { throw .badRequest("device is a text of \(deviceBytesMax) bytes at most") }
         return device

@@ -4,32 +4,32 @@ import ThicketProtocol
 /// `auth/upgrade`: an account whose password was sent, as those of the old notes app, becomes one with keys of its own
 /// (decision 0054). User id and data stay.
 ///
-/// POST begins: from then on both logins are good, so that a client which stops anywhere can go on. PUT ends the old one, which
-/// a client asks for when everything is sealed under the new keys.
+/// POST begins: from then on both logins are good, so that a client which stops anywhere can go on. PUT ends the old
+/// one, which a client asks for when everything is sealed under the new keys.
 extension AccountService {
-    /// Name and password as before, and what a sign-up has. Where it has begun already nothing is written, and the answer has
-    /// what leads on: the first writer wins, and whoever knows the old password gets to the same keys.
+    /// Name and password as before, and what a sign-up has. Where it has begun already nothing is written, and the
+    /// answer has what leads on: the first writer wins, and whoever knows the old password gets to the same keys.
     mutating func upgrade(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
-        let isNew: Bool = body.text("username") != body.text("u")
-        let name: String = try Self.name(body.text("u"), isNew: isNew)
-        let proof: Account.KeyProof = .init(
+        let isNew = body.text("username") != body.text("u")
+        let name = try Self.name(body.text("u"), isNew: isNew)
+        let proof = Account.KeyProof(
             stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),
             recovery: secrets.verifier(try Self.bytes("recover", body)),
             access: try Self.sealed("access", body, max: Self.accessBytesMax))
-        let bundle: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
         // Stretched as everything is; the salt is its own.
-        let wrap: LockedWrap = .init(
+        let wrap = LockedWrap(
             stretch: Account.Stretch(salt: try Self.bytes("old_salt", body, count: Account.Stretch.saltBytes)),
             access: try Self.sealed("old_access", body, max: Self.accessBytesMax))
-        let device: String = try Self.device(body)
-        let before: Account = try prove(body, asked)
+        let device = try Self.device(body)
+        let before = try prove(body, asked)
         guard case .password(let salt, let hash) = before.proof else { return try begun(before) }
-        let old: OldLogin = .init(
+        let old = OldLogin(
             user: before.user, folded: Account.folded(before.name), salt: salt, hash: hash, wrap: wrap)
-        var account: Account = before
+        var account = before
         (account.name, account.proof) = (name, .key(proof))
         return try begin(account, from: before, old, bundle, device, asked)
     }
@@ -37,10 +37,10 @@ extension AccountService {
     private mutating func begin(
         _ account: Account, from before: Account, _ old: OldLogin, _ bundle: [UInt8], _ device: String, _ asked: Asked
     ) throws(AccountRefusal) -> HTTPResponse {
-        let (text, token): (String, NewToken) = makeToken(asked, device: device)
-        let user: UserID = try identity(of: account)
-        let now: Int64 = asked.milliseconds
-        let isDone: Bool = try directory { (d) throws(DirectoryError) in
+        let (text, token) = makeToken(asked, device: device)
+        let user = try identity(of: account)
+        let now = asked.milliseconds
+        let isDone = try directory { (d) throws(DirectoryError) in
             try d.upgrade(account, from: before.proof, old: old, bundle: bundle, token: token, now: now)
         }
         guard isDone else { throw try refusal(of: account, asked) }
@@ -53,19 +53,19 @@ extension AccountService {
 
     private func refusal(of account: Account, _ asked: Asked) throws(AccountRefusal) -> AccountRefusal {
         // A bundle that is there is opened by somebody: nothing is put in its place.
-        let there: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
-        if let there: Bundle { return .outdated(current: there.version) }
+        let there = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+        if let there { return .outdated(current: there.version) }
         return try whyNot(account, asked)
     }
 
     /// What an upgrade that has begun has come to.
     private func begun(_ account: Account) throws(AccountRefusal) -> HTTPResponse {
-        let old: OldLogin? = try directory { (d) throws(DirectoryError) in
+        let old = try directory { (d) throws(DirectoryError) in
             try d.oldLogin(of: account.user, in: account.app)
         }
         // Ended between two looks.
-        guard let old: OldLogin else { throw .wrongLogin }
-        let bundle: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+        guard let old else { throw .wrongLogin }
+        let bundle = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         var body: JSONObject = [
             "begun": .bool(false), "userid": .string(account.user), "u": .string(account.name),
             "old": Self.describe(old.wrap),
@@ -76,15 +76,15 @@ extension AccountService {
 
     /// The end of the old login, by who has the access key; the same again changes nothing more and gives a token.
     mutating func finishUpgrade(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let body: AccountBody = try .init(asked.request.body)
+        let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.name(body.text("u"))
-        let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
-        let device: String = try Self.device(body)
-        let (account, _): (Account, Account.KeyProof) = try proveWords(name, shown, asked)
-        let (text, token): (String, NewToken) = makeToken(asked, device: device)
-        let user: UserID = try identity(of: account)
-        let hadOld: Bool = try directory { (d) throws(DirectoryError) in
+        let name = try Self.name(body.text("u"))
+        let shown = secrets.verifier(try Self.bytes("r", body))
+        let device = try Self.device(body)
+        let (account, _) = try proveWords(name, shown, asked)
+        let (text, token) = makeToken(asked, device: device)
+        let user = try identity(of: account)
+        let hadOld = try directory { (d) throws(DirectoryError) in
             try d.finishUpgrade(of: account.user, in: account.app, token: token)
         }
         if hadOld { notes.ended = user }

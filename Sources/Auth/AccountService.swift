@@ -3,8 +3,8 @@ import ThicketProtocol
 
 /// The requests about built-in accounts: who asks, whether they may, and the answer.
 ///
-/// Works on one thread, that of its directory: stretching a password takes tens of milliseconds. Time and randomness are
-/// passed in.
+/// Works on one thread, that of its directory: stretching a password takes tens of milliseconds. Time and randomness
+/// are passed in.
 public struct AccountService {
     /// A path that is one of these, whatever the method.
     public struct Route: Sendable, Hashable {
@@ -50,13 +50,13 @@ public struct AccountService {
     }
 
     /// Unknown API keys a minute from one address.
-    public static let failedKeysPerMinute: Int = 120
+    public static let failedKeysPerMinute = 120
     /// Tokens that are not good, a minute from one address.
-    public static let failedTokensPerMinute: Int = 120
+    public static let failedTokensPerMinute = 120
     /// Questions a minute from one address how a password is to be stretched.
-    public static let preloginsPerMinute: Int = 30
+    public static let preloginsPerMinute = 30
     /// Tokens of one user; the oldest go.
-    public static let tokensPerUserMax: Int = 256
+    public static let tokensPerUserMax = 256
 
     public var rules: Rules {
         didSet {
@@ -68,19 +68,19 @@ public struct AccountService {
     let secrets: AccountSecrets
     let random: (Int) -> [UInt8]
     /// What a password that is sent costs to check. Tests take less.
-    var cost: Scrypt.Cost = .login
+    var cost = Scrypt.Cost.login
 
-    var names: LoginGuard = .init()
+    var names = LoginGuard()
     /// Failed logins by address, counted together with those of partners' users.
     let addresses: SharedMeter
     var registrations: AttemptMeter
-    var prelogins: AttemptMeter = .init(perMinute: Self.preloginsPerMinute)
-    var pairings: AttemptMeter = .init(perMinute: Self.pairingsPerMinute)
-    var boxes: PairingBoxes = .init()
-    private var keys: AttemptMeter = .init(perMinute: Self.failedKeysPerMinute)
-    private var tokens: AttemptMeter = .init(perMinute: Self.failedTokensPerMinute)
+    var prelogins = AttemptMeter(perMinute: Self.preloginsPerMinute)
+    var pairings = AttemptMeter(perMinute: Self.pairingsPerMinute)
+    var boxes = PairingBoxes()
+    private var keys = AttemptMeter(perMinute: Self.failedKeysPerMinute)
+    private var tokens = AttemptMeter(perMinute: Self.failedTokensPerMinute)
     /// What the request at hand came to besides its answer.
-    var notes: Notes = .init()
+    var notes = Notes()
 
     struct Notes {
         var limit: AccountLimit?
@@ -89,7 +89,8 @@ public struct AccountService {
         var forgetful: Forgetful?
     }
 
-    /// - Parameter addresses: failed logins by address, counted together with those of others; nil for a count of its own.
+    /// - Parameter addresses: failed logins by address, counted together with those of others; nil for a count of its
+    ///   own.
     public init(
         directory: any AccountDirectory, secrets: AccountSecrets, rules: Rules = .init(),
         addresses: SharedMeter? = nil, random: @escaping (Int) -> [UInt8]
@@ -121,7 +122,7 @@ public struct AccountService {
         notes = Notes()
         // Also where nobody pairs any more: nothing of a pairing is in memory for longer because of that.
         if !boxes.isEmpty { boxes.clear(now) }
-        let asked: Asked = .init(request: request, app: route.app, address: address, now: now)
+        let asked = Asked(request: request, app: route.app, address: address, now: now)
         var failure: DirectoryError?
         let response: HTTPResponse
         do throws(AccountRefusal) {
@@ -131,7 +132,7 @@ public struct AccountService {
             if case .unavailable(let reason) = error { failure = reason }
             response = AccountAnswer.refusal(error, route.call.style)
         }
-        var outcome: Outcome = .init(response)
+        var outcome = Outcome(response)
         (outcome.limit, outcome.failure) = (notes.limit, failure)
         (outcome.isProved, outcome.ended, outcome.forgetful) = (notes.isProved, notes.ended, notes.forgetful)
         return outcome
@@ -171,11 +172,11 @@ public struct AccountService {
     /// The key that came with the request, in the header or the body.
     mutating func key(_ asked: Asked, _ body: AccountBody) throws(AccountRefusal) -> AppKey {
         try admit(keys, asked.address, .keys, asked)
-        let given: String = asked.field("x-simperium-api-key") ?? body.text("client_id") ?? ""
-        let isShort: Bool = given.utf8.count <= AppKey.bytesMax
-        let hash: [UInt8] = AppKey.hash(of: isShort ? given : "")
-        let app: String = asked.app.text
-        guard let key: AppKey = try directory({ (d) throws(DirectoryError) in try d.key(hash, of: app) }) else {
+        let given = asked.field("x-simperium-api-key") ?? body.text("client_id") ?? ""
+        let isShort = given.utf8.count <= AppKey.bytesMax
+        let hash = AppKey.hash(of: isShort ? given : "")
+        let app = asked.app.text
+        guard let key = try directory({ (d) throws(DirectoryError) in try d.key(hash, of: app) }) else {
             keys.add(asked.address, now: asked.now)
             throw .badKey
         }
@@ -185,10 +186,10 @@ public struct AccountService {
     /// The user whose token came with the request.
     mutating func user(_ asked: Asked) throws(AccountRefusal) -> (account: Account, token: [UInt8]) {
         try admit(tokens, asked.address, .tokens, asked)
-        let hash: [UInt8] = Hash.sha256(Array((asked.field("x-simperium-token") ?? "").utf8))
-        let (app, now): (String, Int64) = (asked.app.text, asked.milliseconds)
+        let hash = Hash.sha256(Array((asked.field("x-simperium-token") ?? "").utf8))
+        let (app, now) = (asked.app.text, asked.milliseconds)
         guard
-            let account: Account = try directory({ (d) throws(DirectoryError) in
+            let account = try directory({ (d) throws(DirectoryError) in
                 try d.owner(ofToken: hash, in: app, now: now)
             })
         else {
@@ -201,13 +202,13 @@ public struct AccountService {
     func admit(
         _ meter: AttemptMeter, _ name: String, _ limit: AccountLimit, _ asked: Asked
     ) throws(AccountRefusal) {
-        var meter: AttemptMeter = meter
-        if let seconds: Int = meter.wait(name, now: asked.now) { throw .limited(limit, seconds: seconds) }
+        var meter = meter
+        if let seconds = meter.wait(name, now: asked.now) { throw .limited(limit, seconds: seconds) }
     }
 
     /// The same by the failed logins of the client's address.
     func admitAddress(_ asked: Asked) throws(AccountRefusal) {
-        if let seconds: Int = addresses.wait(asked.address, now: asked.now) {
+        if let seconds = addresses.wait(asked.address, now: asked.now) {
             throw .limited(.address, seconds: seconds)
         }
     }
@@ -227,9 +228,9 @@ public struct AccountService {
 
     /// A new token: 32 hex digits.
     func makeToken(_ asked: Asked, device: String = "") -> (text: String, kept: NewToken) {
-        let text: String = Hex.encode(random(16))
-        let lifetime: Int64? = rules.tokenLifetime.map { Int64(min(1e15, $0 * 1_000)) }
-        let token: NewToken = .init(
+        let text = Hex.encode(random(16))
+        let lifetime = rules.tokenLifetime.map { Int64(min(1e15, $0 * 1_000)) }
+        let token = NewToken(
             hash: Hash.sha256(Array(text.utf8)), created: asked.milliseconds,
             expires: lifetime.map { asked.milliseconds + $0 }, device: device)
         return (text, token)
@@ -237,8 +238,8 @@ public struct AccountService {
 
     /// Gives the user one more token.
     mutating func admitToken(_ account: Account, _ asked: Asked, device: String = "") throws(AccountRefusal) -> String {
-        let (text, token): (String, NewToken) = makeToken(asked, device: device)
-        let dropped: Int = try directory { (d) throws(DirectoryError) in
+        let (text, token) = makeToken(asked, device: device)
+        let dropped = try directory { (d) throws(DirectoryError) in
             try d.add(token, of: account.user, in: account.app, keeping: Self.tokensPerUserMax)
         }
         if dropped > 0 { notes.limit = .userTokens }
@@ -246,11 +247,11 @@ public struct AccountService {
     }
 
     private mutating func listTokens(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let (account, shown): (Account, [UInt8]) = try user(asked)
-        let tokens: [KeptToken] = try directory { (d) throws(DirectoryError) in
+        let (account, shown) = try user(asked)
+        let tokens = try directory { (d) throws(DirectoryError) in
             try d.tokens(of: account.user, in: account.app)
         }
-        let own: String = Hex.encode(shown)
+        let own = Hex.encode(shown)
         let list: [JSONValue] = tokens.map { token in
             .object([
                 "id": .string(token.id), "created": .number(JSONNumber(token.created / 1_000)),
@@ -262,9 +263,9 @@ public struct AccountService {
     }
 
     private mutating func endToken(_ id: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let account: Account = try user(asked).account
-        let owner: UserID = try identity(of: account)
-        let ended: Int = try directory { (d) throws(DirectoryError) in
+        let account = try user(asked).account
+        let owner = try identity(of: account)
+        let ended = try directory { (d) throws(DirectoryError) in
             try d.endTokens(id, of: account.user, in: account.app)
         }
         guard ended > 0 else { throw .badRequest("there is no such token") }
@@ -274,11 +275,11 @@ public struct AccountService {
 
     /// What holds for the user's encrypted notes, under the names that the old notes app has for it.
     private mutating func notes(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let account: Account = try user(asked).account
-        let standing: NoteStanding? = try directory { (d) throws(DirectoryError) in
+        let account = try user(asked).account
+        let standing = try directory { (d) throws(DirectoryError) in
             try d.notes(of: account.user, in: account.app)
         }
-        guard let standing: NoteStanding else { throw .notHere("this app keeps no encrypted notes") }
+        guard let standing else { throw .notHere("this app keeps no encrypted notes") }
         return AccountAnswer.success([
             "Pro": .bool(standing.isPro), "ProReceipt": standing.receipt.map(JSONValue.string) ?? .null,
             "notesMax": standing.notesMax.map { .number(JSONNumber(Int64($0))) } ?? .null,
@@ -286,9 +287,9 @@ public struct AccountService {
     }
 
     private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let (account, shown): (Account, [UInt8]) = try user(asked)
-        let id: String = Hex.encode(shown)
-        let owner: UserID = try identity(of: account)
+        let (account, shown) = try user(asked)
+        let id = Hex.encode(shown)
+        let owner = try identity(of: account)
         _ = try directory { (d) throws(DirectoryError) in
             try d.endTokens(id, of: account.user, in: account.app)
         }
@@ -309,8 +310,8 @@ extension AccountService {
         guard path.utf8.starts(with: "/1/".utf8) else { return nil }
         var parts: [Substring] = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(2).map { $0 }
         if parts.count > 2, parts.last?.isEmpty == true { parts.removeLast() }
-        guard parts.count >= 2, let call: Call = call(parts.dropFirst().map(String.init)),
-            let app: AppID = try? AppID(String(parts[0]))
+        guard parts.count >= 2, let call = call(parts.dropFirst().map(String.init)),
+            let app = try? AppID(String(parts[0]))
         else { return nil }
         return Route(app: app, call: call)
     }

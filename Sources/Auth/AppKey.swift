@@ -8,9 +8,9 @@ public enum AppKey: Sendable, Hashable {
     case admin
 
     /// Bytes of randomness in a key; it is written as twice as many hex digits.
-    public static let randomBytes: Int = 16
+    public static let randomBytes = 16
     /// Longer ones are nobody's.
-    static let bytesMax: Int = 256
+    static let bytesMax = 256
 
     /// What is stored of a key.
     public static func hash(of key: String) -> [UInt8] { Hash.sha256(Array(key.utf8)) }

@@ -3,17 +3,17 @@
 /// What it keeps is bounded: names beyond `namesMax` in a minute are counted together.
 public struct AttemptMeter: Sendable {
     /// Names counted apart in one minute.
-    public static let namesMax: Int = 16_384
+    public static let namesMax = 16_384
     private static let windowSeconds: Double = 60
 
     /// Tries a minute that one name has.
     public var perMinute: Int
-    private var window: Int = .min
-    private var current: [String: Int] = [:]
-    private var previous: [String: Int] = [:]
+    private var window = Int.min
+    private var current = [String: Int]()
+    private var previous = [String: Int]()
 
     /// All names beyond `namesMax`. No key of ours is empty.
-    private static let others: String = ""
+    private static let others = ""
 
     public init(perMinute: Int) { self.perMinute = perMinute }
 
@@ -21,11 +21,11 @@ public struct AttemptMeter: Sendable {
     /// - Returns: nil when the name may try; else the whole seconds to wait.
     public mutating func wait(_ name: String, now: Double) -> Int? {
         turn(now)
-        let spent: Double = now / Self.windowSeconds - Double(window)
-        let (new, old): (Int, Int) = (count(name, in: current), count(name, in: previous))
+        let spent = now / Self.windowSeconds - Double(window)
+        let (new, old) = (count(name, in: current), count(name, in: previous))
         guard Double(new) + Double(old) * (1 - spent) >= Double(perMinute) else { return nil }
         // With the present window full, its share must have slid out of the next one, too.
-        let share: Double =
+        let share =
             new >= perMinute ? 1 - spent + Self.slide(new, perMinute) : Self.slide(old, perMinute - new) - spent
         // A clock that has gone back far must not make anybody wait for longer than two windows.
         // What is a whole second but for rounding is one: at its end a try still weighs as much as the room there is.
@@ -48,7 +48,7 @@ public struct AttemptMeter: Sendable {
     }
 
     private mutating func turn(_ now: Double) {
-        let number: Int = Int(max(-1e15, min(1e15, (now / Self.windowSeconds).rounded(.down))))
+        let number = Int(max(-1e15, min(1e15, (now / Self.windowSeconds).rounded(.down))))
         guard number > window else { return }
         previous = number == window + 1 ? current : [:]
         current = [:]

@@ -4,20 +4,20 @@
 /// What it keeps is bounded: of more than `namesMax` names those that failed longest ago are forgotten.
 public struct LoginGuard: Sendable {
     /// Failures in a row that cost nothing.
-    public static let freeFailures: Int = 5
+    public static let freeFailures = 5
     /// Seconds of the first wait, and of the longest.
     public static let waitMin: Double = 1
     public static let waitMax: Double = 900
     /// Names kept, in two halves.
-    public static let namesMax: Int = 65_536
+    public static let namesMax = 65_536
 
     private struct Entry {
         var failures: Int
         var last: Double
     }
 
-    private var current: [String: Entry] = [:]
-    private var previous: [String: Entry] = [:]
+    private var current = [String: Entry]()
+    private var previous = [String: Entry]()
 
     public init() {}
 
@@ -27,15 +27,15 @@ public struct LoginGuard: Sendable {
     /// - Parameter now: seconds.
     /// - Returns: nil when the name may be tried; else the whole seconds to wait.
     public func wait(_ name: String, now: Double) -> Int? {
-        guard let entry: Entry = current[name] ?? previous[name] else { return nil }
-        let rest: Double = entry.last + Self.wait(after: entry.failures) - now
+        guard let entry = current[name] ?? previous[name] else { return nil }
+        let rest = entry.last + Self.wait(after: entry.failures) - now
         guard rest > 0 else { return nil }
         // A clock that has gone back makes nobody wait for longer than the clock that stood still.
         return Int(min(rest, Self.wait(after: entry.failures)).rounded(.up))
     }
 
     public mutating func failed(_ name: String, now: Double) {
-        let before: Entry? = current[name] ?? previous[name]
+        let before = current[name] ?? previous[name]
         if current[name] == nil, current.count >= Self.namesMax / 2 { (previous, current) = (current, [:]) }
         current[name] = Entry(failures: min((before?.failures ?? 0) + 1, 64), last: now)
         previous[name] = nil
@@ -49,7 +49,7 @@ public struct LoginGuard: Sendable {
 
     static func wait(after failures: Int) -> Double {
         guard failures >= freeFailures else { return 0 }
-        var seconds: Double = waitMin
+        var seconds = waitMin
         for _ in freeFailures..<failures where seconds < waitMax { seconds *= 2 }
         return min(seconds, waitMax)
     }

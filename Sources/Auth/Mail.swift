@@ -2,18 +2,18 @@ import ThicketProtocol
 
 /// An address that messages are sent to. It can break out of no header line and of no command of SMTP.
 ///
-/// Taken are the plain ones: a dot-string of at most 64 bytes, `@`, and a host name (RFC 5321, 4.1.2). Quoted local parts,
-/// addresses of hosts by number and letters outside ASCII are not.
+/// Taken are the plain ones: a dot-string of at most 64 bytes, `@`, and a host name (RFC 5321, 4.1.2). Quoted local
+/// parts, addresses of hosts by number and letters outside ASCII are not.
 public struct MailAddress: Sendable, Hashable, CustomStringConvertible {
     public let text: String
     public var description: String { text }
 
     /// Bytes of all of it at most (RFC 5321, 4.5.3.1.3), and of the part before the `@`.
-    public static let bytesMax: Int = 254
-    static let localBytesMax: Int = 64
+    public static let bytesMax = 254
+    static let localBytesMax = 64
 
     /// Whom a message is made out to that nobody gets (RFC 2606).
-    static let nobody: MailAddress = .init(known: "nobody@host.invalid")
+    static let nobody = MailAddress(known: "nobody@host.invalid")
 
     private init(known text: String) { self.text = text }
 
@@ -77,7 +77,7 @@ extension ResetCode {
     /// The message that carries a code.
     /// - Parameter place: what the password is for, ASCII; nil where the code's own words must do.
     static func mail(_ code: String, to address: MailAddress, place: String? = nil) -> Mail {
-        let minutes: Int = Int(seconds / 60)
+        let minutes = Int(seconds / 60)
         return Mail(
             to: address, subject: "Your code",
             text: "Your code for another password\(place.map { " in " + $0 } ?? ""): \(code)\n\n"

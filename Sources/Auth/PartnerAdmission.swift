@@ -40,11 +40,11 @@ extension PartnerService {
     public mutating func admit(
         _ token: String, device: String?, app: String, from address: String, now: Double
     ) -> Admission {
-        let name: String = "app \(app) \(address)"
-        if let seconds: Int = attempts.failures.wait(name, now: now) { return .tooMany(seconds: seconds) }
+        let name = "app \(app) \(address)"
+        if let seconds = attempts.failures.wait(name, now: now) { return .tooMany(seconds: seconds) }
         do {
-            let partner: Partner? = try directory.partner(ofApp: app)
-            let user: LoggedIn = try login(
+            let partner = try directory.partner(ofApp: app)
+            let user = try login(
                 Array(token.utf8)[...], of: partner, device: device ?? "", now, fits: { _, _ in true })
             return .admitted(user.pass)
         } catch let refusal as TokenRefusal {

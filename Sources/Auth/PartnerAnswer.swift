@@ -26,7 +26,7 @@ public enum PartnerAnswer {
     }
 
     /// It was done, and there is nothing to say about it.
-    public static let done: HTTPResponse = .init(status: 204)
+    public static let done = HTTPResponse(status: 204)
 
     /// The body of the request cannot be used. Only told to who has shown a good token.
     public static func invalid(_ what: String) -> HTTPResponse { failure(400, "Validation", "2", what) }
@@ -34,7 +34,7 @@ public enum PartnerAnswer {
     /// Too many tries.
     /// - Parameter seconds: whole seconds after which the next one is looked at.
     public static func tooMany(retryAfter seconds: Int) -> HTTPResponse {
-        var response: HTTPResponse = failure(429, "Rate Limit", "4", "Too many requests, try again later.")
+        var response = failure(429, "Rate Limit", "4", "Too many requests, try again later.")
         response.fields.append("retry-after", String(max(1, seconds)))
         return response
     }
@@ -62,7 +62,7 @@ public enum PartnerAnswer {
     }
 
     private static func json(_ status: Int, _ body: JSONObject) -> HTTPResponse {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         writer.write(body)
         return .json(status, writer.bytes)
     }

@@ -33,18 +33,18 @@ public protocol EntityBundles: AnyObject {
     func verifier(of secret: [UInt8]) -> [UInt8]
 }
 
-// `/1/{APP}/auth/bundle` by a login token: the sealed keys of users for whom a partner vouches. There is no account and no
-// password of theirs here, so what is kept is the bundle, beside it perhaps the access key under a passphrase, and what
-// protects both from who has a token and no key: the partner above all.
+// `/1/{APP}/auth/bundle` by a login token: the sealed keys of users for whom a partner vouches. There is no account and
+// no password of theirs here, so what is kept is the bundle, beside it perhaps the access key under a passphrase, and
+// what protects both from who has a token and no key: the partner above all.
 extension PartnerService {
     func readBundle(_ asked: BundleAsked) throws -> HTTPResponse {
-        let entity: String = try owner(asked)
-        let kept: EntityBundle? = try directory.bundle(of: entity, in: asked.app.text)
+        let entity = try owner(asked)
+        let kept = try directory.bundle(of: entity, in: asked.app.text)
         var body: JSONObject = [
             "bundle": kept.map { .string(Base64.encodeURL($0.bundle.content)) } ?? .null,
             "version": .number(JSONNumber(kept?.bundle.version ?? 0)), "access": .null,
         ]
-        if let wrap: EntityBundle.Wrap = kept?.wrap {
+        if let wrap = kept?.wrap {
             AccountService.write(wrap.access, under: wrap.stretch, to: &body)
         }
         return Self.unkept(PartnerAnswer.success(body))
@@ -52,8 +52,8 @@ extension PartnerService {
 
     /// Writes the next version in the place of the one that the body names, 0 for the first, whose writer wins.
     mutating func putBundle(_ asked: BundleAsked) throws -> HTTPResponse {
-        let entity: String = try owner(asked)
-        let kept: EntityBundle? = try directory.bundle(of: entity, in: asked.app.text)
+        let entity = try owner(asked)
+        let kept = try directory.bundle(of: entity, in: asked.app.text)
         let body: AccountBody
         let next: EntityBundle
         do throws(AccountRefusal) {
@@ -62,10 +62,10 @@ extension PartnerService {
         } catch {
             return PartnerAnswer.of(error)
         }
-        if let recovery: [UInt8] = kept?.recovery { try prove(body, recovery, entity, asked) }
-        let version: Int64 = kept?.bundle.version ?? 0
+        if let recovery = kept?.recovery { try prove(body, recovery, entity, asked) }
+        let version = kept?.bundle.version ?? 0
         guard next.bundle.version == version + 1, try directory.put(next, of: entity, in: asked.app.text) else {
-            let current: EntityBundle? = try directory.bundle(of: entity, in: asked.app.text)
+            let current = try directory.bundle(of: entity, in: asked.app.text)
             return PartnerAnswer.outdated(current: current?.bundle.version ?? 0)
         }
         return Self.unkept(PartnerAnswer.success(["version": .number(JSONNumber(next.bundle.version))]))
@@ -73,26 +73,26 @@ extension PartnerService {
 
     /// The user whose login token is shown, as the data API takes it.
     private func owner(_ asked: BundleAsked) throws -> String {
-        let partner: Partner? = try directory.partner(ofApp: asked.app.text)
-        guard let token: String = Self.single("x-simperium-token", in: asked.request.fields) else {
+        let partner = try directory.partner(ofApp: asked.app.text)
+        guard let token = Self.single("x-simperium-token", in: asked.request.fields) else {
             throw TokenRefusal.denied(.authorization)
         }
-        let device: String = Self.single("x-rezolve-device-id", in: asked.request.fields) ?? ""
-        let user: LoggedIn = try login(
+        let device = Self.single("x-rezolve-device-id", in: asked.request.fields) ?? ""
+        let user = try login(
             Array(token.utf8)[...], of: partner, device: device, asked.now, fits: { _, _ in true })
         return user.entity.id
     }
 
     /// What the body makes of what is kept: members that it leaves out stay.
     private func next(_ kept: EntityBundle?, _ body: AccountBody) throws(AccountRefusal) -> EntityBundle {
-        guard let version: Int64 = body.integer("version"), version >= 0, version < .max else {
+        guard let version = body.integer("version"), version >= 0, version < .max else {
             throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
         }
-        let content: [UInt8] = try AccountService.sealed("bundle", body, max: AccountService.bundleBytesMax)
-        var (recovery, wrap): ([UInt8]?, EntityBundle.Wrap?) = (kept?.recovery, kept?.wrap)
+        let content = try AccountService.sealed("bundle", body, max: AccountService.bundleBytesMax)
+        var (recovery, wrap) = (kept?.recovery, kept?.wrap)
         if body.has("recover") {
-            let shown: [UInt8] = directory.verifier(of: try AccountService.bytes("recover", body))
-            let isSame: Bool = recovery.map { ConstantTime.equal(shown, $0) } ?? true
+            let shown = directory.verifier(of: try AccountService.bytes("recover", body))
+            let isSame = recovery.map { ConstantTime.equal(shown, $0) } ?? true
             recovery = shown
             // Another access key: what is kept under the passphrase would be a wrap of the old one.
             guard isSame || kept?.wrap == nil || body.has("access") else {
@@ -113,8 +113,8 @@ extension PartnerService {
     private mutating func prove(
         _ body: AccountBody, _ recovery: [UInt8], _ entity: String, _ asked: BundleAsked
     ) throws {
-        let place: String = "bundle \(asked.app.text) \(entity)"
-        if let seconds: Int = attempts.wait(name: place, now: asked.now) { throw Limited(seconds: seconds) }
+        let place = "bundle \(asked.app.text) \(entity)"
+        if let seconds = attempts.wait(name: place, now: asked.now) { throw Limited(seconds: seconds) }
         let shown: [UInt8]
         do throws(AccountRefusal) {
             shown = try AccountService.bytes("r", body)
@@ -130,7 +130,7 @@ extension PartnerService {
 
     /// Nobody on the way keeps it.
     private static func unkept(_ response: HTTPResponse) -> HTTPResponse {
-        var response: HTTPResponse = response
+        var response = response
         response.fields.append("cache-control", "no-store")
         return response
     }
@@ -147,7 +147,7 @@ extension PartnerService {
 extension AccountService.Route {
     /// What a request for an account's bundle is when a partner's token comes with it: those have dots, ours have none.
     public func ofPartner(_ request: HTTPRequest) -> PartnerService.Route? {
-        guard call == .bundle, let token: String = PartnerService.single("x-simperium-token", in: request.fields),
+        guard call == .bundle, let token = PartnerService.single("x-simperium-token", in: request.fields),
             token.utf8.contains(UInt8(ascii: "."))
         else { return nil }
         return .bundle(app)

@@ -1,19 +1,19 @@
 import ThicketCrypto
 import ThicketProtocol
 
-// Users whose passwords are kept here, for partners without an auth server of their own. Known and unknown users get the same
-// answers, for the same work.
+// Users whose passwords are kept here, for partners without an auth server of their own. Known and unknown users get
+// the same answers, for the same work.
 extension PartnerService {
     /// Seconds that a token lives that is made here.
     static let tokenSeconds: Double = 1_800
     /// Seconds after its end for which a token can still be renewed.
     static let renewalSeconds: Double = 86_400
     /// Failed logins a minute from one address.
-    public static let failedLoginsPerMinute: Int = 30
+    public static let failedLoginsPerMinute = 30
     /// Bytes of a password.
-    static let passwordBytes: ClosedRange<Int> = 8...1_024
-    static let usernameBytesMax: Int = 254
-    static let phoneBytesMax: Int = 64
+    static let passwordBytes = 8...1_024
+    static let usernameBytesMax = 254
+    static let phoneBytesMax = 64
 
     /// One request about passwords while it is answered.
     struct Asked {
@@ -34,14 +34,14 @@ extension PartnerService {
 
         /// A member that is a text of so many bytes, without control characters.
         func text(_ name: String, _ bytes: ClosedRange<Int>) throws(BadBody) -> String {
-            guard let text: String = try member(name)?.string, bytes.contains(text.utf8.count),
+            guard let text = try member(name)?.string, bytes.contains(text.utf8.count),
                 text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
             else { throw BadBody(name) }
             return text
         }
 
         func password(_ name: String) throws(BadBody) -> String {
-            guard let text: String = try member(name)?.string, passwordBytes.contains(text.utf8.count) else {
+            guard let text = try member(name)?.string, passwordBytes.contains(text.utf8.count) else {
                 throw BadBody(name)
             }
             return text
@@ -75,54 +75,54 @@ extension PartnerService {
     /// `POST /v2/credentials/register`
     mutating func registerUser(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
-        let partner: Partner = try keeper(asked)
-        let username: String = try Self.name(asked, isNew: true)
-        let password: String = try asked.password("password")
-        let phone: String = try asked.member("phone") == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
-        let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
+        let partner = try keeper(asked)
+        let username = try Self.name(asked, isNew: true)
+        let password = try asked.password("password")
+        let phone = try asked.member("phone") == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
+        let made = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         // Whoever makes up names, good or not, does so slowly.
         attempts.addresses.add(asked.address, now: asked.now)
         try admitRegistration(of: partner, now: asked.now)
-        let id: String = Partner.newID(random: random)
-        let user: NewUser = .init(
+        let id = Partner.newID(random: random)
+        let user = NewUser(
             partner: partner.id, entity: id, partnerEntity: "password:" + id, username: username, phone: phone,
             verifier: made)
-        guard let profile: Profile = try directory.add(user, now: asked.now) else { throw BadBody("username") }
+        guard let profile = try directory.add(user, now: asked.now) else { throw BadBody("username") }
         return Outcome(PartnerAnswer.user(profile))
     }
 
     /// - Parameter isNew: the name of a user who is not there yet.
     private static func name(_ asked: Asked, isNew: Bool = false) throws(BadBody) -> String {
-        guard let name: String = try asked.member("username")?.string else { throw BadBody("username") }
-        let problem: String? =
+        guard let name = try asked.member("username")?.string else { throw BadBody("username") }
+        let problem =
             isNew
             ? UserID.problem(asNew: name, bytesMax: usernameBytesMax)
             : UserID.problem(of: name, bytesMax: usernameBytesMax)
-        if let problem: String { throw BadBody(name: problem) }
+        if let problem { throw BadBody(name: problem) }
         return name
     }
 
     /// `POST /v2/credentials/login`
     mutating func loginUser(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
-        let partner: Partner = try keeper(asked)
-        let username: String = try Self.name(asked)
-        let device: String = try asked.text("deviceId", 1...Limits.userIDBytesMax)
-        let password: String = try asked.password("password")
-        if let named: String = Self.single("x-rezolve-device-id", in: asked.request.fields), !same(named, device) {
+        let partner = try keeper(asked)
+        let username = try Self.name(asked)
+        let device = try asked.text("deviceId", 1...Limits.userIDBytesMax)
+        let password = try asked.password("password")
+        if let named = Self.single("x-rezolve-device-id", in: asked.request.fields), !same(named, device) {
             throw BadBody("deviceId")
         }
-        let entity: String = try prove(password, of: username, partner, asked)
-        guard let profile: Profile = try directory.loggedIn(entity, now: asked.now) else {
+        let entity = try prove(password, of: username, partner, asked)
+        guard let profile = try directory.loggedIn(entity, now: asked.now) else {
             throw TokenRefusal.denied(.password)
         }
-        let id: String = Hex.encode(random(16))
-        let session: LoginSession = .init(
+        let id = Hex.encode(random(16))
+        let session = LoginSession(
             hash: Hash.sha256(Array(id.utf8)), entity: entity, device: device,
             ends: asked.now + LoginSession.secondsMax)
         try directory.begin(session, now: asked.now)
         try directory.saw(device: device, of: entity, now: asked.now)
-        var response: HTTPResponse = PartnerAnswer.user(profile)
+        var response = PartnerAnswer.user(profile)
         response.fields.append(
             "authorization", "Bearer " + sign(session, id: id, profile.entity, partner, now: asked.now))
         return Outcome(response)
@@ -130,24 +130,24 @@ extension PartnerService {
 
     /// `GET /v2/credentials/ping`: another token for one that was made here, for a day after its end.
     func ping(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
-        let user: LoggedIn = try login(request, apiKey, now, lateness: Self.renewalSeconds) { claims, _ in
+        let user = try login(request, apiKey, now, lateness: Self.renewalSeconds) { claims, _ in
             claims.session != nil
         }
-        guard let id: String = user.sessionID, let session: LoginSession = user.session,
-            let partner: Partner = try directory.partner(apiKey: apiKey)
+        guard let id = user.sessionID, let session = user.session,
+            let partner = try directory.partner(apiKey: apiKey)
         else { throw TokenRefusal.denied(.signedOut) }
-        let token: String = sign(session, id: id, user.entity, partner, now: now)
+        let token = sign(session, id: id, user.entity, partner, now: now)
         return Outcome(PartnerAnswer.success(["accessToken": .string("Bearer " + token)]))
     }
 
     /// `POST /v2/credentials/change`: another password, by who is logged in and knows the old one.
     mutating func changePassword(_ asked: Asked) throws -> Outcome {
-        let user: LoggedIn = try login(asked.request, asked.apiKey, asked.now) { _, _ in true }
+        let user = try login(asked.request, asked.apiKey, asked.now) { _, _ in true }
         try admitAddress(asked)
-        let partner: Partner = try keeper(asked)
-        let old: String = try asked.password("oldPassword")
-        let new: String = try asked.password("newPassword")
-        guard let username: String = try directory.username(of: user.entity.id) else {
+        let partner = try keeper(asked)
+        let old = try asked.password("oldPassword")
+        let new = try asked.password("newPassword")
+        guard let username = try directory.username(of: user.entity.id) else {
             throw TokenRefusal.denied(.password)
         }
         guard same(try prove(old, of: username, partner, asked), user.entity.id) else {
@@ -156,18 +156,18 @@ extension PartnerService {
         try directory.setVerifier(
             try stretch(new, salt: random(PasswordVerifier.saltBytes)), of: user.entity.id,
             keeping: user.session?.hash, now: asked.now)
-        var outcome: Outcome = .init(PartnerAnswer.done)
+        var outcome = Outcome(PartnerAnswer.done)
         outcome.revocation = .user(user.entity.id, keeping: user.pass.device)
         return outcome
     }
 
-    /// `POST /v2/credentials/forgot`: whoever asks, about whomever, is told that it was heard. A code is made and sent behind
-    /// the answer (`sendCode`), so that the answer takes as long where there is nobody.
+    /// `POST /v2/credentials/forgot`: whoever asks, about whomever, is told that it was heard. A code is made and sent
+    /// behind the answer (`sendCode`), so that the answer takes as long where there is nobody.
     mutating func forgotPassword(_ asked: Asked) throws -> Outcome {
-        let partner: Partner = try keeper(asked)
-        let username: String = try Self.name(asked)
+        let partner = try keeper(asked)
+        let username = try Self.name(asked)
         let known = try directory.verifier(of: username, partner: partner.id)
-        var outcome: Outcome = .init(PartnerAnswer.success([:]))
+        var outcome = Outcome(PartnerAnswer.success([:]))
         guard attempts.addresses.wait(asked.address, now: asked.now) == nil else { return outcome }
         attempts.addresses.add(asked.address, now: asked.now)
         outcome.forgetful = Forgetful(
@@ -179,40 +179,40 @@ extension PartnerService {
     /// `POST /v2/credentials/verify`: another password, by who has the code. Resets the verifier and nothing else.
     mutating func verifyCode(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
-        let partner: Partner = try keeper(asked)
-        let username: String = try Self.name(asked)
-        let code: String = try asked.text("code", 1...64)
-        let password: String = try asked.password("password")
-        let name: String = Self.guarded(username, partner)
+        let partner = try keeper(asked)
+        let username = try Self.name(asked)
+        let code = try asked.text("code", 1...64)
+        let password = try asked.password("password")
+        let name = Self.guarded(username, partner)
         // Counted apart: whoever guesses the password must not keep its owner from making another.
-        let place: String = "code \(name)"
-        if let seconds: Int = attempts.wait(name: place, now: asked.now) { throw Limited(seconds: seconds) }
-        let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
+        let place = "code \(name)"
+        if let seconds = attempts.wait(name: place, now: asked.now) { throw Limited(seconds: seconds) }
+        let made = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         let known = try directory.verifier(of: username, partner: partner.id)
         // Of nobody the code is looked at all the same, and takes as long.
-        let isRight: Bool = try directory.use(
+        let isRight = try directory.use(
             code: code, of: known?.entity ?? Self.nobody(username, partner), now: asked.now)
-        guard let entity: String = known?.entity, isRight else {
+        guard let entity = known?.entity, isRight else {
             failed(place, asked)
             throw TokenRefusal.denied(.password)
         }
         try directory.setVerifier(made, of: entity, keeping: nil, now: asked.now)
         attempts.succeeded(name: place)
         attempts.succeeded(name: name)
-        var outcome: Outcome = .init(PartnerAnswer.done)
+        var outcome = Outcome(PartnerAnswer.done)
         outcome.revocation = .user(entity, keeping: nil)
         return outcome
     }
 
-    /// Makes and sends the code that was asked for. Of nobody a code is kept and a message prepared all the same, so that the
-    /// next request does not come to its turn sooner.
+    /// Makes and sends the code that was asked for. Of nobody a code is kept and a message prepared all the same, so
+    /// that the next request does not come to its turn sooner.
     /// - Returns: whether one was sent; false also when that was done a short while ago.
     public mutating func sendCode(
         to forgetful: Forgetful, outbox: any MailOutbox, now: Double
     ) throws(DirectoryError) -> Bool {
-        let code: String = ResetCode.make(random: random)
+        let code = ResetCode.make(random: random)
         guard try directory.keep(code: code, of: forgetful.entity, now: now) else { return false }
-        guard let address: MailAddress = forgetful.address else {
+        guard let address = forgetful.address else {
             try outbox.rehearse(ResetCode.mail(code, to: .nobody), now: now)
             return false
         }
@@ -224,7 +224,7 @@ extension PartnerService {
 
     /// The partner whose app asks, if it has passwords kept here and may let users in.
     private func keeper(_ asked: Asked) throws -> Partner {
-        guard let partner: Partner = try directory.partner(apiKey: asked.apiKey), partner.isEnabled,
+        guard let partner = try directory.partner(apiKey: asked.apiKey), partner.isEnabled,
             partner.keepsPasswords, !partner.authKeys.isEmpty
         else {
             // Without a stretch: that an API key has no passwords is no secret of any user.
@@ -234,7 +234,7 @@ extension PartnerService {
     }
 
     private mutating func admitAddress(_ asked: Asked) throws {
-        if let seconds: Int = attempts.addresses.wait(asked.address, now: asked.now) { throw Limited(seconds: seconds) }
+        if let seconds = attempts.addresses.wait(asked.address, now: asked.now) { throw Limited(seconds: seconds) }
     }
 
     /// Whose codes are kept that nobody gets: always the same for one name. No user's id looks like it.
@@ -255,16 +255,16 @@ extension PartnerService {
     private mutating func prove(
         _ password: String, of username: String, _ partner: Partner, _ asked: Asked
     ) throws -> String {
-        let name: String = Self.guarded(username, partner)
-        if let seconds: Int = attempts.wait(name: name, now: asked.now) { throw Limited(seconds: seconds) }
+        let name = Self.guarded(username, partner)
+        if let seconds = attempts.wait(name: name, now: asked.now) { throw Limited(seconds: seconds) }
         let known = try directory.verifier(of: username, partner: partner.id)
-        let kept: PasswordVerifier =
+        let kept =
             known?.verifier
             ?? PasswordVerifier(
                 salt: .init(repeating: 0, count: PasswordVerifier.saltBytes),
                 hash: random(PasswordVerifier.hashBytes))
-        let isSame: Bool = ConstantTime.equal(try stretch(password, salt: kept.salt).hash, kept.hash)
-        guard isSame, let entity: String = known?.entity else {
+        let isSame = ConstantTime.equal(try stretch(password, salt: kept.salt).hash, kept.hash)
+        guard isSame, let entity = known?.entity else {
             failed(name, asked)
             throw TokenRefusal.denied(.password)
         }
@@ -273,7 +273,7 @@ extension PartnerService {
     }
 
     private func stretch(_ password: String, salt: [UInt8]) throws -> PasswordVerifier {
-        guard let hash: [UInt8] = derive(Array(password.utf8), salt) else {
+        guard let hash = derive(Array(password.utf8), salt) else {
             throw DirectoryError("there is no memory to stretch a password")
         }
         return PasswordVerifier(salt: salt, hash: hash)

@@ -2,32 +2,33 @@ import ThicketProtocol
 
 // Guests: users that a partner lets in before it knows who they are.
 extension PartnerService {
-    /// `POST /api/v2/authentication/register/guest`, by a registration token; its partner's id of the guest is the token's.
+    /// `POST /api/v2/authentication/register/guest`, by a registration token; its partner's id of the guest is the
+    /// token's.
     mutating func registerGuest(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
-        let (claims, partner): (TokenClaims, Partner) = try read(request, apiKey, .registration, now)
+        let (claims, partner) = try read(request, apiKey, .registration, now)
         try verifier.expectLive(claims, now: now)
         _ = try Self.object(request)
         try admitRegistration(of: partner, now: now)
-        let profile: Profile = try directory.registerGuest(
+        let profile = try directory.registerGuest(
             partner: partner.id, partnerEntity: claims.partnerEntity, newID: Partner.newID(random: random), now: now)
         return Outcome(PartnerAnswer.user(profile))
     }
 
-    /// `POST /api/v2/authentication/login/guest`, by a login token, which comes back in the answer: the partner makes the
-    /// tokens of its guests.
+    /// `POST /api/v2/authentication/login/guest`, by a login token, which comes back in the answer: the partner makes
+    /// the tokens of its guests.
     func loginGuest(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
-        let user: LoggedIn = try login(request, apiKey, now) { _, _ in true }
-        let body: JSONNode = try Self.object(request)
-        guard let device: String = body["deviceId"]?.string, same(device, user.pass.device) else {
+        let user = try login(request, apiKey, now) { _, _ in true }
+        let body = try Self.object(request)
+        guard let device = body["deviceId"]?.string, same(device, user.pass.device) else {
             throw BadBody("deviceId")
         }
-        guard let entity: String = body["entityId"]?.string, same(entity, user.entity.id) else {
+        guard let entity = body["entityId"]?.string, same(entity, user.entity.id) else {
             throw BadBody("entityId")
         }
-        guard let profile: Profile = try directory.loggedIn(user.entity.id, now: now) else {
+        guard let profile = try directory.loggedIn(user.entity.id, now: now) else {
             throw TokenRefusal.denied(.owner)
         }
-        var response: HTTPResponse = PartnerAnswer.user(profile)
+        var response = PartnerAnswer.user(profile)
         response.fields.append("authorization", "Bearer " + user.token)
         return Outcome(response)
     }
@@ -59,30 +60,30 @@ extension PartnerAnswer {
 enum CalendarTime {
     /// - Parameter milliseconds: since 1970.
     static func text(_ milliseconds: Int64) -> String {
-        let seconds: Int64 = (milliseconds - (milliseconds % 1_000 + 1_000) % 1_000) / 1_000
-        let (days, rest): (Int64, Int64) = seconds.quotientAndRemainder(dividingBy: 86_400)
-        let day: Int64 = rest < 0 ? days - 1 : days
-        let time: Int64 = rest < 0 ? rest + 86_400 : rest
-        let (year, month, date): (Int64, Int64, Int64) = civil(day)
+        let seconds = (milliseconds - (milliseconds % 1_000 + 1_000) % 1_000) / 1_000
+        let (days, rest) = seconds.quotientAndRemainder(dividingBy: 86_400)
+        let day = rest < 0 ? days - 1 : days
+        let time = rest < 0 ? rest + 86_400 : rest
+        let (year, month, date) = civil(day)
         return "\(padded(year, 4))-\(padded(month, 2))-\(padded(date, 2))"
             + "T\(padded(time / 3_600, 2)):\(padded(time / 60 % 60, 2)):\(padded(time % 60, 2))"
     }
 
-    /// Year, month and day of the proleptic Gregorian calendar: eras of 400 years begin in March, so that the day that some
-    /// years have more is the last.
+    /// Year, month and day of the proleptic Gregorian calendar: eras of 400 years begin in March, so that the day that
+    /// some years have more is the last.
     private static func civil(_ daysSince1970: Int64) -> (Int64, Int64, Int64) {
-        let shifted: Int64 = daysSince1970 + 719_468
-        let era: Int64 = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra: Int64 = shifted - era * 146_097
-        let yearOfEra: Int64 = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear: Int64 = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let place: Int64 = (5 * dayOfYear + 2) / 153
-        let month: Int64 = place < 10 ? place + 3 : place - 9
+        let shifted = daysSince1970 + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let place = (5 * dayOfYear + 2) / 153
+        let month = place < 10 ? place + 3 : place - 9
         return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * place + 2) / 5 + 1)
     }
 
     private static func padded(_ number: Int64, _ digits: Int) -> String {
-        let text: String = String(number)
+        let text = String(number)
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
     }
 }

@@ -4,20 +4,20 @@ import ThicketProtocol
 // Public keys: made by the user's own devices, never here.
 extension PartnerService {
     /// Bytes of an X25519 and of an Ed25519 public key (RFC 7748, RFC 8032).
-    static let keyBytes: Int = 32
+    static let keyBytes = 32
 
-    /// `PUT …/publickey`, by a login token of the user: keeps the keys where there are none. Sent again they are answered as the
-    /// first time; others are refused, since whoever has a token for half an hour is not to read what is sealed for the user
-    /// from then on.
+    /// `PUT …/publickey`, by a login token of the user: keeps the keys where there are none. Sent again they are
+    /// answered as the first time; others are refused, since whoever has a token for half an hour is not to read what
+    /// is sealed for the user from then on.
     func uploadKeys(
         _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
     ) throws -> HTTPResponse {
-        let entity: Entity = try login(request, apiKey, now) { claims, partner in
+        let entity = try login(request, apiKey, now) { claims, partner in
             same(pathPartner, partner.id) && same(pathEntity, claims.entity)
         }.entity
-        let body: JSONNode = try Self.object(request)
-        let publicKey: [UInt8] = try Self.key("public_key", body)
-        let signKey: [UInt8] = try Self.key("sign_key", body)
+        let body = try Self.object(request)
+        let publicKey = try Self.key("public_key", body)
+        let signKey = try Self.key("sign_key", body)
         guard try directory.setKeys(public: publicKey, sign: signKey, of: entity.id) else {
             return PartnerAnswer.keysTaken
         }
@@ -25,8 +25,8 @@ extension PartnerService {
     }
 
     private static func key(_ name: String, _ body: JSONNode) throws(BadBody) -> [UInt8] {
-        guard let text: String = body[name]?.string, text.utf8.count == 44,
-            let key: [UInt8] = Base64.decode(Array(text.utf8)[...]), key.count == keyBytes,
+        guard let text = body[name]?.string, text.utf8.count == 44,
+            let key = Base64.decode(Array(text.utf8)[...]), key.count == keyBytes,
             key.contains(where: { $0 != 0 })
         else { throw BadBody(name) }
         return key

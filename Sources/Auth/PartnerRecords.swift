@@ -27,14 +27,14 @@ public struct Partner: Sendable, Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
     /// Live auth keys at most.
-    public static let authKeysMax: Int = 2
+    public static let authKeysMax = 2
     /// An auth key has at least as many bytes as the hash that it keys (RFC 7518, 3.2).
-    public static let authKeyBytesMin: Int = 64
+    public static let authKeyBytesMin = 64
     /// Bytes of an auth key at most.
-    public static let authKeyBytesMax: Int = 1_024
+    public static let authKeyBytesMax = 1_024
 
     /// Nobody: what an unknown API key is checked against, so that it takes as long as a known one.
-    public static let nobody: Partner = .init(
+    public static let nobody = Partner(
         id: "", authKeys: [Array(RandomBytes.hex(Self.authKeyBytesMin).utf8)], isEnabled: false)
 
     /// A new auth key: base64 of 64 random bytes, 88 characters. It is used as text.
@@ -42,7 +42,7 @@ public struct Partner: Sendable, Hashable {
 
     /// A new API key or entity id: a UUID of version 4 (RFC 9562, 5.4).
     public static func newID(random: (Int) -> [UInt8]) -> String {
-        var bytes: [UInt8] = random(16)
+        var bytes = random(16)
         bytes[6] = bytes[6] & 0x0F | 0x40
         bytes[8] = bytes[8] & 0x3F | 0x80
         let digits: [Character] = Array(Hex.encode(bytes))
@@ -84,7 +84,8 @@ public protocol PartnerDirectory: PartnerUsers, EntityBundles {
     func register(
         partner: String, partnerEntity: String, email: String, newID: String, now: Double
     ) throws(DirectoryError) -> Entity
-    /// Keeps the public keys that a device of the user has uploaded, where there are none; on disk when the call returns.
+    /// Keeps the public keys that a device of the user has uploaded, where there are none; on disk when the call
+    /// returns.
     /// - Returns: whether the user has these keys now; false when it has others.
     func setKeys(public: [UInt8], sign: [UInt8], of entity: String) throws(DirectoryError) -> Bool
     /// Remembers that the user was let in on this device.

@@ -4,10 +4,10 @@ import ThicketProtocol
 extension PartnerService {
     /// The request that a path names; nil for other paths.
     public static func route(of path: Substring) -> Route? {
-        if let route: Route = fixed[String(path)] { return route }
+        if let route = fixed[String(path)] { return route }
         let parts: [Substring] = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map { $0 }
         guard parts.count == 7, parts[0] == "api", parts[1] == "v1", parts[2] == "partner", parts[4] == "customer",
-            let partner: String = PercentCoding.decode(parts[3]), let entity: String = PercentCoding.decode(parts[5])
+            let partner = PercentCoding.decode(parts[3]), let entity = PercentCoding.decode(parts[5])
         else { return nil }
         switch parts[6] {
         case "publickey": return .publicKey(partner: partner, entity: entity)
@@ -51,7 +51,7 @@ extension PartnerService {
 
     /// The token behind `Bearer` and one space (RFC 6750, 2.1; the scheme in any case).
     static func bearer(_ fields: HTTPFields) -> ArraySlice<UInt8>? {
-        guard let value: String = single("authorization", in: fields) else { return nil }
+        guard let value = single("authorization", in: fields) else { return nil }
         let bytes: [UInt8] = Array(value.utf8)
         let scheme: [UInt8] = Array("bearer ".utf8)
         guard bytes.count > scheme.count,

@@ -48,11 +48,11 @@ public struct PartnerService {
     }
 
     /// Failed tokens a minute of one API key from one address; then requests are answered 429 unseen.
-    public static let failuresPerMinute: Int = 120
+    public static let failuresPerMinute = 120
     /// Registrations a minute of one partner.
-    public static let registrationsPerMinute: Int = 60
+    public static let registrationsPerMinute = 60
     /// Bytes of an e-mail address (RFC 5321, 4.5.3.1.3).
-    static let emailBytesMax: Int = 254
+    static let emailBytesMax = 254
 
     public var verifier: TokenVerifier
     public var registrationsPerMinute: Int {
@@ -90,18 +90,18 @@ public struct PartnerService {
     public mutating func answer(
         _ request: HTTPRequest, to route: Route, from address: String, now: Double
     ) -> Outcome {
-        let apiKey: String = Self.single("x-rezolve-partner-apikey", in: request.fields) ?? ""
-        var name: String = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
+        let apiKey = Self.single("x-rezolve-partner-apikey", in: request.fields) ?? ""
+        var name = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
         // As for the same token in a stream.
         if case .bundle(let app) = route { name = "app \(app.text) \(address)" }
-        if let seconds: Int = attempts.failures.wait(name, now: now) {
+        if let seconds = attempts.failures.wait(name, now: now) {
             return Outcome(PartnerAnswer.tooMany(retryAfter: seconds))
         }
         do {
             switch route {
             case .register: return Outcome(try register(request, apiKey, now))
             case .publicKey(let partner, let entity):
-                let isUpload: Bool = request.method.utf8.elementsEqual("PUT".utf8)
+                let isUpload = request.method.utf8.elementsEqual("PUT".utf8)
                 return Outcome(
                     isUpload
                         ? try uploadKeys(request, apiKey, partner, entity, now)
@@ -111,7 +111,7 @@ public struct PartnerService {
             case .registerGuest: return try registerGuest(request, apiKey, now)
             case .loginGuest: return try loginGuest(request, apiKey, now)
             case .bundle(let app):
-                let asked: BundleAsked = .init(request: request, app: app, now: now)
+                let asked = BundleAsked(request: request, app: app, now: now)
                 return Outcome(request.method == "PUT" ? try putBundle(asked) : try readBundle(asked))
             case .credentials(.ping): return try ping(request, apiKey, now)
             case .credentials(let call): return try answer(call, Asked(request, apiKey, address, now))
@@ -124,7 +124,7 @@ public struct PartnerService {
         } catch let bad as BadBody {
             return Outcome(bad.answer)
         } catch {
-            let failure: DirectoryError = error as? DirectoryError ?? DirectoryError("\(error)")
+            let failure = error as? DirectoryError ?? DirectoryError("\(error)")
             return Outcome(PartnerAnswer.unavailable, failure: failure)
         }
     }
@@ -141,19 +141,19 @@ public struct PartnerService {
     }
 
     /// Longer ones are counted together.
-    private static let apiKeyBytesMax: Int = 64
+    private static let apiKeyBytesMax = 64
 
     // MARK: The requests
 
     private mutating func register(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> HTTPResponse {
-        let (claims, partner): (TokenClaims, Partner) = try read(request, apiKey, .registration, now)
+        let (claims, partner) = try read(request, apiKey, .registration, now)
         try verifier.expectLive(claims, now: now)
-        let body: JSONNode = try Self.object(request)
-        guard let email: String = body["email"]?.string, Self.isEmail(email) else {
+        let body = try Self.object(request)
+        guard let email = body["email"]?.string, Self.isEmail(email) else {
             return PartnerAnswer.invalid("email is missing or no e-mail address.")
         }
         try admitRegistration(of: partner, now: now)
-        let entity: Entity = try directory.register(
+        let entity = try directory.register(
             partner: partner.id, partnerEntity: claims.partnerEntity, email: email,
             newID: Partner.newID(random: random),
             now: now)
@@ -161,13 +161,13 @@ public struct PartnerService {
     }
 
     mutating func admitRegistration(of partner: Partner, now: Double) throws {
-        if let seconds: Int = attempts.registrations.take(partner.id, now: now) { throw Limited(seconds: seconds) }
+        if let seconds = attempts.registrations.take(partner.id, now: now) { throw Limited(seconds: seconds) }
     }
 
     private func publicKey(
         _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
     ) throws -> HTTPResponse {
-        let entity: Entity = try login(request, apiKey, now) { claims, partner in
+        let entity = try login(request, apiKey, now) { claims, partner in
             same(pathPartner, partner.id) && same(pathEntity, claims.entity)
         }.entity
         return Self.keys(entity.publicKey, entity.signKey)
@@ -177,7 +177,7 @@ public struct PartnerService {
     private func devices(
         _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
     ) throws -> HTTPResponse {
-        let entity: Entity = try login(request, apiKey, now) { claims, partner in
+        let entity = try login(request, apiKey, now) { claims, partner in
             same(pathPartner, partner.id) && same(pathEntity, claims.entity)
         }.entity
         let devices: [JSONValue] = try directory.devices(of: entity.id).map { device in
@@ -191,15 +191,15 @@ public struct PartnerService {
 
     /// Ends what the user has on this device: the token that is shown lets nobody in any more, and open connections go.
     ///
-    /// A token whose time is over is refused here as everywhere. But if that is all that is wrong with it, whoever shows it
-    /// wants out: the session that it is of ends, which `ping` would have renewed for as long as that lives.
+    /// A token whose time is over is refused here as everywhere. But if that is all that is wrong with it, whoever
+    /// shows it wants out: the session that it is of ends, which `ping` would have renewed for as long as that lives.
     private func logout(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         do {
             return try end(login(request, apiKey, now) { _, _ in true }, Outcome(PartnerAnswer.done), now)
         } catch TokenRefusal.expired {
-            let refused: Outcome = .init(PartnerAnswer.expired, refusal: .expired)
+            let refused = Outcome(PartnerAnswer.expired, refusal: .expired)
             do {
-                let late: LoggedIn = try login(request, apiKey, now, lateness: .infinity) { claims, _ in
+                let late = try login(request, apiKey, now, lateness: .infinity) { claims, _ in
                     claims.session != nil
                 }
                 return try end(late, refused, now)
@@ -212,8 +212,8 @@ public struct PartnerService {
 
     private func end(_ user: LoggedIn, _ answer: Outcome, _ now: Double) throws -> Outcome {
         try directory.deny([user.pass.denied], now: now)
-        if let session: LoginSession = user.session { try directory.endSession(session.hash) }
-        var outcome: Outcome = answer
+        if let session = user.session { try directory.endSession(session.hash) }
+        var outcome = answer
         outcome.revocation = .device(user.pass.device, of: user.entity.id)
         return outcome
     }
@@ -236,9 +236,9 @@ public struct PartnerService {
         _ request: HTTPRequest, _ apiKey: String, _ now: Double, lateness: Double = 0,
         fits: (TokenClaims, Partner) -> Bool
     ) throws -> LoggedIn {
-        let device: String = Self.single("x-rezolve-device-id", in: request.fields) ?? ""
-        let partner: Partner? = try directory.partner(apiKey: apiKey)
-        guard let token: ArraySlice<UInt8> = Self.bearer(request.fields) else {
+        let device = Self.single("x-rezolve-device-id", in: request.fields) ?? ""
+        let partner = try directory.partner(apiKey: apiKey)
+        guard let token = Self.bearer(request.fields) else {
             throw TokenRefusal.denied(.authorization)
         }
         return try login(token, of: partner, device: device, now, lateness: lateness, fits: fits)
@@ -249,14 +249,14 @@ public struct PartnerService {
         _ token: ArraySlice<UInt8>, of partner: Partner?, device: String, _ now: Double, lateness: Double = 0,
         fits: (TokenClaims, Partner) -> Bool
     ) throws -> LoggedIn {
-        let claims: TokenClaims = try verifier.read(token, of: partner, phase: .login(device: device), now: now)
-        guard let partner: Partner else { throw TokenRefusal.denied(.partner) }
-        let entity: Entity? = try directory.entity(claims.entity)
+        let claims = try verifier.read(token, of: partner, phase: .login(device: device), now: now)
+        guard let partner else { throw TokenRefusal.denied(.partner) }
+        let entity = try directory.entity(claims.entity)
         try verifier.expectOwner(claims, entity, partner: partner)
-        guard let entity: Entity, fits(claims, partner) else { throw TokenRefusal.denied(.owner) }
-        let hash: [UInt8] = Hash.sha256(Array(token))
+        guard let entity, fits(claims, partner) else { throw TokenRefusal.denied(.owner) }
+        let hash = Hash.sha256(Array(token))
         guard try !directory.isDenied(hash) else { throw TokenRefusal.denied(.signedOut) }
-        let session: LoginSession? = try session(of: claims, entity, device, now)
+        let session = try session(of: claims, entity, device, now)
         try verifier.expectLive(claims, now: now - lateness)
         try directory.saw(device: device, of: entity.id, now: now)
         return LoggedIn(
@@ -271,8 +271,8 @@ public struct PartnerService {
     private func session(
         of claims: TokenClaims, _ entity: Entity, _ device: String, _ now: Double
     ) throws -> LoginSession? {
-        guard let id: String = claims.session else { return nil }
-        guard let session: LoginSession = try directory.session(Hash.sha256(Array(id.utf8))),
+        guard let id = claims.session else { return nil }
+        guard let session = try directory.session(Hash.sha256(Array(id.utf8))),
             same(session.entity, entity.id), same(session.device, device), now < session.ends
         else { throw TokenRefusal.denied(.signedOut) }
         return session
@@ -281,12 +281,12 @@ public struct PartnerService {
     func read(
         _ request: HTTPRequest, _ apiKey: String, _ phase: TokenVerifier.Phase, _ now: Double
     ) throws -> (TokenClaims, Partner) {
-        let partner: Partner? = try directory.partner(apiKey: apiKey)
-        guard let token: ArraySlice<UInt8> = Self.bearer(request.fields) else {
+        let partner = try directory.partner(apiKey: apiKey)
+        guard let token = Self.bearer(request.fields) else {
             throw TokenRefusal.denied(.authorization)
         }
-        let claims: TokenClaims = try verifier.read(token, of: partner, phase: phase, now: now)
-        guard let partner: Partner else { throw TokenRefusal.denied(.partner) }
+        let claims = try verifier.read(token, of: partner, phase: phase, now: now)
+        guard let partner else { throw TokenRefusal.denied(.partner) }
         return (claims, partner)
     }
 

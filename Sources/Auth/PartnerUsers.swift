@@ -24,8 +24,8 @@ public struct Profile: Sendable, Hashable {
 
 /// What is kept of a password: its scrypt (`Scrypt.Cost.login`) under a salt of its own.
 public struct PasswordVerifier: Sendable, Hashable {
-    public static let saltBytes: Int = 16
-    public static let hashBytes: Int = 32
+    public static let saltBytes = 16
+    public static let hashBytes = 32
 
     public let salt: [UInt8]
     public let hash: [UInt8]
@@ -57,7 +57,7 @@ public struct LoginSession: Sendable, Hashable {
     /// Seconds that one lives at most.
     public static let secondsMax: Double = 30 * 86_400
     /// Of one user; of more the oldest end.
-    public static let perUserMax: Int = 64
+    public static let perUserMax = 64
 
     /// SHA-256 of the id that stands in its tokens.
     public let hash: [UInt8]
@@ -73,19 +73,19 @@ public struct LoginSession: Sendable, Hashable {
 
 /// A code that is sent to somebody who has forgotten a password.
 public enum ResetCode {
-    public static let digits: Int = 8
+    public static let digits = 8
     /// Seconds for which one is good.
     public static let seconds: Double = 900
     /// Seconds within which no other is sent to the same user.
     public static let pause: Double = 300
-    public static let triesMax: Int = 5
+    public static let triesMax = 5
 
     /// Digits, each as likely as any.
     static func make(random: (Int) -> [UInt8]) -> String {
-        var text: String = ""
+        var text = ""
         while text.utf8.count < digits {
             // Of 256 values 250 divide by ten.
-            for byte: UInt8 in random(digits) where byte < 250 && text.utf8.count < digits { text += String(byte % 10) }
+            for byte in random(digits) where byte < 250 && text.utf8.count < digits { text += String(byte % 10) }
         }
         return text
     }
@@ -122,7 +122,7 @@ public protocol PartnerUsers: AnyObject {
     /// Keeps a code in the place of the one before.
     /// - Returns: false, and nothing is changed, when one was kept less than `ResetCode.pause` ago.
     func keep(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool
-    /// Whether this is the code that is kept, it is in time, and fewer than `ResetCode.triesMax` others were tried. Used up
-    /// by that.
+    /// Whether this is the code that is kept, it is in time, and fewer than `ResetCode.triesMax` others were tried.
+    /// Used up by that.
     func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool
 }

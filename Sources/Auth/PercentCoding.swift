@@ -2,14 +2,14 @@
 public enum PercentCoding {
     /// - Returns: nil when a `%` is not followed by two hex digits or what comes out is not UTF-8.
     public static func decode(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest: Substring.UTF8View = text.utf8
-        while let byte: UInt8 = rest.popFirst() {
+        var bytes = [UInt8]()
+        var rest = text.utf8
+        while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "%") else {
                 bytes.append(byte)
                 continue
             }
-            guard let high: UInt8 = rest.popFirst().flatMap(value), let low: UInt8 = rest.popFirst().flatMap(value)
+            guard let high = rest.popFirst().flatMap(value), let low = rest.popFirst().flatMap(value)
             else { return nil }
             bytes.append(high << 4 | low)
         }

@@ -1,8 +1,8 @@
 import Synchronization
 
 /// An `AttemptMeter` for services that work on several threads and count together, so that nobody has a bound twice by
-/// spreading attempts over them. A proof that is under way on each thread at once is counted when it has failed: so many
-/// more than the bound may be looked at.
+/// spreading attempts over them. A proof that is under way on each thread at once is counted when it has failed: so
+/// many more than the bound may be looked at.
 public final class SharedMeter: Sendable {
     private let meter: Mutex<AttemptMeter>
 
@@ -26,7 +26,7 @@ public final class SharedMeter: Sendable {
     /// - Returns: nil when it was counted; else the whole seconds to wait.
     public func take(_ name: String, now: Double) -> Int? {
         meter.withLock { meter in
-            if let seconds: Int = meter.wait(name, now: now) { return seconds }
+            if let seconds = meter.wait(name, now: now) { return seconds }
             meter.add(name, now: now)
             return nil
         }
@@ -36,13 +36,13 @@ public final class SharedMeter: Sendable {
 /// What the services of partners' requests count, whichever thread they work on.
 public final class PartnerAttempts: Sendable {
     /// Tokens that are not good, by API key or app, and address.
-    let failures: SharedMeter = .init(perMinute: PartnerService.failuresPerMinute)
+    let failures = SharedMeter(perMinute: PartnerService.failuresPerMinute)
     /// New users, by partner.
     let registrations: SharedMeter
     /// Failed logins, by address.
     let addresses: SharedMeter
     /// Wrong passwords in a row, by partner and name.
-    private let names: Mutex<LoginGuard> = .init(LoginGuard())
+    private let names = Mutex<LoginGuard>(LoginGuard())
 
     /// - Parameters:
     ///   - registrationsPerMinute: of one partner.

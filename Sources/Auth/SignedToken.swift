@@ -12,16 +12,16 @@ public struct SignedToken: Sendable {
     public let signature: [UInt8]
 
     /// Bytes of an HMAC-SHA-512.
-    static let signatureBytes: Int = 64
+    static let signatureBytes = 64
     /// Characters of one in base64url.
-    private static let signatureCharacters: Int = 86
+    private static let signatureCharacters = 86
 
     /// Whether a text looks like a token of this kind: three parts, the last as long as a signature. Cheap, and says
     /// nothing of whether it is good.
     public static func hasForm(_ text: String) -> Bool {
         guard text.utf8.count <= TokenRules.tokenBytesMax, text.utf8.count > signatureCharacters else { return false }
-        let dot: UInt8 = UInt8(ascii: ".")
-        let signature: String.UTF8View.SubSequence = text.utf8.suffix(signatureCharacters)
+        let dot = UInt8(ascii: ".")
+        let signature = text.utf8.suffix(signatureCharacters)
         return text.utf8.dropLast(signatureCharacters).last == dot && !signature.contains(dot)
             && text.utf8.count { $0 == dot } == 2
     }
@@ -29,12 +29,12 @@ public struct SignedToken: Sendable {
     /// - Parameter text: the token alone.
     /// - Throws: `denied(.structure)` unless it is three parts of strict base64url, the last of 64 bytes.
     public init(_ text: ArraySlice<UInt8>) throws(TokenRefusal) {
-        let dot: UInt8 = UInt8(ascii: ".")
-        guard text.count <= TokenRules.tokenBytesMax, let first: Int = text.firstIndex(of: dot),
-            let second: Int = text[(first + 1)...].firstIndex(of: dot),
-            let header: [UInt8] = Base64.decodeURL(text[..<first]),
-            let payload: [UInt8] = Base64.decodeURL(text[(first + 1)..<second]),
-            let signature: [UInt8] = Base64.decodeURL(text[(second + 1)...]),
+        let dot = UInt8(ascii: ".")
+        guard text.count <= TokenRules.tokenBytesMax, let first = text.firstIndex(of: dot),
+            let second = text[(first + 1)...].firstIndex(of: dot),
+            let header = Base64.decodeURL(text[..<first]),
+            let payload = Base64.decodeURL(text[(first + 1)..<second]),
+            let signature = Base64.decodeURL(text[(second + 1)...]),
             signature.count == Self.signatureBytes
         else { throw .denied(.structure) }
         signed = text[..<second]
@@ -44,16 +44,16 @@ public struct SignedToken: Sendable {
     /// A new token as text.
     /// - Parameter key: the bytes of a partner's auth key.
     static func sign(header: JSONObject, payload: JSONObject, key: [UInt8]) -> String {
-        let parts: [String] = [header, payload].map { Base64.encodeURL(JSONValue.object($0).serialized()) }
-        let signed: String = parts.joined(separator: ".")
+        let parts = [header, payload].map { Base64.encodeURL(JSONValue.object($0).serialized()) }
+        let signed = parts.joined(separator: ".")
         return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: key, Array(signed.utf8)[...]))
     }
 
     /// Whether one of the keys has signed it. Every key is tried, whichever fits.
     /// - Parameter keys: the partner's live auth keys.
     func isSigned(by keys: [MessageKey512]) -> Bool {
-        var isGood: Bool = false
-        for key: MessageKey512 in keys {
+        var isGood = false
+        for key in keys {
             if key.isCode(signature, of: signed) { isGood = true }
         }
         return isGood

@@ -3,7 +3,7 @@ import ThicketProtocol
 /// What a signed token says, after every check that needs the token alone.
 public struct TokenClaims: Sendable, Hashable {
     /// What stands in for the entity id in a registration token.
-    public static let noEntity: String = ":NONE:"
+    public static let noEntity = ":NONE:"
 
     /// `rezolve_entity_id`: our id of the user, or `noEntity`.
     public let entity: String
@@ -14,7 +14,7 @@ public struct TokenClaims: Sendable, Hashable {
     /// `exp`, seconds since 1970.
     public let expiry: Double
     /// Member that names the session of a token that was made here.
-    static let sessionMember: String = "thicket_session"
+    static let sessionMember = "thicket_session"
     /// Its value: what the token's renewal hangs on.
     public let session: String?
     /// Whether the header says `auth: v2`, as login tokens do.
@@ -30,12 +30,12 @@ public struct TokenClaims: Sendable, Hashable {
     ///   of all.
     init(_ token: SignedToken, rules: TokenRules, now: Double) throws(TokenRefusal) {
         isLogin = try Self.isLogin(try Self.object(token.header, .header))
-        var found: Members = .init()
-        for (key, value): (JSONNode, JSONNode) in try Self.object(token.payload, .claims).members {
+        var found = Members()
+        for (key, value) in try Self.object(token.payload, .claims).members {
             try found.note(key, value, latest: now + rules.notBeforeSkew)
         }
-        guard let entity: String = found.entity, let partnerEntity: String = found.partnerEntity,
-            let expiry: Double = found.expiry
+        guard let entity = found.entity, let partnerEntity = found.partnerEntity,
+            let expiry = found.expiry
         else { throw .denied(.claims) }
         (self.entity, self.partnerEntity, self.expiry) = (entity, partnerEntity, expiry)
         (device, session) = (found.device, found.session)
@@ -52,7 +52,7 @@ public struct TokenClaims: Sendable, Hashable {
         var session: String?
         var expiry: Double?
         /// `nbf` or `iat` lies too far ahead.
-        var isEarly: Bool = false
+        var isEarly = false
 
         mutating func note(_ key: JSONNode, _ value: JSONNode, latest: Double) throws(TokenRefusal) {
             if key.isText("exp") {
@@ -74,8 +74,8 @@ public struct TokenClaims: Sendable, Hashable {
     /// Whether the header is that of a login token.
     /// - Throws: `denied(.header)` for one that is not to be taken at all.
     private static func isLogin(_ header: JSONNode) throws(TokenRefusal) -> Bool {
-        var (hasAlgorithm, hasType, isLogin): (Bool, Bool, Bool) = (false, false, false)
-        for (key, value): (JSONNode, JSONNode) in header.members {
+        var (hasAlgorithm, hasType, isLogin) = (false, false, false)
+        for (key, value) in header.members {
             if key.isText("alg") {
                 guard value.isText("HS512") else { throw .denied(.header) }
                 hasAlgorithm = true
@@ -97,7 +97,7 @@ public struct TokenClaims: Sendable, Hashable {
         _ bytes: [UInt8], _ reason: TokenRefusal.Reason
     ) throws(TokenRefusal) -> JSONNode {
         guard
-            let document: JSONDocument = try? JSONDocument(parsing: bytes[...], maxDepth: TokenRules.jsonDepthMax),
+            let document = try? JSONDocument(parsing: bytes[...], maxDepth: TokenRules.jsonDepthMax),
             document.root.kind == .object
         else { throw .denied(reason) }
         return document.root
@@ -107,17 +107,17 @@ public struct TokenClaims: Sendable, Hashable {
 
     /// A name of 1 to 256 bytes without control characters.
     private static func identity(_ node: JSONNode, takesInteger: Bool) throws(TokenRefusal) -> String {
-        if takesInteger, node.kind == .number, let number: Int64 = node.int64 { return String(number) }
-        guard let text: String = node.string, (1...Limits.userIDBytesMax).contains(text.utf8.count),
+        if takesInteger, node.kind == .number, let number = node.int64 { return String(number) }
+        guard let text = node.string, (1...Limits.userIDBytesMax).contains(text.utf8.count),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
         else { throw .denied(.claims) }
         return text
     }
 
-    /// A NumericDate (RFC 7519, 2): seconds, with a fraction if need be. Huge numbers stay doubles, so that none of them
-    /// traps a conversion.
+    /// A NumericDate (RFC 7519, 2): seconds, with a fraction if need be. Huge numbers stay doubles, so that none of
+    /// them traps a conversion.
     private static func time(_ node: JSONNode) throws(TokenRefusal) -> Double {
-        guard let value: Double = node.number?.double, value.isFinite else { throw .denied(.claims) }
+        guard let value = node.number?.double, value.isFinite else { throw .denied(.claims) }
         return value
     }
 }

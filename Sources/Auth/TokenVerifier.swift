@@ -22,18 +22,18 @@ public struct TokenVerifier: Sendable {
     public func read(
         _ token: ArraySlice<UInt8>, of partner: Partner?, phase: Phase, now: Double
     ) throws(TokenRefusal) -> TokenClaims {
-        let signed: SignedToken = try .init(token)
-        let known: Partner = partner.flatMap { $0.authKeys.isEmpty ? nil : $0 } ?? .nobody
-        let isSigned: Bool = signed.isSigned(by: known.signers)
+        let signed = try SignedToken(token)
+        let known = partner.flatMap { $0.authKeys.isEmpty ? nil : $0 } ?? .nobody
+        let isSigned = signed.isSigned(by: known.signers)
         guard known.isEnabled else { throw .denied(.partner) }
         guard isSigned else { throw .denied(.signature) }
-        let claims: TokenClaims = try .init(signed, rules: rules, now: now)
+        let claims = try TokenClaims(signed, rules: rules, now: now)
         switch phase {
         case .registration:
             guard same(claims.entity, TokenClaims.noEntity) else { throw .denied(.owner) }
         case .login(let device):
             guard claims.isLogin else { throw .denied(.header) }
-            guard let named: String = claims.device, same(named, device) else { throw .denied(.device) }
+            guard let named = claims.device, same(named, device) else { throw .denied(.device) }
         }
         return claims
     }
@@ -43,7 +43,7 @@ public struct TokenVerifier: Sendable {
     public func expectOwner(
         _ claims: TokenClaims, _ entity: Entity?, partner: Partner
     ) throws(TokenRefusal) {
-        guard let entity: Entity, same(entity.partner, partner.id), same(entity.partnerEntity, claims.partnerEntity)
+        guard let entity, same(entity.partner, partner.id), same(entity.partnerEntity, claims.partnerEntity)
         else { throw .denied(.owner) }
     }
 

@@ -1,12 +1,12 @@
 extension Program {
     /// Sorts the words after the program's name. Never ends the process and never prints.
     public func parse<Words: Sequence>(_ words: Words) -> Parsed where Words.Element == String {
-        let words: [String] = Array(words)
-        if let text: String = answerOfItsOwn(words) { return .print(text) }
-        guard let (command, used): (Command, Int) = findCommand(in: words) else { return refuseCommand(words) }
-        let rest: ArraySlice<String> = words[used...]
+        let words = Array(words)
+        if let text = answerOfItsOwn(words) { return .print(text) }
+        guard let (command, used) = findCommand(in: words) else { return refuseCommand(words) }
+        let rest = words[used...]
         if asksForHelp(rest, options(of: command)) { return .print(help(for: command)) }
-        var sorter: WordSorter = .init(command: command, options: allOptions(of: command))
+        var sorter = WordSorter(command: command, options: allOptions(of: command))
         do throws(UsageError) {
             return .run(try sorter.sort(rest))
         } catch {
@@ -18,14 +18,14 @@ extension Program {
 
     /// Help, version and completion, which every program has.
     private func answerOfItsOwn(_ words: [String]) -> String? {
-        guard let first: String = words.first else { return nil }
+        guard let first = words.first else { return nil }
         switch first {
         case "--help", "-h": return help()
         case "--version": return "\(name) \(version)\n"
         case "help":
-            let rest: [String] = Array(words.dropFirst())
+            let rest = Array(words.dropFirst())
             if rest.isEmpty { return help() }
-            if let (command, _): (Command, Int) = findCommand(in: rest) { return help(for: command) }
+            if let (command, _) = findCommand(in: rest) { return help(for: command) }
             return groupHelp(rest[0])
         case "completion":
             guard words.count == 2 else {
@@ -46,29 +46,29 @@ extension Program {
     /// The command whose words begin `words`, the longest if there are several.
     private func findCommand(in words: [String]) -> (Command, Int)? {
         var best: (Command, Int)?
-        for command: Command in commands where words.starts(with: command.words) {
+        for command in commands where words.starts(with: command.words) {
             if command.words.count > best?.1 ?? 0 { best = (command, command.words.count) }
         }
         return best
     }
 
     private func refuseCommand(_ words: [String]) -> Parsed {
-        guard let first: String = words.first else { return .refuse(help()) }
+        guard let first = words.first else { return .refuse(help()) }
         if first == "completion" {
             return .refuse("\(name): completion needs the shell: bash, zsh or fish\n" + completionHelp)
         }
         if first.hasPrefix("-") {
             return .refuse("\(name): the command comes first, then its options\nTry '\(name) --help'.\n")
         }
-        if let help: String = groupHelp(first) {
-            let next: String = words.dropFirst().first ?? ""
-            let problem: String = next.isEmpty ? "\(first) needs one more word" : "\(first) has no command '\(next)'"
+        if let help = groupHelp(first) {
+            let next = words.dropFirst().first ?? ""
+            let problem = next.isEmpty ? "\(first) needs one more word" : "\(first) has no command '\(next)'"
             return .refuse("\(name): \(problem)\n\(help)")
         }
-        let typed: String = words.prefix { (word: String) in !word.hasPrefix("-") }.prefix(2).joined(separator: " ")
-        let names: [String] = commands.map(\.name) + ["help", "completion"]
-        let nearest: String? = Suggestion.nearest(to: first, in: names) ?? Suggestion.nearest(to: typed, in: names)
-        let hint: String = nearest.map { "; did you mean '\($0)'?" } ?? ""
+        let typed = words.prefix { (word: String) in !word.hasPrefix("-") }.prefix(2).joined(separator: " ")
+        let names = commands.map(\.name) + ["help", "completion"]
+        let nearest = Suggestion.nearest(to: first, in: names) ?? Suggestion.nearest(to: typed, in: names)
+        let hint = nearest.map { "; did you mean '\($0)'?" } ?? ""
         return .refuse("\(name): there is no command '\(first)'\(hint)\nTry '\(name) --help' for the list.\n")
     }
 
@@ -76,8 +76,8 @@ extension Program {
 
     /// `--help` before a `--`, and `-h` unless the command has an `-h` of its own.
     private func asksForHelp(_ words: ArraySlice<String>, _ options: [Option]) -> Bool {
-        let taken: Bool = options.contains { (option: Option) in option.short == "h" }
-        for word: String in words {
+        let taken = options.contains { (option: Option) in option.short == "h" }
+        for word in words {
             if word == "--" { return false }
             if word == "--help" || (word == "-h" && !taken) { return true }
         }
@@ -95,7 +95,7 @@ private struct WordSorter {
     let command: Command
     let options: [Option]
     var call: Invocation
-    var positional: [String] = []
+    var positional = [String]()
 
     init(command: Command, options: [Option]) {
         self.command = command
@@ -104,8 +104,8 @@ private struct WordSorter {
     }
 
     mutating func sort(_ words: ArraySlice<String>) throws(UsageError) -> Invocation {
-        var rest: ArraySlice<String> = words
-        while let word: String = rest.popFirst() {
+        var rest = words
+        while let word = rest.popFirst() {
             if word == "--" {
                 positional += rest
                 break
@@ -118,7 +118,7 @@ private struct WordSorter {
             }
         }
         try placeArguments()
-        for option: Option in options where option.isRequired && call.optionValues[option.name] == nil {
+        for option in options where option.isRequired && call.optionValues[option.name] == nil {
             throw UsageError(text: "\(option.usage) is missing: \(option.summary)")
         }
         return call
@@ -128,9 +128,9 @@ private struct WordSorter {
 
     private mutating func takeLong(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
         let parts: [Substring] = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let name: String = String(parts[0])
-        guard let option: Option = options.first(where: { $0.name == name }) else {
-            let hint: String =
+        let name = String(parts[0])
+        guard let option = options.first(where: { $0.name == name }) else {
+            let hint =
                 Suggestion.nearest(to: name, in: options.filter { $0.refusal == nil }.map(\.name)).map {
                     "; did you mean --\($0)?"
                 } ?? ""
@@ -140,9 +140,9 @@ private struct WordSorter {
     }
 
     private mutating func takeShort(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
-        var letters: Substring = word
-        while let letter: Character = letters.popFirst() {
-            guard let option: Option = options.first(where: { $0.short == letter }) else {
+        var letters = word
+        while let letter = letters.popFirst() {
+            guard let option = options.first(where: { $0.short == letter }) else {
                 throw UsageError(text: "there is no option -\(letter)")
             }
             if option.valueName == nil {
@@ -155,7 +155,7 @@ private struct WordSorter {
     }
 
     private mutating func add(_ value: String, to option: Option, _ shown: String) throws(UsageError) {
-        if let reason: String = option.valueRefusal?(value) {
+        if let reason = option.valueRefusal?(value) {
             throw UsageError(text: "this \(shown) is not taken: \(reason)")
         }
         call.optionValues[option.name, default: []].append(value)
@@ -164,8 +164,8 @@ private struct WordSorter {
     private mutating func take(
         _ option: Option, shown: String, attached: String?, _ rest: inout ArraySlice<String>
     ) throws(UsageError) {
-        if let reason: String = option.refusal { throw UsageError(text: "\(shown) is not taken: \(reason)") }
-        guard let valueName: String = option.valueName else {
+        if let reason = option.refusal { throw UsageError(text: "\(shown) is not taken: \(reason)") }
+        guard let valueName = option.valueName else {
             if attached != nil { throw UsageError(text: "\(shown) takes no value") }
             call.flags.insert(option.name)
             return
@@ -173,9 +173,9 @@ private struct WordSorter {
         if !option.isRepeatable, call.optionValues[option.name] != nil {
             throw UsageError(text: "\(shown) is given twice")
         }
-        if let value: String = attached {
+        if let value = attached {
             try add(value, to: option, shown)
-        } else if let value: String = rest.first, !isOption(value) {
+        } else if let value = rest.first, !isOption(value) {
             rest.removeFirst()
             try add(value, to: option, shown)
         } else {
@@ -191,11 +191,11 @@ private struct WordSorter {
     }
 
     private mutating func placeArguments() throws(UsageError) {
-        var rest: ArraySlice<String> = positional[...]
-        for argument: Argument in command.arguments {
+        var rest = positional[...]
+        for argument in command.arguments {
             switch argument.count {
             case .one, .optional:
-                if let word: String = rest.popFirst() {
+                if let word = rest.popFirst() {
                     call.positional[argument.name] = [word]
                 } else if argument.count == .one {
                     throw UsageError(text: "\(argument.name) is missing: \(argument.summary)")
@@ -208,7 +208,7 @@ private struct WordSorter {
                 rest = []
             }
         }
-        if let word: String = rest.first { throw UsageError(text: "'\(word)' is one word too many") }
+        if let word = rest.first { throw UsageError(text: "'\(word)' is one word too many") }
     }
 }
 
@@ -227,8 +227,8 @@ extension Invocation {
     public func number<Number: LosslessStringConvertible & Comparable>(
         _ option: String, else usual: Number, in bounds: ClosedRange<Number>
     ) throws(BadValue) -> Number {
-        guard let text: String = value(option) else { return usual }
-        guard let number: Number = Number(text), bounds.contains(number) else {
+        guard let text = value(option) else { return usual }
+        guard let number = Number(text), bounds.contains(number) else {
             throw BadValue(
                 "--\(option) wants a number from \(bounds.lowerBound) to \(bounds.upperBound), not '\(text)'")
         }

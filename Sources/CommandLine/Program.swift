@@ -136,14 +136,14 @@ public struct Option: Sendable {
 
     /// An option that people try and that must not be: whoever gives it is told why, and nothing is done.
     public static func refused(_ name: String, _ reason: String) -> Option {
-        var option: Option = .value(name, "", "")
+        var option = Option.value(name, "", "")
         option.refusal = reason
         return option
     }
 
     /// The same option, some of whose values are not taken.
     public func refusing(_ reason: @escaping @Sendable (String) -> String?) -> Option {
-        var option: Option = self
+        var option = self
         option.valueRefusal = reason
         return option
     }
@@ -191,9 +191,9 @@ public enum Parsed: Sendable {
 /// A command with its words sorted out. Required ones are there, unknown ones are not.
 public struct Invocation: Sendable {
     public let command: Command
-    var optionValues: [String: [String]] = [:]
-    var flags: Set<String> = []
-    var positional: [String: [String]] = [:]
+    var optionValues = [String: [String]]()
+    var flags = Set<String>()
+    var positional = [String: [String]]()
 
     /// Whether the flag was given.
     public func flag(_ name: String) -> Bool { flags.contains(name) }
@@ -216,9 +216,9 @@ public struct ExitCode: Sendable, Hashable {
     public let number: Int32
     public init(_ number: Int32) { self.number = number }
     /// Done.
-    public static let success: ExitCode = .init(0)
+    public static let success = ExitCode(0)
     /// It did not work, or the answer is no.
-    public static let failure: ExitCode = .init(1)
+    public static let failure = ExitCode(1)
     /// The words or settings given cannot be used; nothing was done.
-    public static let usage: ExitCode = .init(2)
+    public static let usage = ExitCode(2)
 }

@@ -1,8 +1,8 @@
 /// Text from others, for a terminal.
 public enum Screen {
-    /// Characters that drive a terminal, turn the direction of what follows or have no shape of their own become visible
-    /// as `\\u{…}`: control characters (C0 but tab and line feed, DEL, C1), marks of direction, characters without width,
-    /// separators of lines and paragraphs, tags. Joiners of emoji and of scripts stay.
+    /// Characters that drive a terminal, turn the direction of what follows or have no shape of their own become
+    /// visible as `\\u{…}`: control characters (C0 but tab and line feed, DEL, C1), marks of direction, characters
+    /// without width, separators of lines and paragraphs, tags. Joiners of emoji and of scripts stay.
     public static func safe(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
         var result = ""

@@ -1,15 +1,15 @@
 /// Completion scripts made from the declaration, so that they cannot fall behind it.
 extension Program {
-    private static let builtIns: [(String, String)] = [
+    private static let builtIns = [
         ("completion", "print a completion script"), ("help", "explain a command"),
     ]
 
     /// Each word sequence that leads to a command: `app`, `app create`, `serve` ...
     private var paths: [String] {
-        var paths: [String] = []
-        for command: Command in commands {
+        var paths = [String]()
+        for command in commands {
             for count in 1...command.words.count {
-                let path: String = command.words.prefix(count).joined(separator: " ")
+                let path = command.words.prefix(count).joined(separator: " ")
                 if !paths.contains(path) { paths.append(path) }
             }
         }
@@ -18,11 +18,11 @@ extension Program {
 
     /// The words that may follow a path, with their meaning.
     private func nextWords(after path: String) -> [(String, String)] {
-        let before: [String] = path.split(separator: " ").map(String.init)
-        var rows: [(String, String)] = []
-        for command: Command in commands
+        let before = path.split(separator: " ").map(String.init)
+        var rows = [(String, String)]()
+        for command in commands
         where command.words.count > before.count && command.words.starts(with: before) {
-            let word: String = command.words[before.count]
+            let word = command.words[before.count]
             guard !rows.contains(where: { $0.0 == word }) else { continue }
             rows.append((word, command.words.count == before.count + 1 ? command.summary : "more commands"))
         }
@@ -36,7 +36,7 @@ extension Program {
     // MARK: bash
 
     func bashCompletion() -> String {
-        var text: String = """
+        var text = """
             # bash completion for \(name), made by '\(name) completion bash'
             _\(programWord)() {
                 local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
@@ -51,23 +51,23 @@ extension Program {
                 case "$command $previous" in
 
             """
-        for command: Command in commands {
-            for option: Option in options(of: command) where option.valueName != nil {
-                let names: [String] = ["--" + option.name] + (option.short.map { ["-\($0)"] } ?? [])
-                let patterns: String = names.map { "\"\(command.name) \($0)\"" }.joined(separator: "|")
+        for command in commands {
+            for option in options(of: command) where option.valueName != nil {
+                let names = ["--" + option.name] + (option.short.map { ["-\($0)"] } ?? [])
+                let patterns = names.map { "\"\(command.name) \($0)\"" }.joined(separator: "|")
                 text += "        \(patterns)) \(bashReply(option.completion)); return ;;\n"
             }
         }
         text += "    esac\n    case \"$command\" in\n"
-        for path: String in [""] + paths { text += bashCase(path) }
+        for path in [""] + paths { text += bashCase(path) }
         text += "    esac\n}\ncomplete -o filenames -F _\(programWord) \(name)\n"
         return text
     }
 
     private func bashCase(_ path: String) -> String {
-        var words: [String] = nextWords(after: path).map(\.0)
-        var fallback: Completion = .nothing
-        if let command: Command = command(at: path) {
+        var words = nextWords(after: path).map(\.0)
+        var fallback = Completion.nothing
+        if let command = command(at: path) {
             words += options(of: command).map { "--" + $0.name } + ["--help"]
             fallback = command.arguments.last?.completion ?? .nothing
         } else if path == "completion" {
@@ -78,7 +78,7 @@ extension Program {
             words += ["--help", "--version"]
         }
         if case .oneOf(let choices) = fallback { words += choices }
-        var text: String =
+        var text =
             "        \"\(path)\") COMPREPLY=($(compgen -W '\(words.joined(separator: " "))' -- \"$word\"))"
         if fallback == .file || fallback == .folder {
             text += "\n            [[ \"$word\" == -* ]] || \(bashReply(fallback))"
@@ -98,7 +98,7 @@ extension Program {
     // MARK: zsh
 
     func zshCompletion() -> String {
-        var text: String = """
+        var text = """
             #compdef \(name)
             # zsh completion for \(name), made by '\(name) completion zsh'
             _\(programWord)() {
@@ -114,10 +114,10 @@ extension Program {
                 case "$command $previous" in
 
             """
-        for command: Command in commands {
-            for option: Option in options(of: command) where option.valueName != nil {
-                let names: [String] = ["--" + option.name] + (option.short.map { ["-\($0)"] } ?? [])
-                for name: String in names {
+        for command in commands {
+            for option in options(of: command) where option.valueName != nil {
+                let names = ["--" + option.name] + (option.short.map { ["-\($0)"] } ?? [])
+                for name in names {
                     text +=
                         "        (\("\(command.name) \(name)".quotedForShell)) "
                         + "\(zshReply(option.completion)); return ;;\n"
@@ -125,16 +125,16 @@ extension Program {
             }
         }
         text += "    esac\n    case \"$command\" in\n"
-        for path: String in [""] + paths { text += zshCase(path) }
+        for path in [""] + paths { text += zshCase(path) }
         text += "    esac\n}\nif [[ $zsh_eval_context[-1] == loadautofunc ]]; then _\(programWord) \"$@\"; "
         text += "else compdef _\(programWord) \(name); fi\n"
         return text
     }
 
     private func zshCase(_ path: String) -> String {
-        var rows: [(String, String)] = nextWords(after: path)
-        var reply: String = ""
-        if let command: Command = command(at: path) {
+        var rows = nextWords(after: path)
+        var reply = ""
+        if let command = command(at: path) {
             rows += options(of: command).map { (option: Option) in ("--" + option.name, option.summary) }
             reply = "; " + zshReply(command.arguments.last?.completion ?? .nothing)
         } else if path == "completion" {
@@ -142,8 +142,8 @@ extension Program {
         } else if path == "help" {
             rows = nextWords(after: "")
         }
-        let list: String = rows.map { (row: (String, String)) in
-            let meaning: String = row.1.split(separator: ":", omittingEmptySubsequences: false).joined(separator: "\\:")
+        let list = rows.map { (row: (String, String)) in
+            let meaning = row.1.split(separator: ":", omittingEmptySubsequences: false).joined(separator: "\\:")
             return "\(row.0):\(meaning)".quotedForShell
         }.joined(separator: " ")
         return "        (\(path.quotedForShell)) rows=(\(list)); _describe word rows\(reply) ;;\n"
@@ -161,7 +161,7 @@ extension Program {
     // MARK: fish
 
     func fishCompletion() -> String {
-        var text: String = """
+        var text = """
             # fish completion for \(name), made by '\(name) completion fish'
             function __\(programWord)_command
                 set -l command ''
@@ -177,16 +177,16 @@ extension Program {
             complete -c \(name) -f
 
             """
-        for path: String in [""] + paths {
-            let condition: String = "test (__\(programWord)_command) = \("/\(path)".quotedForFishCondition)"
-            var rows: [(String, String)] = nextWords(after: path)
+        for path in [""] + paths {
+            let condition = "test (__\(programWord)_command) = \("/\(path)".quotedForFishCondition)"
+            var rows = nextWords(after: path)
             if path == "completion" { rows = [("bash", ""), ("zsh", ""), ("fish", "")] }
-            for (word, meaning): (String, String) in rows {
+            for (word, meaning) in rows {
                 text += "complete -c \(name) -n '\(condition)' -a \(word) -d \(meaning.quotedForShell)\n"
             }
-            guard let command: Command = command(at: path) else { continue }
-            for option: Option in options(of: command) {
-                let short: String = option.short.map { " -s \($0)" } ?? ""
+            guard let command = command(at: path) else { continue }
+            for option in options(of: command) {
+                let short = option.short.map { " -s \($0)" } ?? ""
                 text += "complete -c \(name) -n '\(condition)' -l \(option.name)\(short)"
                 text +=
                     "\(option.valueName == nil ? "" : fishReply(option.completion)) -d \(option.summary.quotedForShell)\n"

@@ -14,7 +14,7 @@ public enum Terminal {
 
     /// Columns of the terminal, 80 when there is none or it does not say.
     public static func columns(_ descriptor: Int32 = standardError) -> Int {
-        var size: winsize = .init()
+        var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
@@ -35,15 +35,15 @@ public enum Terminal {
     /// Writes all bytes, waiting for a slow reader.
     @discardableResult
     public static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
-        var sent: Int = 0
+        var sent = 0
         while sent < bytes.count {
-            let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
+            let count = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
                 put(descriptor, all.baseAddress! + sent, all.count - sent)
             }
             if count >= 0 {
                 sent += count
             } else if errno == EAGAIN {
-                var watched: pollfd = .init(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                var watched = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&watched, 1, -1)
             } else if errno != EINTR {
                 return false
@@ -96,8 +96,8 @@ public struct ProgressBar {
     public mutating func update(_ done: Int) {
         self.done = done
         guard isShown else { return }
-        let time: Duration = now()
-        if let last: Duration = lastDrawn, time - last < .milliseconds(100), done != total { return }
+        let time = now()
+        if let last = lastDrawn, time - last < .milliseconds(100), done != total { return }
         lastDrawn = time
         draw(time)
     }
@@ -117,30 +117,30 @@ public struct ProgressBar {
     }
 
     private func draw(_ time: Duration) {
-        let line: String = ProgressBar.line(
+        let line = ProgressBar.line(
             label, done: done, total: total, elapsed: time - began, columns: Terminal.columns(descriptor))
         Terminal.write(Array("\r\(line)\u{1B}[K".utf8), to: descriptor)
     }
 
     /// The line itself: `importing  [#####     ]  50 %  500/1000  1200/s  1 s left`.
     static func line(_ label: String, done: Int, total: Int?, elapsed: Duration, columns: Int) -> String {
-        let seconds: Double = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-        let rate: Double = seconds > 0.2 ? Double(done) / seconds : 0
-        let speed: String = rate >= 1 ? "  \(Int(rate))/s" : ""
-        guard let total: Int, total > 0 else { return String("\(label)  \(done)\(speed)".prefix(columns - 1)) }
-        let share: Double = min(1, max(0, Double(done) / Double(total)))
-        let left: String = rate > 0 && done < total ? "  \(Int(Double(total - done) / rate) + 1) s left" : ""
-        let tail: String = "  \(Int(share * 100)) %  \(done)/\(total)\(speed)\(left)"
-        let room: Int = min(40, columns - label.count - tail.count - 6)
+        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        let rate = seconds > 0.2 ? Double(done) / seconds : 0
+        let speed = rate >= 1 ? "  \(Int(rate))/s" : ""
+        guard let total, total > 0 else { return String("\(label)  \(done)\(speed)".prefix(columns - 1)) }
+        let share = min(1, max(0, Double(done) / Double(total)))
+        let left = rate > 0 && done < total ? "  \(Int(Double(total - done) / rate) + 1) s left" : ""
+        let tail = "  \(Int(share * 100)) %  \(done)/\(total)\(speed)\(left)"
+        let room = min(40, columns - label.count - tail.count - 6)
         guard room >= 5 else { return String("\(label)\(tail)".prefix(columns - 1)) }
-        let full: Int = Int(Double(room) * share)
-        let bar: String = String(repeating: "#", count: full) + String(repeating: " ", count: room - full)
+        let full = Int(Double(room) * share)
+        let bar = String(repeating: "#", count: full) + String(repeating: " ", count: room - full)
         return "\(label)  [\(bar)]\(tail)"
     }
 
     /// Time since some fixed moment, never going back.
     public static func steadyTime() -> Duration {
-        var time: timespec = .init()
+        var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }

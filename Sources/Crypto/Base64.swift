@@ -2,7 +2,7 @@
 public enum Base64 {
     /// base64 with padding (section 4).
     public static func encode(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = letters(of: bytes, standard)
+        var text = letters(of: bytes, standard)
         text.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (3 - bytes.count % 3) % 3))
         return String(decoding: text, as: UTF8.self)
     }
@@ -16,7 +16,7 @@ public enum Base64 {
     /// - Returns: nil for white space, missing or superfluous padding, other letters, or unused bits that are not zero.
     public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
-        let padding: Int = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
+        let padding = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
         return text.dropLast(padding).withUnsafeBufferPointer { bytes(of: $0, standardValues) }
     }
 
@@ -57,12 +57,12 @@ public enum Base64 {
         Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8) + last.compactMap(\.asciiValue)
     }
 
-    /// For each place of a letter among four, and each letter, its six bits where they stand in the three bytes, of which the
-    /// first is the lowest.
+    /// For each place of a letter among four, and each letter, its six bits where they stand in the three bytes, of
+    /// which the first is the lowest.
     private static func values(of alphabet: [UInt8]) -> [UInt32] {
-        var values: [UInt32] = .init(repeating: none, count: 4 * 256)
+        var values = [UInt32](repeating: none, count: 4 * 256)
         for (number, letter) in alphabet.enumerated() {
-            let bits: UInt32 = .init(number)
+            let bits = UInt32(number)
             values[Int(letter)] = bits << 2
             values[256 + Int(letter)] = bits >> 4 | (bits & 15) << 12
             values[512 + Int(letter)] = (bits >> 2) << 8 | (bits & 3) << 22
@@ -83,9 +83,9 @@ public enum Base64 {
         _ bytes: UnsafeBufferPointer<UInt8>, _ alphabet: UnsafeBufferPointer<UInt8>,
         to room: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
     ) {
-        var place: Int = 0
+        var place = 0
         while place + 3 <= bytes.count {
-            let (a, b, c): (UInt8, UInt8, UInt8) = (bytes[place], bytes[place + 1], bytes[place + 2])
+            let (a, b, c) = (bytes[place], bytes[place + 1], bytes[place + 2])
             room[count] = alphabet[Int(a >> 2)]
             room[count + 1] = alphabet[Int((a & 3) << 4 | b >> 4)]
             room[count + 2] = alphabet[Int((b & 15) << 2 | c >> 6)]
@@ -93,7 +93,7 @@ public enum Base64 {
             (place, count) = (place + 3, count + 4)
         }
         guard place < bytes.count else { return }
-        let (a, b): (UInt8, UInt8) = (bytes[place], place + 1 < bytes.count ? bytes[place + 1] : 0)
+        let (a, b) = (bytes[place], place + 1 < bytes.count ? bytes[place + 1] : 0)
         room[count] = alphabet[Int(a >> 2)]
         room[count + 1] = alphabet[Int((a & 3) << 4 | b >> 4)]
         count += 2
@@ -103,11 +103,11 @@ public enum Base64 {
     }
 
     private static func bytes(of text: UnsafeBufferPointer<UInt8>, _ values: [UInt32]) -> [UInt8]? {
-        guard let bytes: Int = decodedCount(text.count) else { return nil }
+        guard let bytes = decodedCount(text.count) else { return nil }
         // All empty arrays are one place in memory, and its count would be written: by several threads at once.
         guard bytes > 0 else { return [] }
-        var isRead: Bool = false
-        let decoded: [UInt8] = .init(unsafeUninitializedCapacity: bytes) { room, count in
+        var isRead = false
+        let decoded = [UInt8](unsafeUninitializedCapacity: bytes) { room, count in
             isRead = read(text, values, to: .init(rebasing: room[..<bytes]))
             count = bytes
         }
@@ -122,11 +122,11 @@ public enum Base64 {
         values.withUnsafeBufferPointer { values in
             // One look at the end tells whether there was anything but letters.
             var seen: UInt32 = 0
-            var (place, written): (Int, Int) = (0, 0)
-            let bytes: UnsafeMutableRawBufferPointer = .init(room)
+            var (place, written) = (0, 0)
+            let bytes = UnsafeMutableRawBufferPointer(room)
             // Four bytes are written of which three count: what follows has room for the fourth.
             while place + 8 <= text.count {
-                let word: UInt32 =
+                let word =
                     values[Int(text[place])] | values[256 + Int(text[place + 1])]
                     | values[512 + Int(text[place + 2])] | values[768 + Int(text[place + 3])]
                 seen |= word
@@ -135,8 +135,8 @@ public enum Base64 {
             }
             while place < text.count {
                 var word: UInt32 = 0
-                let count: Int = min(4, text.count - place)
-                for letter: Int in 0..<count { word |= values[letter * 256 + Int(text[place + letter])] }
+                let count = min(4, text.count - place)
+                for letter in 0..<count { word |= values[letter * 256 + Int(text[place + letter])] }
                 seen |= word
                 for _ in 0..<(count == 4 ? 3 : count - 1) {
                     room[written] = UInt8(truncatingIfNeeded: word)

@@ -1,7 +1,7 @@
 /// Why a cryptographic call gave no result. None of it says anything of a secret.
 public enum CryptoError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What was sealed did not open: cut, changed, of another key, of another place, of an unknown suite, not even of the
-    /// right shape. One case for all of it, so that nobody learns from the error which it was.
+    /// What was sealed did not open: cut, changed, of another key, of another place, of an unknown suite, not even of
+    /// the right shape. One case for all of it, so that nobody learns from the error which it was.
     case openingFailed
     /// A parameter is outside of what the standard allows, or of what this implementation does.
     case outOfBounds(Parameter)

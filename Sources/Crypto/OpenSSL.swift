@@ -7,7 +7,7 @@ struct Fetched: @unchecked Sendable {
     let pointer: OpaquePointer
 
     init(_ pointer: OpaquePointer?, _ name: String) {
-        guard let pointer: OpaquePointer else { preconditionFailure("this OpenSSL has no \(name)") }
+        guard let pointer else { preconditionFailure("this OpenSSL has no \(name)") }
         self.pointer = pointer
     }
 
@@ -19,16 +19,16 @@ struct Fetched: @unchecked Sendable {
 
 extension UnsafeRawBufferPointer {
     /// An address that may be passed where there are no bytes: some of OpenSSL's functions take null for "not given".
-    private static let nowhere: UInt = {
-        let room: UnsafeMutableRawPointer = .allocate(byteCount: 16, alignment: 16)
+    private static let nowhere = {
+        let room = UnsafeMutableRawPointer.allocate(byteCount: 16, alignment: 16)
         room.initializeMemory(as: UInt8.self, repeating: 0, count: 16)
         return UInt(bitPattern: room)
     }()
 
     /// The bytes for C, never null.
     var octets: UnsafePointer<UInt8> {
-        let start: UnsafeRawPointer? = baseAddress ?? UnsafeRawPointer(bitPattern: Self.nowhere)
-        guard let start: UnsafeRawPointer else { preconditionFailure("an allocation has no address") }
+        let start = baseAddress ?? UnsafeRawPointer(bitPattern: Self.nowhere)
+        guard let start else { preconditionFailure("an allocation has no address") }
         return start.assumingMemoryBound(to: UInt8.self)
     }
 }
@@ -46,7 +46,7 @@ extension [UInt8] {
     static func made<E: Error>(
         _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
     ) throws(E) -> [UInt8] {
-        var bytes: [UInt8] = .init(repeating: 0, count: count)
+        var bytes = [UInt8](repeating: 0, count: count)
         var failure: E?
         bytes.withUnsafeMutableBytes { room in
             do throws(E) {
@@ -56,7 +56,7 @@ extension [UInt8] {
                 failure = error
             }
         }
-        if let failure: E { throw failure }
+        if let failure { throw failure }
         return bytes
     }
 }

@@ -17,26 +17,26 @@ struct Demo {
 
     static func run(_ arguments: [String]) async throws {
         if arguments.contains("--help") || arguments.contains("-h") { return say(help) }
-        let isFast: Bool = arguments.contains("--fast") || isatty(1) == 0
+        let isFast = arguments.contains("--fast") || isatty(1) == 0
         var arguments = arguments
         let people = try takePeople(&arguments)
-        let path: String? = arguments.first { !$0.hasPrefix("-") }
-        if let unknown: String = arguments.first(where: { $0.hasPrefix("-") && $0 != "--fast" }) {
+        let path = arguments.first { !$0.hasPrefix("-") }
+        if let unknown = arguments.first(where: { $0.hasPrefix("-") && $0 != "--fast" }) {
             throw DemoError("there is no option \(unknown); see --help")
         }
         guard path == nil || people == nil else {
             throw DemoError("a trace says how many people type: no --people with it")
         }
-        let trace: Trace = try path.map { try Trace(path: $0) } ?? ownTrace(by: people ?? 2)
+        let trace = try path.map { try Trace(path: $0) } ?? ownTrace(by: people ?? 2)
         guard trace.isConcurrent, TraceGenerator.authors.contains(trace.agentCount) else {
             throw DemoError(
                 "the demo wants a concurrent trace of two to five people; `thicket replay` plays every trace")
         }
-        let server: ServerBox = ServerBox(try ServerProcess())
+        let server = ServerBox(try ServerProcess())
         _ = try server.admin(["app", "create", "demo"])
-        let token: String = try server.admin(["token", "create", "--app", "demo", "--user", "two@example.com"])
+        let token = try server.admin(["token", "create", "--app", "demo", "--user", "two@example.com"])
         try server.start()
-        var options: Replay.Options = Replay.Options(
+        var options = Replay.Options(
             server: server.address, app: "demo",
             token: String(token.split(whereSeparator: { $0 == "\n" || $0 == " " }).last ?? ""), key: "page")
         let number = ["Two", "Three", "Four", "Five"][trace.agentCount - TraceGenerator.authors.lowerBound]
@@ -64,45 +64,45 @@ struct Demo {
         return number
     }
 
-    static let openBucket: String = "pages"
-    static let sealedBucket: String = "sealed-pages"
+    static let openBucket = "pages"
+    static let sealedBucket = "sealed-pages"
 
     /// Types it all, with the server killed and the typists cut off on the way.
     static func type(
         _ trace: Trace, _ options: Replay.Options, _ server: ServerBox, _ isFast: Bool
     ) async throws {
-        var options: Replay.Options = options
-        let place: String = "\(server.folder)/\(options.bucket)"
+        var options = options
+        let place = "\(server.folder)/\(options.bucket)"
         options.store = { $0 < 0 ? .memory : .file("\(place)-client\($0).db") }
-        let stage: Stage = try Stage(
+        let stage = try Stage(
             server: server, bucket: options.bucket, keys: options.keys, trace: trace, paceSeconds: isFast ? 0 : 30)
-        let report: Replay.Report = try await Replay(trace, options: options, observer: stage).run()
+        let report = try await Replay(trace, options: options, observer: stage).run()
         await stage.finish()
-        let rate: Int = Int(Double(report.edits) / max(report.seconds, 0.001))
+        let rate = Int(Double(report.edits) / max(report.seconds, 0.001))
         say(
             "  \(report.edits) edits in \(tenths(report.seconds)) s (\(rate)/s), \(report.bytesSent) bytes sent, "
                 + "the page has \(report.length) characters.")
-        if let difference: Replay.Difference = report.difference { throw DemoError("\(difference)") }
+        if let difference = report.difference { throw DemoError("\(difference)") }
     }
 
     /// The trace of this project: its README and documents, typed by some people.
     static func ownTrace(by people: Int) throws -> Trace {
-        let files: [String] = ["README.md", "docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/PROTOCOL.md"]
-        let texts: [String] = files.compactMap(contents)
+        let files = ["README.md", "docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/PROTOCOL.md"]
+        let texts = files.compactMap(contents)
         guard !texts.isEmpty else {
             throw DemoError("there is no README.md here: run it in the project's folder, or name a trace")
         }
-        var generator: TraceGenerator = TraceGenerator(seed: 2_026, texts: texts, authors: people)
+        var generator = TraceGenerator(seed: 2_026, texts: texts, authors: people)
         return generator.make(editsMin: 6_000)
     }
 
     static func contents(of path: String) -> String? {
-        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { return nil }
+        guard let file = fopen(path, "r") else { return nil }
         defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        var bytes = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count: Int = fread(&chunk, 1, chunk.count, file)
+            let count = fread(&chunk, 1, chunk.count, file)
             if count == 0 { break }
             bytes += chunk[0..<count]
         }
@@ -111,19 +111,19 @@ struct Demo {
 
     static func conclude(_ trace: Trace, _ server: ServerBox) throws {
         say("What the server's database holds of the page:")
-        let words: [String] = Holdings.words(of: trace.endContent)
-        let open: Holdings = try Holdings(server.folder, bucket: openBucket, words)
-        let sealed: Holdings = try Holdings(server.folder, bucket: sealedBucket, words)
+        let words = Holdings.words(of: trace.endContent)
+        let open = try Holdings(server.folder, bucket: openBucket, words)
+        let sealed = try Holdings(server.folder, bucket: sealedBucket, words)
         say("  open    \(open.line)")
         say("  sealed  \(sealed.line)")
         guard sealed.found == 0 else { throw DemoError("words of the page stand in the sealed bucket") }
-        let check: String = try server.admin(["check"])
+        let check = try server.admin(["check"])
         say("thicketd check: \(check.split(separator: "\n").last ?? "nothing printed")")
         let clients = trace.agentCount == 2 ? "both clients" : "all \(trace.agentCount) clients"
         say("MATCH: in both buckets \(clients) and a fresh one hold exactly the recorded text.")
     }
 
-    static let help: String = """
+    static let help = """
         usage: thicket-demo [--fast] [--people N | TRACE]
 
         Some people, two without --people, type one page through a real server that is killed twice; each of them is
@@ -152,6 +152,6 @@ func fail(_ text: String) -> Never {
 
 /// A number with one decimal.
 func tenths(_ number: Double) -> String {
-    let scaled: Int = Int((number * 10).rounded())
+    let scaled = Int((number * 10).rounded())
     return "\(scaled / 10).\(scaled % 10)"
 }

@@ -11,24 +11,24 @@ struct Holdings {
     let excerpt: String
 
     /// Letters of a word that is looked for: so many do not stand in base64 by chance.
-    private static let lettersMin: Int = 8
-    private static let wordsMax: Int = 500
-    private static let excerptMax: Int = 90
+    private static let lettersMin = 8
+    private static let wordsMax = 500
+    private static let excerptMax = 90
 
     var line: String { "\(found) of \(wanted) words; \(excerpt)…" }
 
     /// Words of a text that are looked for, each once.
     static func words(of text: String) -> [String] {
-        var words: Set<String> = []
-        for word: Substring in text.split(whereSeparator: { !$0.isASCII || !$0.isLetter })
+        var words = Set<String>()
+        for word in text.split(whereSeparator: { !$0.isASCII || !$0.isLetter })
         where word.utf8.count >= lettersMin && words.count < wordsMax { words.insert(String(word)) }
         return words.sorted()
     }
 
     /// - Parameter folder: the server's; it may run.
     init(_ folder: String, bucket: String, _ words: [String]) throws {
-        let database: Database = try Database(path: folder + "/thicket.db", mode: .readOnly)
-        var rows: [UInt8] = []
+        let database = try Database(path: folder + "/thicket.db", mode: .readOnly)
+        var rows = [UInt8]()
         try database.statement(
             "SELECT k, diff, snap FROM chg WHERE b IN (SELECT id FROM bucket WHERE name = ?1)"
         ).bind(1, bucket).forEach { (row) throws(SQLiteError) in
@@ -36,7 +36,7 @@ struct Holdings {
         }
         wanted = words.count
         found = words.count { Self.contains(rows, $0) }
-        let newest: [UInt8]? = try database.statement(
+        let newest = try database.statement(
             """
             SELECT coalesce(snap, diff) FROM chg WHERE b IN (SELECT id FROM bucket WHERE name = ?1)
             ORDER BY snap IS NULL, gid DESC LIMIT 1
@@ -48,9 +48,9 @@ struct Holdings {
     private static func contains(_ bytes: [UInt8], _ word: String) -> Bool {
         let wanted: [UInt8] = Array(word.utf8)
         return bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
-            guard let base: UnsafeRawPointer = all.baseAddress, all.count >= wanted.count else { return false }
-            var place: Int = 0
-            let last: Int = all.count - wanted.count
+            guard let base = all.baseAddress, all.count >= wanted.count else { return false }
+            var place = 0
+            let last = all.count - wanted.count
             while place <= last, let found = memchr(base + place, Int32(wanted[0]), last - place + 1) {
                 if memcmp(found, wanted, wanted.count) == 0 { return true }
                 place = UnsafeRawPointer(found) - base + 1

@@ -17,18 +17,18 @@ actor Stage: Replay.Observer {
     private var cutOffAt: [Int?]
     private var killAt: [Int]
     private let paceSeconds: Double
-    private let begin: ContinuousClock.Instant = .now
-    private var sessions: [Session] = []
+    private let begin = ContinuousClock.Instant.now
+    private var sessions = [Session]()
     private var typed: [Int]
     private var lastWords: [String]
     private var isOffline: [Bool]
     private var offlineSince: [Int]
-    private var isServerUp: Bool = true
+    private var isServerUp = true
     /// Runs while somebody waits and somebody is cut off.
     private var patience: Task<Void, Never>?
-    private var drawnLines: Int = 0
-    private var lastDrawn: ContinuousClock.Instant = .now
-    private let isTerminal: Bool = isatty(1) == 1
+    private var drawnLines = 0
+    private var lastDrawn = ContinuousClock.Instant.now
+    private let isTerminal = isatty(1) == 1
 
     /// - Parameters:
     ///   - keys: of a sealed bucket.
@@ -44,10 +44,10 @@ actor Stage: Replay.Observer {
         (typed, offlineSince) = ([Int](repeating: 0, count: clients), [Int](repeating: 0, count: clients))
         lastWords = [String](repeating: "", count: clients)
         isOffline = [Bool](repeating: false, count: clients)
-        let carrier: TraceCarrier = try TraceCarrier(trace)
+        let carrier = try TraceCarrier(trace)
         cutOffAt = (0..<clients).map { client in
             // One after the other, not at the very ends, where there is little to merge with.
-            let count: Int = carrier.byAgent[client].count
+            let count = carrier.byAgent[client].count
             let bounds = [client, client + 1].map { count * (clients + 8 * $0) / (10 * clients) }
             return carrier.stretchesAlone(of: client).first { (bounds[0]..<bounds[1]).contains($0.start) }?.start
         }
@@ -59,8 +59,8 @@ actor Stage: Replay.Observer {
         typed[client] = count
         lastWords[client] = String((lastWords[client] + inserted.replacing("\n", with: " ")).suffix(34))
         // Once more only when it is back: others type on meanwhile.
-        if let next: Int = killAt.first, typedByAll >= next, isServerUp { await killServer() }
-        if let place: Int = cutOffAt[client], count > place {
+        if let next = killAt.first, typedByAll >= next, isServerUp { await killServer() }
+        if let place = cutOffAt[client], count > place {
             cutOffAt[client] = nil
             // What it has typed goes out first, or the other would wait for that and not for a merge.
             try? await sent(by: client)
@@ -76,8 +76,8 @@ actor Stage: Replay.Observer {
     private var typedByAll: Int { typed.reduce(0, +) }
 
     private func sent(by client: Int) async throws {
-        let session: Session = sessions[client]
-        let bucket: Bucket =
+        let session = sessions[client]
+        let bucket =
             if let keys { try await session.bucket(bucket, sealedBy: keys) } else { try await session.bucket(bucket) }
         try await bucket.waitUntilSynced(timeout: .seconds(10))
     }
@@ -85,7 +85,7 @@ actor Stage: Replay.Observer {
     /// A client that waits for long needs what another has typed: none can be offline then.
     func blocked(client: Int) {
         guard isOffline.contains(true) else { return }
-        let before: Int = typed[client]
+        let before = typed[client]
         patience?.cancel()
         patience = Task {
             try? await Task.sleep(for: .milliseconds(500))
@@ -131,8 +131,8 @@ actor Stage: Replay.Observer {
 
     /// Waits until so much may have been typed, so that eyes can follow.
     private func keepPace() async {
-        let due: Double = paceSeconds * Double(typedByAll) / Double(max(total, 1))
-        let early: Double = due - begin.duration(to: .now) / .seconds(1)
+        let due = paceSeconds * Double(typedByAll) / Double(max(total, 1))
+        let early = due - begin.duration(to: .now) / .seconds(1)
         if early > 0.005 { try? await Task.sleep(for: .seconds(early)) }
     }
 
@@ -160,10 +160,10 @@ actor Stage: Replay.Observer {
 
     /// One client: how far it is, whether it is connected, and the last words it typed.
     private func line(_ client: Int) -> String {
-        let state: String = isOffline[client] ? "cut off" : isServerUp ? "online " : "alone  "
-        let colour: String = isOffline[client] || !isServerUp ? "33" : "32"
-        let filled: Int = min(20, typed[client] * 20 * typed.count / max(total, 1))
-        let bar: String = String(repeating: "█", count: filled) + String(repeating: "·", count: 20 - filled)
+        let state = isOffline[client] ? "cut off" : isServerUp ? "online " : "alone  "
+        let colour = isOffline[client] || !isServerUp ? "33" : "32"
+        let filled = min(20, typed[client] * 20 * typed.count / max(total, 1))
+        let bar = String(repeating: "█", count: filled) + String(repeating: "·", count: 20 - filled)
         return "  client \(client)  \(bar) \u{1B}[\(colour)m\(state)\u{1B}[0m \(lastWords[client])▏\n"
     }
 

@@ -31,17 +31,18 @@ public struct NoteKeys: Sendable {
 
     /// Opens one text of a note.
     /// - Parameter consents: the user has said that many rounds are fine.
-    /// - Throws: `unreadable`, whatever is wrong; `needsConsent` before any of more than `NoteRounds.unaskedMax` rounds.
+    /// - Throws: `unreadable`, whatever is wrong; `needsConsent` before any of more than `NoteRounds.unaskedMax`
+    ///   rounds.
     func open(_ field: NoteField, of note: StoredNote, consents: Bool) throws(OnionError) -> SecureBytes {
-        guard let sealed: [UInt8] = note.sealed(field) else { throw .unreadable }
+        guard let sealed = note.sealed(field) else { throw .unreadable }
         switch note.format {
         case .unknown: throw .unreadable
         case .sealed:
             return try readable { () throws(CryptoError) in try seal(field, note.id).open(sealed) }
         case .first, .second:
-            guard let rounds: Int = note.rounds, let password else { throw .unreadable }
+            guard let rounds = note.rounds, let password else { throw .unreadable }
             guard rounds <= NoteRounds.unaskedMax || consents else { throw .needsConsent(rounds: rounds) }
-            let message: [UInt8] = try Self.message(sealed)
+            let message = try Self.message(sealed)
             // The old header, with its cut passwords, was never written by who writes version 2.
             guard note.format == .first || message.first == RNCryptor.version else { throw .unreadable }
             let function: HashFunction = note.format == .first ? .sha512 : .sha1
@@ -53,14 +54,14 @@ public struct NoteKeys: Sendable {
 
     /// A message in base64 with whatever stands between its letters.
     private static func message(_ text: [UInt8]) throws(OnionError) -> [UInt8] {
-        let letters: [UInt8] = text.filter { byte in
+        let letters = text.filter { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
             case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): true
             default: false
             }
         }
-        guard let message: [UInt8] = Base64.decode(letters[...]) else { throw .unreadable }
+        guard let message = Base64.decode(letters[...]) else { throw .unreadable }
         return message
     }
 
@@ -75,7 +76,7 @@ public struct NoteKeys: Sendable {
     /// A note as its bucket has it, for users who look at what a server stores. Very many rounds are not done.
     /// - Returns: nil for an object that is no note, since it has neither of the two texts.
     public func read(_ object: JSONObject, id: String) -> Result<NoteText, OnionError>? {
-        let note: StoredNote = .init(id: id, object: object)
+        let note = StoredNote(id: id, object: object)
         guard NoteField.allCases.contains(where: { note.sealed($0) != nil }) else { return nil }
         do throws(OnionError) {
             return .success(
@@ -89,13 +90,14 @@ public struct NoteKeys: Sendable {
 
     // MARK: - Sealing
 
-    /// What a note of these texts is written as: all of it in the place of what was there, so that no two writers' parts mix.
+    /// What a note of these texts is written as: all of it in the place of what was there, so that no two writers'
+    /// parts mix.
     /// - Parameter rounds: of the old formats.
     /// - Throws: `noKey`, `tooLong`.
     func seal(_ text: NoteText, id: String, _ format: NoteFormat, rounds: Int) throws(OnionError) -> JSONObject {
         var members: JSONObject = [:]
-        for field: NoteField in NoteField.allCases {
-            let units: Int = text[field].utf16Count
+        for field in NoteField.allCases {
+            let units = text[field].utf16Count
             guard units <= field.unitsMax else { throw .tooLong(field, units: units) }
             members[field.member] = .string(try seal(text[field], field, id, format, rounds))
         }
@@ -112,7 +114,7 @@ public struct NoteKeys: Sendable {
             if format == .sealed { return try seal(field, id).seal(text) }
             guard let password else { throw .openingFailed }
             let function: HashFunction = format == .first ? .sha512 : .sha1
-            let message: [UInt8] = try RNCryptor.seal(text, password: password, .init(function, rounds: rounds))
+            let message = try RNCryptor.seal(text, password: password, .init(function, rounds: rounds))
             return Self.lines(Base64.encode(message))
         } catch {
             // What can be out of bounds is the keys: rounds and lengths have been looked at.
@@ -129,9 +131,9 @@ public struct NoteKeys: Sendable {
     /// Lines of 64 letters with CR LF between, as the first notes app writes them.
     private static func lines(_ letters: String) -> String {
         let bytes: [UInt8] = Array(letters.utf8)
-        var lines: [UInt8] = []
+        var lines = [UInt8]()
         lines.reserveCapacity(bytes.count + bytes.count / 32 + 2)
-        for (place, byte): (Int, UInt8) in bytes.enumerated() {
+        for (place, byte) in bytes.enumerated() {
             if place > 0, place % 64 == 0 { lines += [0x0D, 0x0A] }
             lines.append(byte)
         }

@@ -1,6 +1,7 @@
 import ThicketProtocol
 
-/// When a note was made: milliseconds since 1970, or as the old app's server writes it, `2013-11-17T08:15:30.250Z` (ISO 8601, UTC).
+/// When a note was made: milliseconds since 1970, or as the old app's server writes it, `2013-11-17T08:15:30.250Z` (ISO
+/// 8601, UTC).
 public enum NoteTime {
     /// Milliseconds since 1970; nil for anything else.
     public static func milliseconds(_ value: JSONValue) -> Int64? {
@@ -17,15 +18,15 @@ public enum NoteTime {
             bytes[range].allSatisfy { (0x30...0x39).contains($0) }
                 ? bytes[range].reduce(0) { $0 * 10 + Int64($1 - 0x30) } : nil
         }
-        guard let year: Int64 = number(0..<4), let month: Int64 = number(5..<7), let day: Int64 = number(8..<10),
-            let hour: Int64 = number(11..<13), let minute: Int64 = number(14..<16), let second: Int64 = number(17..<19),
-            let fraction: Int64 = number(20..<23), (1...12).contains(month), (1...31).contains(day), hour < 24,
+        guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10),
+            let hour = number(11..<13), let minute = number(14..<16), let second = number(17..<19),
+            let fraction = number(20..<23), (1...12).contains(month), (1...31).contains(day), hour < 24,
             minute < 60, second <= 60
         else { return nil }
         // Days since 1970-03-01 of a year that begins in March, so that the leap day is its last.
-        let shifted: Int64 = month <= 2 ? year - 1 : year
-        let dayOfYear: Int64 = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        let days: Int64 = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+        let shifted = month <= 2 ? year - 1 : year
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
         return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + fraction
     }
 }

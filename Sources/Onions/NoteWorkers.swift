@@ -7,23 +7,23 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// Threads that stretch keys: as many as the machine has cores, and no more than a few. On the pool that all tasks share, which
-/// has no more threads than that, a list of old notes would stall everything else for seconds.
+/// Threads that stretch keys: as many as the machine has cores, and no more than a few. On the pool that all tasks
+/// share, which has no more threads than that, a list of old notes would stall everything else for seconds.
 ///
-/// Work that waits belongs to callers that wait for it, so there is never more of it than there are callers; `Vault` has
-/// `workersMax` at once.
+/// Work that waits belongs to callers that wait for it, so there is never more of it than there are callers; `Vault`
+/// has `workersMax` at once.
 final class NoteWorkers: Sendable {
     /// Threads at most.
-    static let workersMax: Int = 4
+    static let workersMax = 4
 
     private struct State {
-        var waiting: [@Sendable () -> Void] = []
-        var running: Int = 0
+        var waiting = [@Sendable () -> Void]()
+        var running = 0
         /// Those who wait until nothing runs.
-        var idle: [CheckedContinuation<Void, Never>] = []
+        var idle = [CheckedContinuation<Void, Never>]()
     }
 
-    private let state: Mutex<State> = Mutex(State())
+    private let state = Mutex(State())
     /// Threads of these.
     let count: Int
 
@@ -39,7 +39,7 @@ final class NoteWorkers: Sendable {
     /// Returns when nothing runs: whatever the work held is gone then.
     func settle() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isIdle: Bool = state.withLock { state in
+            let isIdle = state.withLock { state in
                 if state.running > 0 { state.idle.append(continuation) }
                 return state.running == 0
             }
@@ -48,15 +48,15 @@ final class NoteWorkers: Sendable {
     }
 
     private func add(_ work: @escaping @Sendable () -> Void) {
-        let isNew: Bool = state.withLock { state in
+        let isNew = state.withLock { state in
             state.waiting.append(work)
             guard state.running < count else { return false }
             state.running += 1
             return true
         }
         guard isNew else { return }
-        let held: UnsafeMutableRawPointer = Unmanaged.passRetained(self).toOpaque()
-        var thread: pthread_t = .init()
+        let held = Unmanaged.passRetained(self).toOpaque()
+        var thread = pthread_t()
         guard pthread_create(&thread, nil, workerMain, held) == 0 else {
             // No more threads: better here than not at all.
             Unmanaged<NoteWorkers>.fromOpaque(held).release()
@@ -68,9 +68,9 @@ final class NoteWorkers: Sendable {
 
     /// Works until nothing waits.
     fileprivate func drain() {
-        while let work: @Sendable () -> Void = next() { work() }
+        while let work = next() { work() }
         CryptoThread.release()
-        for continuation: CheckedContinuation<Void, Never> in finished() { continuation.resume() }
+        for continuation in finished() { continuation.resume() }
     }
 
     private func next() -> (@Sendable () -> Void)? {

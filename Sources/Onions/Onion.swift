@@ -34,7 +34,7 @@ public struct OnionTitle: Sendable {
 /// What the server says of the user's notes.
 public struct OnionStanding: Sendable, Equatable {
     /// Notes of a user who is not Pro.
-    public static let freeMax: Int = 10
+    public static let freeMax = 10
 
     /// As many notes as they like.
     public let isPro: Bool

@@ -37,12 +37,12 @@ public struct OnionAccount: Sendable {
     }
 
     /// Makes an account and logs in.
-    /// - Throws: `refused` when somebody has the name or the app takes no such accounts, `client`; `keys` with `unknown` when nobody
-    ///   knows whether the account was made: a login tells.
+    /// - Throws: `refused` when somebody has the name or the app takes no such accounts, `client`; `keys` with
+    ///   `unknown` when nobody knows whether the account was made: a login tells.
     public func signUp(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
         let answer: JSONObject
         do throws(OnionError) { answer = try await ask("create/", username, password) } catch {
-            guard let lost: ClientError = error.lost else { throw error }
+            guard let lost = error.lost else { throw error }
             // Nobody logs in with these words but who has made the account with them.
             answer = try await settle(lost, ifNot: .client(lost)) { () throws(OnionError) in
                 try await ask("authorize/", username, password)
@@ -61,7 +61,7 @@ public struct OnionAccount: Sendable {
         let session: ClientSession
         let user: String
         do throws(ClientError) {
-            let token: String = try ServerCalls.text("access_token", in: answer)
+            let token = try ServerCalls.text("access_token", in: answer)
             user = try ServerCalls.text("userid", in: answer)
             // The stretched name is a secret: nobody needs it any more.
             session = try await app.resumeSession(accessToken: token, username: "", userId: user)
@@ -82,17 +82,17 @@ public struct OnionAccount: Sendable {
     }
 
     /// Deletes all notes, then the account, then ends the session; if the notes are not all gone nothing else happens.
-    /// - Throws: `wrongLogin` before anything is deleted when this is not the account of the vault; as `Vault.remove`; `keys` with
-    ///   `unknown` when nobody knows whether the account is gone. The notes are.
+    /// - Throws: `wrongLogin` before anything is deleted when this is not the account of the vault; as `Vault.remove`;
+    ///   `keys` with `unknown` when nobody knows whether the account is gone. The notes are.
     public func delete(_ vault: Vault, username: SecureBytes, password: SecureBytes) async throws(OnionError) {
         // Of the right account, before anything is gone.
-        let answer: JSONObject = try await ask("authorize/", username, password)
+        let answer = try await ask("authorize/", username, password)
         guard answer["userid"]?.stringValue.map({ $0.utf8.elementsEqual(vault.user.utf8) }) ?? false else {
             throw .wrongLogin
         }
         try await vault.removeAll()
         do throws(OnionError) { _ = try await ask("delete/", username, password) } catch {
-            guard let lost: ClientError = error.lost else { throw error }
+            guard let lost = error.lost else { throw error }
             do throws(OnionError) {
                 _ = try await settle(lost, ifNot: .wrongLogin) { () throws(OnionError) in
                     try await ask("delete/", username, password)
@@ -110,7 +110,7 @@ public struct OnionAccount: Sendable {
         _ path: String, _ username: SecureBytes, _ password: SecureBytes
     ) async throws(OnionError) -> JSONObject {
         guard username.count > 0, password.count > 0 else { throw .wrongLogin }
-        let body: SecureBytes? = await NoteWorkers(count: 1).run { Self.body(username, password) }
+        let body = await NoteWorkers(count: 1).run { Self.body(username, password) }
         guard let body else { throw .wrongLogin }
         do throws(ClientError) {
             return try line(path, await answer("/1/\(name)/\(path)", body)).get()
@@ -155,7 +155,7 @@ public struct OnionAccount: Sendable {
         -> String?
     {
         do throws(ClientError) {
-            let newest: String? = try await app.calls.look("/version")[platform]?.stringValue
+            let newest = try await app.calls.look("/version")[platform]?.stringValue
             guard let newest, !newest.utf8.elementsEqual(own.utf8) else { return nil }
             return newest
         } catch {

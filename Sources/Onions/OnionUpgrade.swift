@@ -37,13 +37,14 @@ public struct OnionUpgrade: Sendable {
 
 extension OnionAccount {
     /// How often notes are looked through before the old login ends: somebody may write with it until then.
-    private static let passesMax: Int = 3
+    private static let passesMax = 3
 
-    /// Makes an account of the old notes app one with keys of its own: same user id, same notes, sealed as version 3; name and
-    /// password from before are good no more afterwards.
+    /// Makes an account of the old notes app one with keys of its own: same user id, same notes, sealed as version 3;
+    /// name and password from before are good no more afterwards.
     ///
-    /// It may stop anywhere and be done again with the same words: no note is ever without somebody who can open it. The old login
-    /// ends only when every note is of version 3, those aside that nobody can open and `leavesUnreadable` lets stay.
+    /// It may stop anywhere and be done again with the same words: no note is ever without somebody who can open it.
+    /// The old login ends only when every note is of version 3, those aside that nobody can open and `leavesUnreadable`
+    /// lets stay.
     ///
     /// - Parameters:
     ///   - name: the new one, which the server sees.
@@ -60,7 +61,8 @@ extension OnionAccount {
     }
 
     /// The same.
-    /// - Parameter whenBegun: called when the account has keys, by this run or one before: from then on doing it again goes on.
+    /// - Parameter whenBegun: called when the account has keys, by this run or one before: from then on doing it again
+    ///   goes on.
     package func upgrade(
         username: SecureBytes, password: SecureBytes, to name: String, newPassword: SecureBytes, consents: Bool,
         leavesUnreadable: Bool, whenBegun: @escaping @Sendable () -> Void
@@ -79,7 +81,7 @@ extension OnionAccount {
         _ username: SecureBytes, _ password: SecureBytes, to name: String, _ newPassword: SecureBytes,
         _ allowed: Allowed, stop: @escaping OnionUpgrade.Stop
     ) async throws(OnionError) -> OnionUpgrade {
-        let accounts: Accounts = try accounts()
+        let accounts = try accounts()
         let upgraded: Upgraded
         do throws(OnionError) {
             upgraded = try await begin(accounts, username, password, name, newPassword, stop)
@@ -97,12 +99,12 @@ extension OnionAccount {
         _ accounts: Accounts, _ login: SignedIn, _ password: SecureBytes, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
     ) async throws(OnionError) -> OnionUpgrade {
-        let account: OpenAccount = login.account
-        let vault: Vault = try await vault(of: login, password)
-        var notes: OnionResealing = .init()
+        let account = login.account
+        let vault = try await vault(of: login, password)
+        var notes = OnionResealing()
         do throws(OnionError) {
-            for _: Int in 0..<Self.passesMax {
-                let pass: OnionResealing = try await vault.reseal(consents: allowed.slow, stop: stop)
+            for _ in 0..<Self.passesMax {
+                let pass = try await vault.reseal(consents: allowed.slow, stop: stop)
                 notes = OnionResealing(pass, after: notes)
                 if pass.resealed == 0 { break }
             }
@@ -139,7 +141,7 @@ extension OnionAccount {
         _ accounts: Accounts, _ username: SecureBytes, _ password: SecureBytes, _ name: String,
         _ newPassword: SecureBytes, _ stop: OnionUpgrade.Stop
     ) async throws(OnionError) -> Upgraded {
-        let answer: JSONObject = try await ask("authorize/", username, password)
+        let answer = try await ask("authorize/", username, password)
         let (user, token): (String, String)
         do throws(ClientError) {
             user = try ServerCalls.text("userid", in: answer)
@@ -148,7 +150,7 @@ extension OnionAccount {
             throw .client(error)
         }
         try stop(.loggedIn)
-        let stretched: StretchedCredentials? = await NoteWorkers(count: 1).run {
+        let stretched = await NoteWorkers(count: 1).run {
             try? StretchedCredentials(username: username, password: password)
         }
         guard let stretched else { throw .wrongLogin }
@@ -166,7 +168,7 @@ extension OnionAccount {
 
     private func forget(_ token: String, _ user: String) async {
         // Best effort: the token goes with the upgrade at the latest.
-        guard let session: ClientSession = try? await app.resumeSession(accessToken: token, username: "", userId: user)
+        guard let session = try? await app.resumeSession(accessToken: token, username: "", userId: user)
         else { return }
         await session.signOut()
         await session.close()
@@ -187,9 +189,9 @@ extension OnionAccount {
         _ login: SignedIn, _ password: SecureBytes, _ notes: OnionResealing, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
     ) async throws(OnionError) -> OnionUpgrade {
-        let vault: Vault = try await vault(of: login, password)
+        let vault = try await vault(of: login, password)
         do throws(OnionError) {
-            let rest: OnionResealing = try await vault.reseal(consents: allowed.slow, stop: stop)
+            let rest = try await vault.reseal(consents: allowed.slow, stop: stop)
             try stop(.rest)
             await vault.end()
             return OnionUpgrade(
@@ -201,8 +203,8 @@ extension OnionAccount {
         }
     }
 
-    /// An upgrade that was cut short behind its end; or the old password is wrong, and the new login good: then what is left
-    /// does not open, and the old login stays.
+    /// An upgrade that was cut short behind its end; or the old password is wrong, and the new login good: then what is
+    /// left does not open, and the old login stays.
     private func rest(
         _ accounts: Accounts, _ password: SecureBytes, _ name: String, _ newPassword: SecureBytes, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
@@ -232,9 +234,9 @@ extension Vault {
     /// - Throws: `noKey`, `ended`, `client` when the server was not heard.
     func reseal(consents: Bool, stop: OnionUpgrade.Stop) async throws(OnionError) -> OnionResealing {
         guard try theKeys().format == .sealed else { throw .noKey }
-        var outcome: OnionResealing = .init()
-        let old: [StoredNote] = try await stored().filter { $0.format == .first || $0.format == .second }
-        for (number, note): (Int, StoredNote) in old.enumerated() {
+        var outcome = OnionResealing()
+        let old = try await stored().filter { $0.format == .first || $0.format == .second }
+        for (number, note) in old.enumerated() {
             try stop(.note(number))
             do throws(OnionError) {
                 try await save(try await read(note.id, consents: consents), in: note, as: .sealed)

@@ -18,7 +18,7 @@ public enum NoteFormat: Sendable, Hashable {
             self = .first
             return
         }
-        guard let number: Double = version.numberValue?.double else {
+        guard let number = version.numberValue?.double else {
             self = .unknown
             return
         }
@@ -38,9 +38,10 @@ public enum NoteFormat: Sendable, Hashable {
 /// PBKDF2 rounds that a note asks for. Whoever keeps the notes may have written the number.
 public enum NoteRounds {
     /// Rounds of notes that are written; fewer are read, and raised with the next save.
-    public static let usual: Int = 10_000
-    /// More are done only when the user says so: on one core, 1,000,000 take about 2 s for each key, and a note has four.
-    public static let unaskedMax: Int = 1_000_000
+    public static let usual = 10_000
+    /// More are done only when the user says so: on one core, 1,000,000 take about 2 s for each key, and a note has
+    /// four.
+    public static let unaskedMax = 1_000_000
     /// More are never done.
     public static let most: Int = RNCryptor.roundsMax
 
@@ -48,11 +49,12 @@ public enum NoteRounds {
     /// - Returns: nil for what is no whole number from 1 to `most`.
     static func read(_ stored: JSONValue?) -> Int? {
         guard let stored else { return usual }
-        guard let rounds: Int64 = stored.numberValue?.int64, rounds >= 1, rounds <= most else { return nil }
+        guard let rounds = stored.numberValue?.int64, rounds >= 1, rounds <= most else { return nil }
         return Int(rounds)
     }
 
-    /// Rounds for the next save of a note that was read with these: never fewer than usual, never more than are done unasked.
+    /// Rounds for the next save of a note that was read with these: never fewer than usual, never more than are done
+    /// unasked.
     static func toWrite(after rounds: Int) -> Int { min(max(rounds, usual), unaskedMax) }
 }
 
@@ -73,18 +75,18 @@ package struct StoredNote: Sendable, Equatable {
 
     /// Whether a look at what is sealed would find the same.
     package func isSame(as other: StoredNote) -> Bool {
-        for name: String in [NoteField.title.member, NoteField.info.member, Member.version, Member.rounds]
+        for name in [NoteField.title.member, NoteField.info.member, Member.version, Member.rounds]
         where object[name] != other.object[name] { return false }
         return true
     }
 
-    /// Members besides the texts. `attachments` is kept for sealed files, which come with stored blobs: this program neither
-    /// writes nor removes it, nor any other member that it does not know.
+    /// Members besides the texts. `attachments` is kept for sealed files, which come with stored blobs: this program
+    /// neither writes nor removes it, nor any other member that it does not know.
     enum Member {
-        static let version: String = "onionVersion"
-        static let rounds: String = "iterations"
-        static let owner: String = "userId"
-        static let created: String = "createdAt"
-        static let attachments: String = "attachments"
+        static let version = "onionVersion"
+        static let rounds = "iterations"
+        static let owner = "userId"
+        static let created = "createdAt"
+        static let attachments = "attachments"
     }
 }

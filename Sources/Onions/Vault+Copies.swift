@@ -3,16 +3,16 @@ import ThicketProtocol
 
 /// Notes that leave the vault and come in, sealed as the old notes app has them.
 extension Vault {
-    /// A note as an object that the old notes app reads, under the password of this session: as it is stored, or of version 2 where
-    /// it is of ours.
+    /// A note as an object that the old notes app reads, under the password of this session: as it is stored, or of
+    /// version 2 where it is of ours.
     /// - Throws: as `read`; `noKey` for a note of version 3 where there is no password.
     public func sealedCopy(of id: String, consents: Bool = false) async throws(OnionError) -> JSONObject {
-        let note: StoredNote = try await note(id)
+        let note = try await note(id)
         guard note.format == .sealed else {
             guard note.format != .unknown else { throw .unreadable }
             return note.object
         }
-        let (keys, text): (NoteKeys, NoteText) = (try theKeys(), try await read(id, consents: consents))
+        let (keys, text) = (try theKeys(), try await read(id, consents: consents))
         let result: Result<JSONObject, OnionError> = await workers.run {
             do throws(OnionError) {
                 return .success(try keys.seal(text, id: id, .second, rounds: NoteRounds.usual))
@@ -20,15 +20,15 @@ extension Vault {
                 return .failure(error)
             }
         }
-        var copy: JSONObject = try result.get()
-        for name: String in [StoredNote.Member.owner, StoredNote.Member.created] { copy[name] = note.object[name] }
+        var copy = try result.get()
+        for name in [StoredNote.Member.owner, StoredNote.Member.created] { copy[name] = note.object[name] }
         return copy
     }
 
     /// Seals a text that could not be saved, under this session's keys, for the time of a lock.
     /// - Throws: `tooLong`, `noKey`, `ended`.
     public func sealDraft(_ text: NoteText) async throws(OnionError) -> JSONObject {
-        let keys: NoteKeys = try theKeys()
+        let keys = try theKeys()
         let result: Result<JSONObject, OnionError> = await workers.run {
             do throws(OnionError) {
                 return .success(try keys.seal(text, id: Self.draftID, keys.format, rounds: NoteRounds.usual))
@@ -46,19 +46,19 @@ extension Vault {
     }
 
     /// No note's: those are letters and digits alone.
-    private static let draftID: String = "(draft)"
+    private static let draftID = "(draft)"
 
     /// Opens a note that is not in the vault: one that the old notes app has written, under this session's password.
     /// - Throws: `unreadable`, `needsConsent`, `ended`.
     public func open(_ copy: JSONObject, consents: Bool = false) async throws(OnionError) -> NoteText {
-        let note: StoredNote = .init(id: "", object: copy)
+        let note = StoredNote(id: "", object: copy)
         // Ours are bound to their place: nobody can have moved one.
         guard note.format == .first || note.format == .second else { throw .unreadable }
         return try await open(note, consents: consents)
     }
 
     private func open(_ note: StoredNote, consents: Bool) async throws(OnionError) -> NoteText {
-        let keys: NoteKeys = try theKeys()
+        let keys = try theKeys()
         let result: Result<NoteText, OnionError> = await workers.run {
             do throws(OnionError) {
                 return .success(

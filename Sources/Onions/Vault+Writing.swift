@@ -9,15 +9,15 @@ extension Vault {
     ///   - createdAt: milliseconds since 1970, for one that was made before; nil: now.
     ///   - id: 32 random hex digits; who chooses them can look for the note after a `client`.
     /// - Returns: its id.
-    /// - Throws: `full`, `tooLong`, `refused`, `ended`; `changedMeanwhile` when there is one of this id; `client`: it is not
-    ///   known then whether the server has it.
+    /// - Throws: `full`, `tooLong`, `refused`, `ended`; `changedMeanwhile` when there is one of this id; `client`: it
+    ///   is not known then whether the server has it.
     @discardableResult
     public func create(
         _ text: NoteText, createdAt: Int64? = nil, id: String = RandomBytes.hex(16)
     ) async throws(OnionError) -> String {
-        let keys: NoteKeys = try theKeys()
-        if let most: Int = standing.notesMax, try await list().count >= most { throw .full(notesMax: most) }
-        var members: JSONObject = try await seal(text, id, keys.format, rounds: NoteRounds.usual)
+        let keys = try theKeys()
+        if let most = standing.notesMax, try await list().count >= most { throw .full(notesMax: most) }
+        var members = try await seal(text, id, keys.format, rounds: NoteRounds.usual)
         members[StoredNote.Member.owner] = .string(keys.user)
         members[StoredNote.Member.created] = .number(JSONNumber(createdAt ?? now))
         guard try await write(members, to: id, over: nil) else { throw .changedMeanwhile }
@@ -26,23 +26,23 @@ extension Vault {
 
     /// Puts other texts into a note.
     /// - Parameter before: the texts that the user saw: if the note has others by now, nothing is written.
-    /// - Throws: `unreadable` for a note that does not open, which is never written over; `changedMeanwhile`, `tooLong`,
-    ///   `notFound`, `needsConsent`, `refused`, `ended`, `client`.
+    /// - Throws: `unreadable` for a note that does not open, which is never written over; `changedMeanwhile`,
+    ///   `tooLong`, `notFound`, `needsConsent`, `refused`, `ended`, `client`.
     public func save(
         _ text: NoteText, in id: String, over before: NoteText, consents: Bool = false
     ) async throws(OnionError) {
-        let note: StoredNote = try await note(id)
+        let note = try await note(id)
         // What does not open is not known, so it must not be lost.
-        let current: NoteText = try await read(id, consents: consents)
+        let current = try await read(id, consents: consents)
         guard current == before else { throw .changedMeanwhile }
         try await save(text, in: note)
     }
 
     /// - Parameter format: what it becomes; nil: what it is. The first format ends with the first save.
     func save(_ text: NoteText, in note: StoredNote, as format: NoteFormat? = nil) async throws(OnionError) {
-        let format: NoteFormat = format ?? (note.format == .first ? .second : note.format)
-        let rounds: Int = NoteRounds.toWrite(after: note.rounds ?? NoteRounds.usual)
-        let members: JSONObject = try await seal(text, note.id, format, rounds: rounds)
+        let format = format ?? (note.format == .first ? .second : note.format)
+        let rounds = NoteRounds.toWrite(after: note.rounds ?? NoteRounds.usual)
+        let members = try await seal(text, note.id, format, rounds: rounds)
         guard try await write(members, to: note.id, over: note) else { throw .changedMeanwhile }
     }
 
@@ -58,7 +58,7 @@ extension Vault {
     /// Removes every note, those too that do not open.
     /// - Throws: as `remove`; `changedMeanwhile` when others made some at the same time. Then there still are notes.
     public func removeAll() async throws(OnionError) {
-        for onion: Onion in try await list() {
+        for onion in try await list() {
             do throws(OnionError) { try await remove(onion.id) } catch {
                 // Gone already, by another device.
                 guard error == .notFound else { throw error }
@@ -70,8 +70,8 @@ extension Vault {
     /// Brings notes of the first format to the second. One that does not open stays as it is, and so does one that was
     /// changed while it was sealed anew.
     public func migrate() async throws(OnionError) -> OnionMigration {
-        var outcome: OnionMigration = .init()
-        for note: StoredNote in try await stored() where note.format == .first {
+        var outcome = OnionMigration()
+        for note in try await stored() where note.format == .first {
             do throws(OnionError) {
                 try await save(try await read(note.id), in: note)
                 outcome.migrated += 1
@@ -90,7 +90,7 @@ extension Vault {
     private func seal(
         _ text: NoteText, _ id: String, _ format: NoteFormat, rounds: Int
     ) async throws(OnionError) -> JSONObject {
-        let keys: NoteKeys = try theKeys()
+        let keys = try theKeys()
         let result: Result<JSONObject, OnionError> = await workers.run {
             do throws(OnionError) { return .success(try keys.seal(text, id: id, format, rounds: rounds)) } catch {
                 return .failure(error)
@@ -100,14 +100,14 @@ extension Vault {
         return try result.get()
     }
 
-    /// Writes a whole note: each member replaces what was there. Differences of sealed texts would be merged with those of
-    /// others, letter by letter, into what nobody can open.
+    /// Writes a whole note: each member replaces what was there. Differences of sealed texts would be merged with those
+    /// of others, letter by letter, into what nobody can open.
     ///
     /// - Parameter base: as it was; nil for a new one.
     /// - Returns: false, and nothing was written, when the note is another by now.
     private func write(_ members: JSONObject, to id: String, over base: StoredNote?) async throws(OnionError) -> Bool {
-        let diff: ObjectDiff = .init(members.pairs.map { (key: $0.key, operation: .replace($0.value)) })
-        let isWritten: Bool = try await asking { () throws(ClientError) in
+        let diff = ObjectDiff(members.pairs.map { (key: $0.key, operation: .replace($0.value)) })
+        let isWritten = try await asking { () throws(ClientError) in
             try await notes.edit(id) { object, _ in
                 switch (object, base) {
                 case (nil, nil): diff
@@ -121,8 +121,8 @@ extension Vault {
         return isWritten
     }
 
-    /// Waits until the server has everything. Who waits wants it tried now, however long the pause after the last try was to be; an
-    /// app that has gone offline on purpose stays so.
+    /// Waits until the server has everything. Who waits wants it tried now, however long the pause after the last try
+    /// was to be; an app that has gone offline on purpose stays so.
     private func arrive() async throws(ClientError) {
         if case .offline(.unreachable) = await session.sync.currentStatus { await session.sync.goOnline() }
         try await notes.waitUntilSynced(timeout: timeout)
@@ -132,7 +132,7 @@ extension Vault {
     private func confirm(_ id: String) async throws(OnionError) {
         do throws(ClientError) { try await arrive() } catch {
             guard error.code == .refused || error.code == .unauthorized else { throw .client(error) }
-            let isUndone: Bool = try await asking { () throws(ClientError) in try await notes.discardRefused(id) }
+            let isUndone = try await asking { () throws(ClientError) in try await notes.discardRefused(id) }
             guard isUndone else {
                 // Others were refused: this one is not among them.
                 if error.code == .refused { return }

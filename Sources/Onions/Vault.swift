@@ -4,12 +4,12 @@ import ThicketProtocol
 
 /// A user's encrypted notes, from login to logout.
 ///
-/// Nothing of it is ever on a disk: the copy of the bucket is in memory, keys and texts are in `SecureBytes`. `end` (logout, going
-/// to the background, lock) drops all of it and waits until it is overwritten; every later call throws `ended`.
-/// What a caller still holds of a text is the caller's to let go of.
+/// Nothing of it is ever on a disk: the copy of the bucket is in memory, keys and texts are in `SecureBytes`. `end`
+/// (logout, going to the background, lock) drops all of it and waits until it is overwritten; every later call throws
+/// `ended`. What a caller still holds of a text is the caller's to let go of.
 public actor Vault {
     /// The bucket of notes in each account.
-    public static let bucket: String = "onions"
+    public static let bucket = "onions"
     /// Longest wait for the server, unless said otherwise.
     public static let patience: Duration = .seconds(30)
 
@@ -26,7 +26,7 @@ public actor Vault {
     private let clock: any SessionClock
     private var keys: NoteKeys?
     /// Texts that were opened, and of what.
-    private var opened: [String: Opened] = [:]
+    private var opened = [String: Opened]()
 
     private struct Opened {
         let note: StoredNote
@@ -35,8 +35,8 @@ public actor Vault {
 
     /// Reads the notes of a session whose copy is in memory.
     ///
-    /// - Parameter endsLogin: whether the end of the vault is the end of the session's login, too; else that stays good, and
-    ///   the session is only closed.
+    /// - Parameter endsLogin: whether the end of the vault is the end of the session's login, too; else that stays
+    ///   good, and the session is only closed.
     /// - Throws: `client` when the server does not answer in time. The session is closed then.
     public init(
         _ session: ClientSession, keys: NoteKeys, endsLogin: Bool = true, patience: Duration = Vault.patience
@@ -87,13 +87,13 @@ public actor Vault {
     ///
     /// A note that asks for very many rounds comes as `needsConsent`, one that does not open as `unreadable`.
     public func titles() async throws(OnionError) -> AsyncStream<OnionTitle> {
-        let onions: [Onion] = try await list()
+        let onions = try await list()
         let (stream, continuation) = AsyncStream.makeStream(of: OnionTitle.self)
         let task: Task<Void, Never> = Task { [workers] in
             await withTaskGroup { group in
-                var waiting: ArraySlice<Onion> = onions[...]
-                for _: Int in 0..<workers.count { Self.add(&waiting, self, to: &group) }
-                for await title: OnionTitle in group {
+                var waiting = onions[...]
+                for _ in 0..<workers.count { Self.add(&waiting, self, to: &group) }
+                for await title in group {
                     continuation.yield(title)
                     Self.add(&waiting, self, to: &group)
                 }
@@ -107,7 +107,7 @@ public actor Vault {
     private static func add(
         _ waiting: inout ArraySlice<Onion>, _ vault: Vault, to group: inout TaskGroup<OnionTitle>
     ) {
-        guard !Task.isCancelled, let onion: Onion = waiting.popFirst() else { return }
+        guard !Task.isCancelled, let onion = waiting.popFirst() else { return }
         group.addTask { await vault.title(of: onion) }
     }
 
@@ -124,8 +124,8 @@ public actor Vault {
     /// - Throws: `notFound`, `unreadable`, `needsConsent`, `ended`.
     public func read(_ id: String, consents: Bool = false) async throws(OnionError) -> NoteText {
         // Both are wanted: two threads at once.
-        async let info: Result<SecureBytes, OnionError> = result(.info, of: id, consents: consents)
-        let title: SecureBytes = try await text(.title, of: id, consents: consents)
+        async let info = result(.info, of: id, consents: consents)
+        let title = try await text(.title, of: id, consents: consents)
         return NoteText(title: title, info: try await info.get())
     }
 
@@ -138,9 +138,9 @@ public actor Vault {
     }
 
     func text(_ field: NoteField, of id: String, consents: Bool) async throws(OnionError) -> SecureBytes {
-        let note: StoredNote = try await note(id)
+        let note = try await note(id)
         guard let keys else { throw .ended }
-        if let known: Opened = opened[id], known.note.isSame(as: note), let text: SecureBytes = known.texts[field] {
+        if let known = opened[id], known.note.isSame(as: note), let text = known.texts[field] {
             return text
         }
         let result: Result<SecureBytes, OnionError> = await workers.run {
@@ -149,13 +149,13 @@ public actor Vault {
             }
         }
         guard self.keys != nil else { throw .ended }
-        let text: SecureBytes = try result.get()
+        let text = try result.get()
         remember(text, field, of: note)
         return text
     }
 
     private func remember(_ text: SecureBytes, _ field: NoteField, of note: StoredNote) {
-        var known: Opened = opened[note.id] ?? Opened(note: note, texts: [:])
+        var known = opened[note.id] ?? Opened(note: note, texts: [:])
         if !known.note.isSame(as: note) { known = Opened(note: note, texts: [:]) }
         known.texts[field] = text
         opened[note.id] = known
@@ -163,7 +163,7 @@ public actor Vault {
 
     func note(_ id: String) async throws(OnionError) -> StoredNote {
         guard keys != nil else { throw .ended }
-        let object: JSONObject? = try await asking { () throws(ClientError) in try await notes.get(id) }
+        let object = try await asking { () throws(ClientError) in try await notes.get(id) }
         guard let object else { throw .notFound }
         return StoredNote(id: id, object: object)
     }
@@ -171,21 +171,22 @@ public actor Vault {
     func stored() async throws(OnionError) -> [StoredNote] {
         guard keys != nil else { throw .ended }
         return try await asking { () throws(ClientError) in
-            var found: [StoredNote] = []
-            for id: String in try await notes.keys() {
-                guard let object: JSONObject = try await notes.get(id) else { continue }
+            var found = [StoredNote]()
+            for id in try await notes.keys() {
+                guard let object = try await notes.get(id) else { continue }
                 found.append(StoredNote(id: id, object: object))
             }
             return found
         }
     }
 
-    /// Says that something in the notes has changed, here or elsewhere; ends with the session. A slow reader hears it once.
+    /// Says that something in the notes has changed, here or elsewhere; ends with the session. A slow reader hears it
+    /// once.
     public func changes() async -> AsyncStream<Void> {
-        let events: AsyncStream<BucketEvent> = await notes.changes
+        let events = await notes.changes
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let task: Task<Void, Never> = Task {
-            for await _: BucketEvent in events { continuation.yield() }
+            for await _ in events { continuation.yield() }
             continuation.finish()
         }
         continuation.onTermination = { _ in task.cancel() }
@@ -202,7 +203,7 @@ public actor Vault {
     @discardableResult
     public func end() async -> Bool {
         guard await wipe() else { return true }
-        let isTold: Bool = endsLogin ? await session.signOut() : true
+        let isTold = endsLogin ? await session.signOut() : true
         await session.close()
         return isTold
     }

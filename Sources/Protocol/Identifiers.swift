@@ -38,7 +38,7 @@ public struct IdentifierError: Error, Equatable, CustomStringConvertible {
 private func checked(
     _ text: String, kind: String, maxBytes: Int, admits: (UInt8) -> Bool
 ) throws(IdentifierError) -> String {
-    let count: Int = text.utf8.count
+    let count = text.utf8.count
     guard count > 0 else { throw IdentifierError(kind: kind, problem: "is empty") }
     guard count <= maxBytes else {
         throw IdentifierError(kind: kind, problem: IdentifierError.tooLong(count, most: maxBytes))
@@ -58,7 +58,8 @@ private func isLetterOrDigit(_ byte: UInt8) -> Bool {
 @inline(__always)
 private func isNamePunctuation(_ byte: UInt8) -> Bool { byte == 0x2E || byte == 0x5F || byte == 0x2D }
 
-/// What keys of objects admit: letters, digits and `._-%@`, a bit for each; keys are many, and 32 bytes in sealed buckets.
+/// What keys of objects admit: letters, digits and `._-%@`, a bit for each; keys are many, and 32 bytes in sealed
+/// buckets.
 @inline(__always)
 private func isKeyByte(_ byte: UInt8) -> Bool {
     let below64: UInt64 = 0x03FF << 0x30 | 1 << 0x25 | 1 << 0x2D | 1 << 0x2E
@@ -70,7 +71,7 @@ private func isKeyByte(_ byte: UInt8) -> Bool {
 public struct AppID: Identifier {
     public let text: String
     public init(_ text: String) throws(IdentifierError) {
-        let name: String = try checked(text, kind: "app id", maxBytes: Limits.appIDBytesMax) {
+        let name = try checked(text, kind: "app id", maxBytes: Limits.appIDBytesMax) {
             isLetterOrDigit($0) || isNamePunctuation($0)
         }
         self.text = name.lowercased()

@@ -1,39 +1,39 @@
 /// Every bound of the protocol, with its unit and its source. What an operator may set is in the server's settings.
 public enum Limits {
     /// Bytes of an app id.
-    public static let appIDBytesMax: Int = 64
+    public static let appIDBytesMax = 64
     /// Bytes of a user name.
-    public static let userIDBytesMax: Int = 256
+    public static let userIDBytesMax = 256
     /// Bytes of a bucket name (wire contract, section 2).
-    public static let bucketNameBytesMax: Int = 64
+    public static let bucketNameBytesMax = 64
     /// Bytes of an object key (wire contract, section 2).
-    public static let entityKeyBytesMax: Int = 256
+    public static let entityKeyBytesMax = 256
     /// Bytes of a ccid (wire contract, section 2).
-    public static let changeIDBytesMax: Int = 256
+    public static let changeIDBytesMax = 256
     /// Bytes of a clientid (wire contract, section 2).
-    public static let clientIDBytesMax: Int = 256
+    public static let clientIDBytesMax = 256
     /// Bytes of a cv.
-    public static let changeVersionBytesMax: Int = 256
+    public static let changeVersionBytesMax = 256
     /// Changes in one `c:[…]` of a client; a longer one is refused as a whole.
-    public static let changesPerMessageMax: Int = 1_000
+    public static let changesPerMessageMax = 1_000
     /// Nesting of JSON arrays and objects.
-    public static let jsonDepthMax: Int = 256
+    public static let jsonDepthMax = 256
     /// Bytes of one JSON text: places in it are kept in 30 bits.
-    public static let jsonBytesMax: Int = (1 << 30) - 1
+    public static let jsonBytesMax = (1 << 30) - 1
     /// Bytes that one byte of a text may take as JSON, escaped: `\u0041`.
-    public static let jsonEscapeBytesMax: Int = 6
+    public static let jsonEscapeBytesMax = 6
     /// Digits of a number made by an increment, between its first and its last; a change that needs more is refused.
-    public static let numberDigitsMax: Int = 1_024
+    public static let numberDigitsMax = 1_024
     /// Objects on one index page when the client names no limit (HTTP reference).
-    public static let indexPageDefault: Int = 100
+    public static let indexPageDefault = 100
     /// Objects on one index page at most (HTTP reference).
-    public static let indexPageMax: Int = 1_000
+    public static let indexPageMax = 1_000
     /// Bytes of object data after which an index page ends early, with a mark (wire contract, section 5).
-    public static let indexPageBytesMax: Int = 4 << 20
+    public static let indexPageBytesMax = 4 << 20
     /// Removals in one answer to `removed` when the client names no limit.
-    public static let removalsDefault: Int = 100
+    public static let removalsDefault = 100
     /// Removals in one answer to `removed` at most, and log rows that are read for it.
-    public static let removalsMax: Int = 1_000
+    public static let removalsMax = 1_000
     /// Largest channel number a client may choose.
     public static let channelNumberMax: UInt32 = 999_999
 }

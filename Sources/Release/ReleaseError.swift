@@ -1,4 +1,5 @@
-/// Why a release, or a program that is said to be of one, is not what it should be. The text says what was found and what to do.
+/// Why a release, or a program that is said to be of one, is not what it should be. The text says what was found and
+/// what to do.
 public struct ReleaseError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What kind of thing is wrong.
     public enum Kind: Sendable, Equatable {

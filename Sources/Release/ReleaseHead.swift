@@ -24,10 +24,10 @@ public struct ReleaseHead: Sendable, Equatable {
     /// Reads what `json` writes.
     /// - Throws: `malformed`.
     public init(_ value: JSONValue?) throws(ReleaseError) {
-        guard let size: Int64 = value?["size"]?.intValue, size > 0,
-            let root: Digest256 = value?["root"]?.stringValue.flatMap(Digest256.init(hex:)),
-            let time: Int64 = value?["time"]?.intValue, time >= 0,
-            let signature: [UInt8] = value?["signature"]?.stringValue.flatMap(Hex.decode),
+        guard let size = value?["size"]?.intValue, size > 0,
+            let root = value?["root"]?.stringValue.flatMap(Digest256.init(hex:)),
+            let time = value?["time"]?.intValue, time >= 0,
+            let signature = value?["signature"]?.stringValue.flatMap(Hex.decode),
             signature.count == Ed25519.signatureBytes
         else { throw ReleaseError(.malformed, "the head of the log lacks its size, root, time or signature") }
         (self.size, self.root, self.time, self.signature) = (UInt64(size), root, UInt64(time), signature)

@@ -1,17 +1,17 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// All releases, in the order in which they were made: an append-only log (RFC 6962). Its file has a line of JSON for each:
-/// the manifest, and the signed head of the log that ends with it. Nothing is ever taken out or changed; whoever keeps a copy,
-/// or one head, notices.
+/// All releases, in the order in which they were made: an append-only log (RFC 6962). Its file has a line of JSON for
+/// each: the manifest, and the signed head of the log that ends with it. Nothing is ever taken out or changed; whoever
+/// keeps a copy, or one head, notices.
 public struct ReleaseLog: Sendable {
     /// Bytes of a log's file at most.
-    public static let bytesMax: Int = 16 << 20
+    public static let bytesMax = 16 << 20
 
     public private(set) var manifests: [ReleaseManifest] = []
     /// The head behind each manifest.
     public private(set) var heads: [ReleaseHead] = []
-    private var tree: MerkleLog = .init()
+    private var tree = MerkleLog()
 
     /// An empty one.
     public init() {}
@@ -24,11 +24,11 @@ public struct ReleaseLog: Sendable {
         guard file.isEmpty || file.last == 0x0A else {
             throw ReleaseError(.malformed, "the log ends in the middle of a line")
         }
-        for line: ArraySlice<UInt8> in file.split(separator: 0x0A) {
-            guard let value: JSONValue = try? JSONValue(parsing: Array(line)),
-                let text: String = value["manifest"]?.stringValue
+        for line in file.split(separator: 0x0A) {
+            guard let value = try? JSONValue(parsing: Array(line)),
+                let text = value["manifest"]?.stringValue
             else { throw ReleaseError(.malformed, "line \(manifests.count + 1) of the log is no release") }
-            let head: ReleaseHead = try ReleaseHead(value["head"])
+            let head = try ReleaseHead(value["head"])
             take(try ReleaseManifest(text: text))
             guard head.size == UInt64(manifests.count), tree.root() == head.root else {
                 throw ReleaseError(
@@ -56,10 +56,10 @@ public struct ReleaseLog: Sendable {
             throw ReleaseError(
                 .malformed, "the log has a release \(manifest.release) already: give this one another number")
         }
-        var next: ReleaseLog = self
+        var next = self
         next.take(manifest)
-        guard let root: Digest256 = next.tree.root() else { preconditionFailure("a log has a root") }
-        let head: ReleaseHead = try ReleaseHead(size: UInt64(next.manifests.count), root: root, time: time, key: key)
+        guard let root = next.tree.root() else { preconditionFailure("a log has a root") }
+        let head = try ReleaseHead(size: UInt64(next.manifests.count), root: root, time: time, key: key)
         next.heads.append(head)
         self = next
         return JSONValue.object(["manifest": .string(manifest.text), "head": head.json]).serialized() + [0x0A]
@@ -73,11 +73,11 @@ public struct ReleaseLog: Sendable {
     /// What shows that a release stands in the log as it is now, and that this log goes on from its earlier ones.
     /// - Returns: nil for a release that is not there.
     public func proof(of release: String) -> ReleaseProof? {
-        guard let index: Int = index(of: release), let head: ReleaseHead = heads.last,
-            let inclusion: [Digest256] = tree.inclusionProof(index: index)
+        guard let index = index(of: release), let head = heads.last,
+            let inclusion = tree.inclusionProof(index: index)
         else { return nil }
-        var consistency: [UInt64: [Digest256]] = [:]
-        for size: Int in manifests.indices.suffix(ReleaseProof.headsMax) where size > 0 {
+        var consistency = [UInt64: [Digest256]]()
+        for size in manifests.indices.suffix(ReleaseProof.headsMax) where size > 0 {
             consistency[UInt64(size)] = tree.consistencyProof(oldSize: size)
         }
         return ReleaseProof(

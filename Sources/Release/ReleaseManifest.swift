@@ -19,9 +19,9 @@ public struct ReleaseManifest: Sendable, Equatable {
     }
 
     /// Programs of a release at most.
-    public static let filesMax: Int = 64
+    public static let filesMax = 64
     /// Bytes of a manifest at most.
-    public static let bytesMax: Int = 64 << 10
+    public static let bytesMax = 64 << 10
     private static let format: Int64 = 1
 
     /// As `thicket version` prints it.
@@ -50,9 +50,9 @@ public struct ReleaseManifest: Sendable, Equatable {
     /// Reads one.
     /// - Throws: `malformed`.
     public init(text: String) throws(ReleaseError) {
-        guard text.utf8.count <= Self.bytesMax, let value: JSONValue = try? JSONValue(parsing: text),
-            value["format"]?.intValue == Self.format, let release: String = value["release"]?.stringValue,
-            let commit: String = value["commit"]?.stringValue, let files: [JSONValue] = value["files"]?.arrayValue
+        guard text.utf8.count <= Self.bytesMax, let value = try? JSONValue(parsing: text),
+            value["format"]?.intValue == Self.format, let release = value["release"]?.stringValue,
+            let commit = value["commit"]?.stringValue, let files = value["files"]?.arrayValue
         else { throw Self.malformed("it is not JSON of the form that this version knows") }
         guard Self.isName(release), commit.utf8.count == 40, Hex.decode(commit) != nil else {
             throw Self.malformed("its version or its commit is none")
@@ -60,11 +60,11 @@ public struct ReleaseManifest: Sendable, Equatable {
         guard (1...Self.filesMax).contains(files.count) else {
             throw Self.malformed("it lists no program, or too many")
         }
-        var read: [File] = []
-        for file: JSONValue in files {
-            guard let name: String = file["name"]?.stringValue, Self.isName(name),
-                let digest: Digest256 = file["sha256"]?.stringValue.flatMap(Digest256.init(hex:)),
-                let size: Int64 = file["bytes"]?.intValue, size >= 0
+        var read = [File]()
+        for file in files {
+            guard let name = file["name"]?.stringValue, Self.isName(name),
+                let digest = file["sha256"]?.stringValue.flatMap(Digest256.init(hex:)),
+                let size = file["bytes"]?.intValue, size >= 0
             else { throw Self.malformed("a program in it lacks its name, SHA-256 or size") }
             guard !read.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
                 throw Self.malformed("it names a program twice")
@@ -80,7 +80,7 @@ public struct ReleaseManifest: Sendable, Equatable {
     /// The program with these bytes.
     /// - Throws: `otherProgram`.
     public func file(digest: Digest256, size: Int64) throws(ReleaseError) -> File {
-        if let file: File = files.first(where: { $0.digest == digest && $0.size == size }) { return file }
+        if let file = files.first(where: { $0.digest == digest && $0.size == size }) { return file }
         throw ReleaseError(
             .otherProgram,
             "its SHA-256 is \(digest), which is none of release \(release). It was changed, damaged, or belongs to another "
@@ -101,7 +101,7 @@ public struct ReleaseManifest: Sendable, Equatable {
 extension Digest256 {
     /// - Returns: nil for anything but 64 hex digits.
     init?(hex: String) {
-        guard let bytes: [UInt8] = Hex.decode(hex) else { return nil }
+        guard let bytes = Hex.decode(hex) else { return nil }
         self.init(bytes)
     }
 }

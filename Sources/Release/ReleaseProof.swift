@@ -1,13 +1,13 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// What is handed out beside the programs of a release (`release.json`): its manifest, the way from it to the signed head of the
-/// log, and the ways to that head from heads before it.
+/// What is handed out beside the programs of a release (`release.json`): its manifest, the way from it to the signed
+/// head of the log, and the ways to that head from heads before it.
 public struct ReleaseProof: Sendable, Equatable {
     /// Earlier heads from which a proof leads here: the newest so many.
-    public static let headsMax: Int = 256
+    public static let headsMax = 256
     /// Bytes of a proof's file at most.
-    public static let bytesMax: Int = 4 << 20
+    public static let bytesMax = 4 << 20
     private static let format: Int64 = 1
 
     public let manifest: ReleaseManifest
@@ -29,18 +29,18 @@ public struct ReleaseProof: Sendable, Equatable {
     /// Reads what `file` writes.
     /// - Throws: `malformed`.
     public init(file: [UInt8]) throws(ReleaseError) {
-        guard file.count <= Self.bytesMax, let value: JSONValue = try? JSONValue(parsing: file),
-            value["format"]?.intValue == Self.format, let text: String = value["manifest"]?.stringValue,
-            let index: Int64 = value["index"]?.intValue, index >= 0,
-            let inclusion: [Digest256] = value["inclusion"]?.stringValue.flatMap(Self.hashes),
-            let ways: JSONObject = value["consistency"]?.objectValue
+        guard file.count <= Self.bytesMax, let value = try? JSONValue(parsing: file),
+            value["format"]?.intValue == Self.format, let text = value["manifest"]?.stringValue,
+            let index = value["index"]?.intValue, index >= 0,
+            let inclusion = value["inclusion"]?.stringValue.flatMap(Self.hashes),
+            let ways = value["consistency"]?.objectValue
         else {
             throw ReleaseError(
                 .malformed, "this is no proof of a release, or one of a form that this version does not know")
         }
-        var consistency: [UInt64: [Digest256]] = [:]
-        for (size, hashes): (String, JSONValue) in ways.pairs {
-            guard let number: UInt64 = UInt64(size), let way: [Digest256] = hashes.stringValue.flatMap(Self.hashes)
+        var consistency = [UInt64: [Digest256]]()
+        for (size, hashes) in ways.pairs {
+            guard let number = UInt64(size), let way = hashes.stringValue.flatMap(Self.hashes)
             else {
                 throw ReleaseError(.malformed, "the proof's way from a log of '\(size)' releases cannot be read")
             }
@@ -59,7 +59,7 @@ public struct ReleaseProof: Sendable, Equatable {
     /// Its form in a file.
     public var file: [UInt8] {
         var ways: JSONObject = [:]
-        for (size, way): (UInt64, [Digest256]) in consistency.sorted(by: { $0.key < $1.key }) {
+        for (size, way) in consistency.sorted(by: { $0.key < $1.key }) {
             ways["\(size)"] = .string(Hex.encode(MerkleTree.bytes(of: way)))
         }
         let object: JSONObject = [
@@ -71,8 +71,8 @@ public struct ReleaseProof: Sendable, Equatable {
         return JSONValue.object(object).serialized() + [0x0A]
     }
 
-    /// Checks everything but the program: the signature, that the manifest stands in the log, and that the log goes on from
-    /// what was seen before.
+    /// Checks everything but the program: the signature, that the manifest stands in the log, and that the log goes on
+    /// from what was seen before.
     ///
     /// - Parameters:
     ///   - key: the one that counts, known from elsewhere.
@@ -89,7 +89,7 @@ public struct ReleaseProof: Sendable, Equatable {
                 "the log that the key has signed does not hold this manifest, as far as its proof shows: the manifest was "
                     + "changed, or the proof is of another one, or incomplete")
         }
-        if let seen: ReleaseHead { try check(seen) }
+        if let seen { try check(seen) }
     }
 
     private func check(_ seen: ReleaseHead) throws(ReleaseError) {
@@ -101,7 +101,7 @@ public struct ReleaseProof: Sendable, Equatable {
         }
         if head.size == seen.size, head.root == seen.root { return }
         guard head.size > seen.size else { throw Self.otherLog(seen) }
-        guard let way: [Digest256] = consistency[seen.size] else {
+        guard let way = consistency[seen.size] else {
             throw ReleaseError(
                 .noConsistencyProof,
                 "the proof does not lead here from the log of \(seen.size) releases that was seen before. Get one that does: "

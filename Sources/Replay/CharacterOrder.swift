@@ -8,7 +8,7 @@
 /// per view make finding a position and finding a character cost the root of the length.
 struct CharacterOrder {
     typealias Character = Int32
-    static let chunkMax: Int = 256
+    static let chunkMax = 256
 
     private struct Chunk {
         var characters: [Character]
@@ -25,14 +25,14 @@ struct CharacterOrder {
     private var chunks: [Chunk]
     /// Chunks in document order, as indexes into `chunks`.
     private var sequence: [Int]
-    private var chunkOf: [Int32] = []
+    private var chunkOf = [Int32]()
     private var shown: [[Bool]]
-    /// Deleted in a view, perhaps before it has shown the character: authors are caught up with one after the other, and
-    /// a deletion by one may be played before another's insertion. It is never shown then.
+    /// Deleted in a view, perhaps before it has shown the character: authors are caught up with one after the other,
+    /// and a deletion by one may be played before another's insertion. It is never shown then.
     private var gone: [[Bool]]
-    private(set) var scalars: [Unicode.Scalar] = []
+    private(set) var scalars = [Unicode.Scalar]()
     /// Of each character: its neighbours when it was typed, in what its author knew, and its author.
-    private var origins: [Origin] = []
+    private var origins = [Origin]()
     /// How a view counts: in UTF-16 units, or in code points.
     private let countsUTF16: [Bool]
 
@@ -56,7 +56,8 @@ struct CharacterOrder {
     /// Makes a character behind `left` (nil: at the very start), shown in no view yet.
     ///
     /// - Parameters:
-    ///   - author: decides between characters of one gap that have the same neighbours: the smaller number stands first.
+    ///   - author: decides between characters of one gap that have the same neighbours: the smaller number stands
+    ///     first.
     ///   - view: has everything that the author knew, and nothing else.
     mutating func insert(_ scalar: Unicode.Scalar, after left: Character?, by author: Int, in view: Int) -> Character {
         let right = self.right(of: left, in: view)
@@ -66,7 +67,7 @@ struct CharacterOrder {
     }
 
     private mutating func insert(_ scalar: Unicode.Scalar, rightBehind left: Character?) -> Character {
-        let made: Character = Character(scalars.count)
+        let made = Character(scalars.count)
         scalars.append(scalar)
         for view in shown.indices {
             shown[view].append(false)
@@ -78,8 +79,8 @@ struct CharacterOrder {
             splitIfLarge(sequence[0])
             return made
         }
-        let chunk: Int = Int(chunkOf[Int(left)])
-        let place: Int = offset(of: left, in: chunk)
+        let chunk = Int(chunkOf[Int(left)])
+        let place = offset(of: left, in: chunk)
         chunks[chunk].characters.insert(made, at: place + 1)
         chunkOf.append(Int32(chunk))
         splitIfLarge(chunk)
@@ -152,13 +153,13 @@ struct CharacterOrder {
 
     /// Where `character` stands in `view`: the width of all that the view shows before it.
     func position(of character: Character, in view: Int) -> Int {
-        let home: Int = Int(chunkOf[Int(character)])
-        var position: Int = 0
-        for chunk: Int in sequence {
+        let home = Int(chunkOf[Int(character)])
+        var position = 0
+        for chunk in sequence {
             if chunk == home { break }
             position += chunks[chunk].widths[view]
         }
-        for other: Character in chunks[home].characters {
+        for other in chunks[home].characters {
             if other == character { break }
             if shown[view][Int(other)] { position += width(other, in: view) }
         }
@@ -167,14 +168,14 @@ struct CharacterOrder {
 
     /// The character that starts at `position` of `view`; nil at or behind the end.
     func character(at position: Int, in view: Int) -> Character? {
-        var rest: Int = position
-        for chunk: Int in sequence {
-            let width: Int = chunks[chunk].widths[view]
+        var rest = position
+        for chunk in sequence {
+            let width = chunks[chunk].widths[view]
             if rest >= width {
                 rest -= width
                 continue
             }
-            for character: Character in chunks[chunk].characters where shown[view][Int(character)] {
+            for character in chunks[chunk].characters where shown[view][Int(character)] {
                 if rest <= 0 { return character }
                 rest -= self.width(character, in: view)
             }
@@ -184,15 +185,15 @@ struct CharacterOrder {
 
     /// Length of what `view` shows.
     func length(of view: Int) -> Int {
-        var length: Int = 0
-        for chunk: Int in sequence { length += chunks[chunk].widths[view] }
+        var length = 0
+        for chunk in sequence { length += chunks[chunk].widths[view] }
         return length
     }
 
     func text(of view: Int) -> String {
-        var text: String = ""
-        for chunk: Int in sequence {
-            for character: Character in chunks[chunk].characters where shown[view][Int(character)] {
+        var text = ""
+        for chunk in sequence {
+            for character in chunks[chunk].characters where shown[view][Int(character)] {
                 text.unicodeScalars.append(scalars[Int(character)])
             }
         }
@@ -201,34 +202,34 @@ struct CharacterOrder {
 
     /// Characters around the gap behind `left`, at most `reach` to each side, tombstones and foreign ones included.
     func neighbourhood(after left: Character?, reach: Int) -> [Character] {
-        let home: Int = left.map { Int(chunkOf[Int($0)]) } ?? sequence[0]
-        guard let at: Int = sequence.firstIndex(of: home) else { return [] }
-        var line: [Character] = []
-        for index: Int in max(0, at - 1)...min(sequence.count - 1, at + 1) {
+        let home = left.map { Int(chunkOf[Int($0)]) } ?? sequence[0]
+        guard let at = sequence.firstIndex(of: home) else { return [] }
+        var line = [Character]()
+        for index in max(0, at - 1)...min(sequence.count - 1, at + 1) {
             line += chunks[sequence[index]].characters
         }
-        let place: Int = left.flatMap { line.firstIndex(of: $0) }.map { $0 + 1 } ?? 0
+        let place = left.flatMap { line.firstIndex(of: $0) }.map { $0 + 1 } ?? 0
         return Array(line[max(0, place - reach)..<min(line.count, place + reach)])
     }
 
     private func offset(of character: Character, in chunk: Int) -> Int {
-        guard let offset: Int = chunks[chunk].characters.firstIndex(of: character) else {
+        guard let offset = chunks[chunk].characters.firstIndex(of: character) else {
             preconditionFailure("a character is not in the chunk that it names")
         }
         return offset
     }
 
     private mutating func splitIfLarge(_ chunk: Int) {
-        let characters: [Character] = chunks[chunk].characters
-        guard characters.count > Self.chunkMax, let at: Int = sequence.firstIndex(of: chunk) else { return }
-        let tail: [Character] = Array(characters[(characters.count / 2)...])
+        let characters = chunks[chunk].characters
+        guard characters.count > Self.chunkMax, let at = sequence.firstIndex(of: chunk) else { return }
+        let tail = Array(characters[(characters.count / 2)...])
         chunks[chunk].characters.removeLast(tail.count)
-        var widths: [Int] = chunks[chunk].widths
-        for view: Int in widths.indices {
+        var widths = chunks[chunk].widths
+        for view in widths.indices {
             widths[view] = tail.reduce(0) { $0 + (shown[view][Int($1)] ? width($1, in: view) : 0) }
             chunks[chunk].widths[view] -= widths[view]
         }
-        for character: Character in tail { chunkOf[Int(character)] = Int32(chunks.count) }
+        for character in tail { chunkOf[Int(character)] = Int32(chunks.count) }
         sequence.insert(chunks.count, at: at + 1)
         chunks.append(Chunk(characters: tail, widths: widths))
     }

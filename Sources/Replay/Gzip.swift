@@ -4,18 +4,18 @@ import Glibc
 /// Whole gzip files in memory (RFC 1952), over zlib.
 public enum Gzip {
     /// Bytes that an unpacked file may have, so that a small file cannot fill the memory.
-    public static let unpackedBytesMax: Int = 1 << 30
+    public static let unpackedBytesMax = 1 << 30
 
     public static func unpack(_ packed: [UInt8]) throws(TraceError) -> [UInt8] {
-        var stream: z_stream = z_stream()
+        var stream = z_stream()
         guard inflateInit2_(&stream, 15 + 32, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
             throw .notGzip("zlib does not start")
         }
         defer { inflateEnd(&stream) }
-        var input: [UInt8] = packed
-        var output: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 18)
-        var status: Int32 = Z_OK
+        var input = packed
+        var output = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 1 << 18)
+        var status = Z_OK
         input.withUnsafeMutableBufferPointer { source in
             stream.next_in = source.baseAddress
             stream.avail_in = UInt32(source.count)
@@ -33,20 +33,20 @@ public enum Gzip {
     }
 
     public static func pack(_ bytes: [UInt8]) -> [UInt8] {
-        var stream: z_stream = z_stream()
-        let ready: Int32 = deflateInit2_(
+        var stream = z_stream()
+        let ready = deflateInit2_(
             &stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
         precondition(ready == Z_OK, "zlib does not start: no memory")
         defer { deflateEnd(&stream) }
-        var input: [UInt8] = bytes
-        var output: [UInt8] = .init(repeating: 0, count: Int(deflateBound(&stream, UInt(bytes.count))) + 64)
-        let size: Int = input.withUnsafeMutableBufferPointer { source in
+        var input = bytes
+        var output = [UInt8](repeating: 0, count: Int(deflateBound(&stream, UInt(bytes.count))) + 64)
+        let size = input.withUnsafeMutableBufferPointer { source in
             output.withUnsafeMutableBufferPointer { target in
                 stream.next_in = source.baseAddress
                 stream.avail_in = UInt32(source.count)
                 stream.next_out = target.baseAddress
                 stream.avail_out = UInt32(target.count)
-                let status: Int32 = deflate(&stream, Z_FINISH)
+                let status = deflate(&stream, Z_FINISH)
                 precondition(status == Z_STREAM_END, "deflateBound promised room for all")
                 return target.count - Int(stream.avail_out)
             }
@@ -58,12 +58,12 @@ public enum Gzip {
 extension Trace {
     /// Reads a trace file, packed (`.gz`) or plain.
     public init(path: String) throws(TraceError) {
-        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "rb") else { throw .notReadable(path: path) }
+        guard let file = fopen(path, "rb") else { throw .notReadable(path: path) }
         defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 18)
+        var bytes = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 1 << 18)
         while true {
-            let count: Int = fread(&chunk, 1, chunk.count, file)
+            let count = fread(&chunk, 1, chunk.count, file)
             if count == 0 { break }
             bytes += chunk[0..<count]
         }

@@ -88,7 +88,7 @@ public final class Replay: Sendable {
         self.trace = trace
         self.options = options
         self.observer = observer
-        let carrier: TraceCarrier = try TraceCarrier(trace)
+        let carrier = try TraceCarrier(trace)
         byAgent = carrier.byAgent
         self.carrier = Mutex(carrier)
     }
@@ -98,30 +98,31 @@ public final class Replay: Sendable {
 
     /// Replays all.
     ///
-    /// - Throws: `ClientError` from the clients; `ReplayError` when they get stuck, or when the object is there already.
+    /// - Throws: `ClientError` from the clients; `ReplayError` when they get stuck, or when the object is there
+    ///   already.
     public func run() async throws -> Report {
-        var sessions: [Session] = []
+        var sessions = [Session]()
         do {
-            for number: Int in 0..<clientCount { sessions.append(try await session(number)) }
-            let report: Report = try await run(sessions)
-            for session: Session in sessions { await session.close() }
+            for number in 0..<clientCount { sessions.append(try await session(number)) }
+            let report = try await run(sessions)
+            for session in sessions { await session.close() }
             return report
         } catch {
-            for session: Session in sessions { await session.close() }
+            for session in sessions { await session.close() }
             throw error
         }
     }
 
     private func run(_ sessions: [Session]) async throws -> Report {
-        let buckets: [Bucket] = try await start(sessions)
+        let buckets = try await start(sessions)
         let watchers: [Task<Void, Never>] = buckets.map { (bucket: Bucket) in Task { await self.watch(bucket) } }
-        defer { for watcher: Task<Void, Never> in watchers { watcher.cancel() } }
+        defer { for watcher in watchers { watcher.cancel() } }
         await observer?.opened(sessions)
-        let clock: ContinuousClock = ContinuousClock()
-        let begin: ContinuousClock.Instant = clock.now
+        let clock = ContinuousClock()
+        let begin = clock.now
         if trace.isConcurrent {
             try await withThrowingTaskGroup { group in
-                for agent: Int in 0..<trace.agentCount {
+                for agent in 0..<trace.agentCount {
                     group.addTask { try await self.typeAll(of: agent, as: agent, in: buckets[agent]) }
                 }
                 try await group.waitForAll()
@@ -130,13 +131,13 @@ public final class Replay: Sendable {
             try await takeTurns(buckets)
         }
         await observer?.ending()
-        for session: Session in sessions { await session.goOnline() }
-        for (client, bucket): (Int, Bucket) in buckets.enumerated() { try await settle(bucket, client: client) }
-        let elapsed: Duration = begin.duration(to: clock.now)
+        for session in sessions { await session.goOnline() }
+        for (client, bucket) in buckets.enumerated() { try await settle(bucket, client: client) }
+        let elapsed = begin.duration(to: clock.now)
         var sent: Int64 = 0
-        for session: Session in sessions { sent += await session.traffic.bytesSent }
-        let difference: Difference? = try await compare(buckets)
-        if let alarm: String = alarms.withLock({ $0.first }) {
+        for session in sessions { sent += await session.traffic.bytesSent }
+        let difference = try await compare(buckets)
+        if let alarm = alarms.withLock({ $0.first }) {
             throw ReplayError("something does not fit in the sealed bucket: \(alarm)")
         }
         return Report(
@@ -154,7 +155,7 @@ public final class Replay: Sendable {
 
     /// The bucket that is typed in, as a client has it.
     public func bucket(of session: Session) async throws(ClientError) -> Bucket {
-        guard let keys: SealedBucketKeys = options.keys else { return try await session.bucket(options.bucket) }
+        guard let keys = options.keys else { return try await session.bucket(options.bucket) }
         return try await session.bucket(options.bucket, sealedBy: keys)
     }
 
@@ -164,7 +165,7 @@ public final class Replay: Sendable {
     }
 
     private func watch(_ bucket: Bucket) async {
-        for await event: BucketEvent in await bucket.changes {
+        for await event in await bucket.changes {
             guard case .integrity(let report) = event else { continue }
             alarms.withLock { $0.append("\(report.kind): \(report.detail)") }
         }
@@ -172,17 +173,17 @@ public final class Replay: Sendable {
 
     /// The first client makes the object; all wait until they have it.
     private func start(_ sessions: [Session]) async throws -> [Bucket] {
-        var buckets: [Bucket] = []
-        for session: Session in sessions { buckets.append(try await bucket(of: session)) }
+        var buckets = [Bucket]()
+        for session in sessions { buckets.append(try await bucket(of: session)) }
         // The counts in an older document would not be those of this replay.
         try await buckets[0].waitUntilSynced(timeout: options.patience)
         guard try await buckets[0].get(options.key) == nil else {
             throw ReplayError("there is an object \(options.key) already: replay under another key")
         }
         var pairs: [(key: String, value: JSONValue)] = [("text", .string(trace.startContent))]
-        for agent: Int in 0..<trace.agentCount { pairs.append((Self.counter(agent), .number(JSONNumber(0)))) }
+        for agent in 0..<trace.agentCount { pairs.append((Self.counter(agent), .number(JSONNumber(0)))) }
         try await buckets[0].set(options.key, to: JSONObject(pairs))
-        for bucket: Bucket in buckets { try await wait(in: bucket, "the empty document") { !$0.isEmpty } }
+        for bucket in buckets { try await wait(in: bucket, "the empty document") { !$0.isEmpty } }
         return buckets
     }
 
@@ -192,12 +193,12 @@ public final class Replay: Sendable {
     private func wait(
         in bucket: Bucket, _ what: String, _ isThere: @escaping @Sendable (JSONObject) -> Bool
     ) async throws {
-        let key: String = options.key
+        let key = options.key
         try await withDeadline(options.patience, what) {
-            let events: AsyncStream<BucketEvent> = await bucket.changes
-            if let object: JSONObject = try await bucket.get(key), isThere(object) { return }
-            for await _: BucketEvent in events {
-                if let object: JSONObject = try await bucket.get(key), isThere(object) { return }
+            let events = await bucket.changes
+            if let object = try await bucket.get(key), isThere(object) { return }
+            for await _ in events {
+                if let object = try await bucket.get(key), isThere(object) { return }
             }
         }
     }
@@ -205,14 +206,14 @@ public final class Replay: Sendable {
     // MARK: - Typing
 
     private func typeAll(of agent: Int, as client: Int, in bucket: Bucket) async throws {
-        let events: AsyncStream<BucketEvent> = await bucket.changes
-        for (count, row): (Int, Int) in byAgent[agent].enumerated() {
+        let events = await bucket.changes
+        for (count, row) in byAgent[agent].enumerated() {
             if try await !type(row, of: agent, in: bucket) {
                 await observer?.blocked(client: client)
                 try await withDeadline(options.patience, "the edits before edit \(count) of client \(client)") {
-                    var isTyped: Bool = try await self.type(row, of: agent, in: bucket)
+                    var isTyped = try await self.type(row, of: agent, in: bucket)
                     if isTyped { return }
-                    for await _: BucketEvent in events {
+                    for await _ in events {
                         isTyped = try await self.type(row, of: agent, in: bucket)
                         if isTyped { return }
                     }
@@ -236,16 +237,16 @@ public final class Replay: Sendable {
     private static func diff(
         of row: Int, by agent: Int, in object: JSONObject, carrier: inout TraceCarrier
     ) -> ObjectDiff? {
-        let needs: [Int] = carrier.needs(row)
-        for other: Int in needs.indices where other != agent {
-            let count: Int = Int(object[counter(other)]?.numberValue?.int64 ?? 0)
+        let needs = carrier.needs(row)
+        for other in needs.indices where other != agent {
+            let count = Int(object[counter(other)]?.numberValue?.int64 ?? 0)
             guard count >= needs[other] else { return nil }
             carrier.saw(agent: agent, other: other, count: count)
         }
-        var length: Int = carrier.seenLength(of: agent)
-        var delta: TextDelta = .identity(length: length)
-        for edit: TraceCarrier.Edit in carrier.type(row) {
-            let step: TextDelta = edit.delta(length: length)
+        var length = carrier.seenLength(of: agent)
+        var delta = TextDelta.identity(length: length)
+        for edit in carrier.type(row) {
+            let step = edit.delta(length: length)
             length = step.targetLength
             // Lengths fit by construction; were they not to, the object's own check refuses the edit.
             delta = (try? TextDelta.compose(delta, step)) ?? step
@@ -259,16 +260,16 @@ public final class Replay: Sendable {
 
     /// A sequential trace: client after client types a stretch, each from what the one before has left.
     private func takeTurns(_ buckets: [Bucket]) async throws {
-        var done: Int = 0
-        var turn: Int = 0
+        var done = 0
+        var turn = 0
         while done < byAgent[0].count {
-            let client: Int = turn % buckets.count
-            let stretch: ArraySlice<Int> = byAgent[0][done..<min(done + options.turnEdits, byAgent[0].count)]
-            let before: Int = done
+            let client = turn % buckets.count
+            let stretch = byAgent[0][done..<min(done + options.turnEdits, byAgent[0].count)]
+            let before = done
             try await wait(in: buckets[client], "the turn of client \(client)") {
                 $0[Self.counter(0)]?.numberValue?.int64 ?? 0 >= Int64(before)
             }
-            for row: Int in stretch {
+            for row in stretch {
                 guard try await type(row, of: 0, in: buckets[client]) else {
                     throw ReplayError("the document is gone at client \(client)")
                 }
@@ -283,7 +284,7 @@ public final class Replay: Sendable {
 
     /// Waits until a client has sent all its own edits and holds everybody's.
     private func settle(_ bucket: Bucket, client: Int) async throws {
-        let totals: [Int] = byAgent.map(\.count)
+        let totals = byAgent.map(\.count)
         try await wait(in: bucket, "all edits at client \(client)") { object in
             totals.indices.allSatisfy { object[Self.counter($0)]?.numberValue?.int64 ?? 0 >= Int64(totals[$0]) }
         }
@@ -291,14 +292,14 @@ public final class Replay: Sendable {
     }
 
     private func compare(_ buckets: [Bucket]) async throws -> Difference? {
-        for (client, bucket): (Int, Bucket) in buckets.enumerated() {
-            if let difference: Difference = try await compare(bucket, "client \(client)") { return difference }
+        for (client, bucket) in buckets.enumerated() {
+            if let difference = try await compare(bucket, "client \(client)") { return difference }
         }
-        let fresh: Session = try await session(-1)
+        let fresh = try await session(-1)
         do {
-            let bucket: Bucket = try await bucket(of: fresh)
+            let bucket = try await bucket(of: fresh)
             try await settle(bucket, client: clientCount)
-            let difference: Difference? = try await compare(bucket, "a fresh client")
+            let difference = try await compare(bucket, "a fresh client")
             await fresh.close()
             return difference
         } catch {
@@ -308,15 +309,15 @@ public final class Replay: Sendable {
     }
 
     private func compare(_ bucket: Bucket, _ client: String) async throws -> Difference? {
-        let object: JSONObject? = try await bucket.get(options.key)
-        let found: [Unicode.Scalar] = Array((object?["text"]?.stringValue ?? "").unicodeScalars)
-        let expected: [Unicode.Scalar] = Array(trace.endContent.unicodeScalars)
+        let object = try await bucket.get(options.key)
+        let found = Array((object?["text"]?.stringValue ?? "").unicodeScalars)
+        let expected = Array(trace.endContent.unicodeScalars)
         guard found != expected else { return nil }
-        let position: Int =
+        let position =
             zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
             ?? min(found.count, expected.count)
         func excerpt(_ text: [Unicode.Scalar]) -> String {
-            var excerpt: String = ""
+            var excerpt = ""
             excerpt.unicodeScalars.append(contentsOf: text[position..<min(text.count, position + 20)])
             return excerpt
         }

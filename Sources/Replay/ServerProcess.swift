@@ -10,8 +10,8 @@ public final class ServerProcess {
     public let port: UInt16
     public private(set) var process: pid_t?
     private let settings: [String]
-    /// What it says to its standard error, which is not ours: whoever waits for the end of ours would wait for a server that
-    /// has outlived us, too.
+    /// What it says to its standard error, which is not ours: whoever waits for the end of ours would wait for a server
+    /// that has outlived us, too.
     private var errors: UnsafeMutablePointer<FILE>?
 
     public var address: String { "http://127.0.0.1:\(port)" }
@@ -26,7 +26,7 @@ public final class ServerProcess {
     ) throws(ReplayError) {
         if let program { self.program = program } else { self.program = try Self.sibling("thicketd") }
         self.settings = settings
-        var template: [CChar] = Array("\(parent)/thicket-XXXXXX".utf8CString)
+        var template = Array("\(parent)/thicket-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw ReplayError("no temporary folder in \(parent): errno \(errno)") }
         folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         port = try Self.freePort()
@@ -47,8 +47,8 @@ public final class ServerProcess {
     public func start() throws(ReplayError) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
-        defer { for end: Int32 in ends { close(end) } }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        defer { for end in ends { close(end) } }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         // Of a server that is started again without having been ended.
         tellErrors()
         guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
@@ -70,28 +70,28 @@ public final class ServerProcess {
     }
 
     /// Longest time of an administrative command, seconds; it is killed then.
-    private static let commandSeconds: Int = 180
+    private static let commandSeconds = 180
 
     /// Longest wait for the line that says that the server listens, seconds.
-    private static let startSeconds: Int = 30
+    private static let startSeconds = 30
 
     /// Waits for the first line on the server's standard output; it writes no other.
     private func awaitListening(_ output: Int32) throws(ReplayError) {
-        var line: [UInt8] = []
+        var line = [UInt8]()
         let deadline: time_t = time(nil) + Self.startSeconds
         while !line.contains(UInt8(ascii: "\n")) {
-            var polls: [pollfd] = [pollfd(fd: output, events: Int16(POLLIN), revents: 0)]
+            var polls = [pollfd(fd: output, events: Int16(POLLIN), revents: 0)]
             let left: time_t = max(deadline - time(nil), 0)
-            let ready: Int32 = poll(&polls, 1, Int32(left) * 1_000)
+            let ready = poll(&polls, 1, Int32(left) * 1_000)
             if ready < 0, errno == EINTR { continue }
             guard ready > 0 else {
                 throw ReplayError("thicketd does not listen on port \(port) after \(Self.startSeconds) s")
             }
-            var chunk: [UInt8] = .init(repeating: 0, count: 512)
-            let count: Int = Glibc.read(output, &chunk, chunk.count)
+            var chunk = [UInt8](repeating: 0, count: 512)
+            let count = Glibc.read(output, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                let status: Int32 = reap(SIGKILL)
+                let status = reap(SIGKILL)
                 throw ReplayError("thicketd ended at once (status \(status)): \(takeErrors())")
             }
             line += chunk[..<count]
@@ -109,7 +109,7 @@ public final class ServerProcess {
 
     @discardableResult
     private func end(_ signal: Int32) -> Int32 {
-        let status: Int32 = reap(signal)
+        let status = reap(signal)
         tellErrors()
         return status
     }
@@ -141,7 +141,7 @@ public final class ServerProcess {
     /// 0 when it is not running.
     public func cpuSeconds() -> Double {
         var clock: clockid_t = 0
-        var time: timespec = timespec()
+        var time = timespec()
         guard let process, clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else { return 0 }
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
@@ -151,7 +151,7 @@ public final class ServerProcess {
 
     /// Proportional resident memory of a process in bytes; 0 when it is not ours to see.
     public static func memoryBytes(of process: pid_t) -> Int {
-        for line: Substring in read("/proc/\(process)/smaps_rollup").split(separator: "\n")
+        for line in read("/proc/\(process)/smaps_rollup").split(separator: "\n")
         where line.hasPrefix("Pss:") {
             return (line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1_024
         }
@@ -160,20 +160,20 @@ public final class ServerProcess {
 
     /// A small file of the system, such as those in `/proc`; empty when it cannot be read.
     public static func read(_ path: String) -> String {
-        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { return "" }
+        guard let file = fopen(path, "r") else { return "" }
         defer { fclose(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 16)
-        let count: Int = fread(&bytes, 1, bytes.count, file)
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = fread(&bytes, 1, bytes.count, file)
         return String(decoding: bytes[0..<count], as: UTF8.self)
     }
 
     /// The path of a program beside the running one.
     public static func sibling(_ name: String) throws(ReplayError) -> String {
-        var path: [CChar] = .init(repeating: 0, count: 4_096)
-        let count: Int = readlink("/proc/self/exe", &path, path.count - 1)
+        var path = [CChar](repeating: 0, count: 4_096)
+        let count = readlink("/proc/self/exe", &path, path.count - 1)
         guard count > 0 else { throw ReplayError("/proc/self/exe is not readable: errno \(errno)") }
-        let own: String = String(decoding: path[0..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-        let sibling: String = "\(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])/\(name)"
+        let own = String(decoding: path[0..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+        let sibling = "\(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])/\(name)"
         guard access(sibling, X_OK) == 0 else { throw ReplayError("there is no \(name) beside \(own): build it first") }
         return sibling
     }
@@ -181,18 +181,18 @@ public final class ServerProcess {
     private static func spawn(
         _ arguments: [String], output: Int32? = nil, errors: Int32? = nil
     ) throws(ReplayError) -> pid_t {
-        var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
+        var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
         if output == nil { posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) }
         if let errors { posix_spawn_file_actions_adddup2(&actions, errors, 2) }
-        let refused: Int32 = thicket_keep_three(&actions)
+        let refused = thicket_keep_three(&actions)
         guard refused == 0 else { throw ReplayError("cannot start \(arguments[0]): errno \(refused)") }
         var process: pid_t = 0
-        let pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        defer { for pointer: UnsafeMutablePointer<CChar>? in pointers { free(pointer) } }
-        let result: Int32 = posix_spawn(&process, arguments[0], &actions, nil, pointers, environ)
+        let pointers = arguments.map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        let result = posix_spawn(&process, arguments[0], &actions, nil, pointers, environ)
         guard result == 0 else { throw ReplayError("cannot start \(arguments[0]): errno \(result)") }
         return process
     }
@@ -206,7 +206,7 @@ public final class ServerProcess {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
         defer { close(ends[0]) }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let process: pid_t
         do {
             process = try spawn(arguments, output: ends[1], errors: fileno(errors))
@@ -216,15 +216,15 @@ public final class ServerProcess {
         }
         close(ends[1])
         let deadline: time_t = time(nil) + commandSeconds
-        let output: String = readAll(ends[0], until: deadline)
-        let isLate: Bool = time(nil) >= deadline
+        let output = readAll(ends[0], until: deadline)
+        let isLate = time(nil) >= deadline
         if isLate { Glibc.kill(process, SIGKILL) }
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         guard status == 0 else {
             rewind(errors)
-            let said: String = output + readAll(fileno(errors))
-            let what: String = isLate ? "did not end within \(commandSeconds) s" : "failed (status \(status))"
+            let said = output + readAll(fileno(errors))
+            let what = isLate ? "did not end within \(commandSeconds) s" : "failed (status \(status))"
             throw ReplayError("'\(arguments.dropFirst().joined(separator: " "))' \(what): \(said)")
         }
         return output
@@ -232,13 +232,13 @@ public final class ServerProcess {
 
     /// To its end, or to a moment (`time`).
     private static func readAll(_ descriptor: Int32, until deadline: time_t = .max) -> String {
-        var text: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        var text = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 4_096)
         while true {
-            var polls: [pollfd] = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+            var polls = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
             guard time(nil) < deadline else { break }
             if poll(&polls, 1, 1_000) <= 0 { continue }
-            let count: Int = Glibc.read(descriptor, &chunk, chunk.count)
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             if count <= 0 { break }
             text += chunk[0..<count]
@@ -247,7 +247,7 @@ public final class ServerProcess {
     }
 
     private static func address(_ port: UInt16) -> sockaddr_in {
-        var address: sockaddr_in = sockaddr_in()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
         address.sin_port = port.bigEndian
@@ -255,11 +255,11 @@ public final class ServerProcess {
     }
 
     private static func freePort() throws(ReplayError) -> UInt16 {
-        let probe: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(probe) }
-        var address: sockaddr_in = address(0)
-        var size: socklen_t = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result: Int32 = withUnsafeMutablePointer(to: &address) {
+        var address = address(0)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(probe, $0, size) | getsockname(probe, $0, &size)
             }

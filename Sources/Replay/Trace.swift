@@ -77,14 +77,14 @@ extension Trace {
         } catch {
             throw .notJSON("\(error)")
         }
-        let root: JSONNode = document.root
-        guard let end: String = root["endContent"]?.string else { throw .field("endContent") }
-        guard let rows: JSONNode = root["txns"] else { throw .field("txns") }
-        let isConcurrent: Bool = root["kind"]?.string == "concurrent"
-        let agents: Int = isConcurrent ? Int(root["numAgents"]?.int64 ?? 0) : 1
+        let root = document.root
+        guard let end = root["endContent"]?.string else { throw .field("endContent") }
+        guard let rows = root["txns"] else { throw .field("txns") }
+        let isConcurrent = root["kind"]?.string == "concurrent"
+        let agents = isConcurrent ? Int(root["numAgents"]?.int64 ?? 0) : 1
         guard (1...64).contains(agents) else { throw .field("numAgents") }
-        var transactions: [Transaction] = []
-        for row: JSONNode in rows.elements {
+        var transactions = [Transaction]()
+        for row in rows.elements {
             transactions.append(
                 try Trace.transaction(row, index: transactions.count, isConcurrent: isConcurrent, agents: agents))
         }
@@ -96,10 +96,10 @@ extension Trace {
     private static func transaction(
         _ row: JSONNode, index: Int, isConcurrent: Bool, agents: Int
     ) throws(TraceError) -> Transaction {
-        var patches: [Patch] = []
-        for patch: JSONNode in row["patches"]?.elements.map({ $0 }) ?? [] {
+        var patches = [Patch]()
+        for patch in row["patches"]?.elements.map({ $0 }) ?? [] {
             let parts: [JSONNode] = patch.elements.map { $0 }
-            guard parts.count == 3, let position: Int64 = parts[0].int64, let deleted: Int64 = parts[1].int64,
+            guard parts.count == 3, let position = parts[0].int64, let deleted = parts[1].int64,
                 let inserted: String = parts[2].string, position >= 0, deleted >= 0
             else { throw .transaction(index: index, problem: "a patch is not [position, deleted, text]") }
             patches.append(Patch(position: Int(position), deleted: Int(deleted), inserted: inserted))
@@ -107,11 +107,11 @@ extension Trace {
         guard isConcurrent else {
             return Transaction(agent: 0, parents: index == 0 ? [] : [index - 1], patches: patches)
         }
-        let parents: [Int] = row["parents"]?.elements.compactMap { $0.int64.map(Int.init) } ?? []
+        let parents = row["parents"]?.elements.compactMap { $0.int64.map(Int.init) } ?? []
         guard parents.allSatisfy({ (0..<index).contains($0) }) else {
             throw .transaction(index: index, problem: "a parent does not stand before it")
         }
-        guard let agent: Int64 = row["agent"]?.int64, (0..<Int64(agents)).contains(agent) else {
+        guard let agent = row["agent"]?.int64, (0..<Int64(agents)).contains(agent) else {
             throw .transaction(index: index, problem: "its agent is unknown")
         }
         return Transaction(agent: Int(agent), parents: parents, patches: patches)
@@ -133,7 +133,7 @@ extension Trace {
             }
             return .object(JSONObject(pairs))
         }
-        var pairs: [(key: String, value: JSONValue)] = []
+        var pairs = [(key: String, value: JSONValue)]()
         if isConcurrent {
             pairs.append(("kind", .string("concurrent")))
             pairs.append(("numAgents", .number(JSONNumber(Int64(agentCount)))))

@@ -17,7 +17,7 @@ public struct TraceCarrier: Sendable {
 
         /// The edit as a delta of a text of `length` units.
         func delta(length: Int) -> TextDelta {
-            var delta: TextDelta = TextDelta([.retain(position), .delete(deleted)])
+            var delta = TextDelta([.retain(position), .delete(deleted)])
             delta.insert(Array(inserted.utf16), isBehindGone: isBehindGone)
             delta.retain(length - position - deleted)
             return delta
@@ -42,15 +42,15 @@ public struct TraceCarrier: Sendable {
     /// - Throws: `TraceError.transaction` when one person's transactions are not a chain.
     public init(_ trace: Trace) throws(TraceError) {
         self.trace = trace
-        let agents: Int = trace.agentCount
-        var byAgent: [[Int]] = .init(repeating: [], count: agents)
-        var clocks: [[Int]] = []
-        for (index, row): (Int, Trace.Transaction) in trace.transactions.enumerated() {
-            var clock: [Int] = .init(repeating: 0, count: agents)
-            for parent: Int in row.parents {
-                var seen: [Int] = clocks[parent]
+        let agents = trace.agentCount
+        var byAgent = [[Int]](repeating: [], count: agents)
+        var clocks = [[Int]]()
+        for (index, row) in trace.transactions.enumerated() {
+            var clock = [Int](repeating: 0, count: agents)
+            for parent in row.parents {
+                var seen = clocks[parent]
                 seen[trace.transactions[parent].agent] += 1
-                for agent: Int in 0..<agents { clock[agent] = max(clock[agent], seen[agent]) }
+                for agent in 0..<agents { clock[agent] = max(clock[agent], seen[agent]) }
             }
             guard clock[row.agent] == byAgent[row.agent].count else {
                 throw .transaction(index: index, problem: "its author had not seen all of the author's own edits")
@@ -61,15 +61,15 @@ public struct TraceCarrier: Sendable {
         self.byAgent = byAgent
         parentClocks = clocks
         steps = .init(repeating: [], count: trace.transactions.count)
-        let zero: [Int] = .init(repeating: 0, count: agents)
+        let zero = [Int](repeating: 0, count: agents)
         recordedClock = .init(repeating: zero, count: agents)
         seenClock = .init(repeating: zero, count: agents)
         order = CharacterOrder(
             countsUTF16: .init(repeating: false, count: agents) + .init(repeating: true, count: agents))
         var last: CharacterOrder.Character?
-        for scalar: Unicode.Scalar in trace.startContent.unicodeScalars {
-            let made: CharacterOrder.Character = order.insert(scalar, after: last, by: 0, in: 0)
-            for view: Int in 0..<order.viewCount { order.show(made, in: view) }
+        for scalar in trace.startContent.unicodeScalars {
+            let made = order.insert(scalar, after: last, by: 0, in: 0)
+            for view in 0..<order.viewCount { order.show(made, in: view) }
             last = made
         }
     }
@@ -81,10 +81,10 @@ public struct TraceCarrier: Sendable {
     ///
     /// - Returns: place of the first transaction among the agent's own, and how many follow each other; longest first.
     public func stretchesAlone(of agent: Int) -> [(start: Int, count: Int)] {
-        var found: [(start: Int, count: Int)] = []
-        var last: [Int] = []
-        for (place, row): (Int, Int) in byAgent[agent].enumerated() {
-            var others: [Int] = parentClocks[row]
+        var found = [(start: Int, count: Int)]()
+        var last = [Int]()
+        for (place, row) in byAgent[agent].enumerated() {
+            var others = parentClocks[row]
             others[agent] = 0
             if others == last, !found.isEmpty {
                 found[found.count - 1].count += 1
@@ -108,7 +108,7 @@ public struct TraceCarrier: Sendable {
     /// `agent`'s client shows `count` transactions of `other` from now on.
     public mutating func saw(agent: Int, other: Int, count: Int) {
         guard count > seenClock[agent][other], count <= byAgent[other].count else { return }
-        for row: Int in byAgent[other][seenClock[agent][other]..<count] { play(row, in: trace.agentCount + agent) }
+        for row in byAgent[other][seenClock[agent][other]..<count] { play(row, in: trace.agentCount + agent) }
         seenClock[agent][other] = count
     }
 
@@ -116,10 +116,10 @@ public struct TraceCarrier: Sendable {
     ///
     /// The author's client must show all that `needs` names; the transaction counts as seen by it afterwards.
     public mutating func type(_ transaction: Int) -> [Edit] {
-        let row: Trace.Transaction = trace.transactions[transaction]
+        let row = trace.transactions[transaction]
         advanceRecorded(of: row.agent, to: parentClocks[transaction])
-        var edits: [Edit] = []
-        for patch: Trace.Patch in row.patches {
+        var edits = [Edit]()
+        for patch in row.patches {
             delete(patch, of: transaction, edits: &edits)
             insert(patch, of: transaction, edits: &edits)
         }
@@ -131,14 +131,14 @@ public struct TraceCarrier: Sendable {
     private mutating func delete(
         _ patch: Trace.Patch, of transaction: Int, edits: inout [Edit]
     ) {
-        let agent: Int = trace.transactions[transaction].agent
-        let seen: Int = trace.agentCount + agent
+        let agent = trace.transactions[transaction].agent
+        let seen = trace.agentCount + agent
         for _ in 0..<patch.deleted {
             guard let character = order.character(at: patch.position, in: agent) else { break }
             if order.isShown(character, in: seen) {
-                let position: Int = order.position(of: character, in: seen)
-                let width: Int = order.scalars[Int(character)].value > 0xFFFF ? 2 : 1
-                if let last: Edit = edits.last, last.inserted.isEmpty, last.position == position {
+                let position = order.position(of: character, in: seen)
+                let width = order.scalars[Int(character)].value > 0xFFFF ? 2 : 1
+                if let last = edits.last, last.inserted.isEmpty, last.position == position {
                     edits[edits.count - 1] = Edit(position: position, deleted: last.deleted + width, inserted: "")
                 } else {
                     edits.append(Edit(position: position, deleted: width, inserted: ""))
@@ -154,15 +154,15 @@ public struct TraceCarrier: Sendable {
         _ patch: Trace.Patch, of transaction: Int, edits: inout [Edit]
     ) {
         guard !patch.inserted.isEmpty else { return }
-        let agent: Int = trace.transactions[transaction].agent
-        let seen: Int = trace.agentCount + agent
+        let agent = trace.transactions[transaction].agent
+        let seen = trace.agentCount + agent
         // Behind the character on the left, and so before what was just deleted: where the merge puts it too.
-        var left: CharacterOrder.Character? =
+        var left =
             patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent)
-        let isBehindGone: Bool = left.map { !order.isShown($0, in: seen) } ?? false
+        let isBehindGone = left.map { !order.isShown($0, in: seen) } ?? false
         var position: Int?
-        for scalar: Unicode.Scalar in patch.inserted.unicodeScalars {
-            let made: CharacterOrder.Character = order.insert(scalar, after: left, by: agent, in: agent)
+        for scalar in patch.inserted.unicodeScalars {
+            let made = order.insert(scalar, after: left, by: agent, in: agent)
             position = position ?? order.position(of: made, in: seen)
             order.show(made, in: agent)
             order.show(made, in: seen)
@@ -174,14 +174,14 @@ public struct TraceCarrier: Sendable {
     }
 
     private mutating func advanceRecorded(of agent: Int, to clock: [Int]) {
-        for other: Int in clock.indices where clock[other] > recordedClock[agent][other] {
-            for row: Int in byAgent[other][recordedClock[agent][other]..<clock[other]] { play(row, in: agent) }
+        for other in clock.indices where clock[other] > recordedClock[agent][other] {
+            for row in byAgent[other][recordedClock[agent][other]..<clock[other]] { play(row, in: agent) }
             recordedClock[agent][other] = clock[other]
         }
     }
 
     private mutating func play(_ transaction: Int, in view: Int) {
-        for step: Step in steps[transaction] {
+        for step in steps[transaction] {
             switch step {
             case .insert(let character): order.show(character, in: view)
             case .delete(let character): order.hide(character, in: view)
@@ -195,18 +195,18 @@ extension Trace {
     ///
     /// - Throws: as `TraceCarrier.init`.
     public func prefix(_ count: Int) throws(TraceError) -> Trace {
-        var cut: Trace = self
+        var cut = self
         cut.transactions = Array(transactions.prefix(count))
-        var carrier: TraceCarrier = try TraceCarrier(cut)
-        for row: Int in cut.transactions.indices {
-            let agent: Int = cut.transactions[row].agent
+        var carrier = try TraceCarrier(cut)
+        for row in cut.transactions.indices {
+            let agent = cut.transactions[row].agent
             // What the author had seen is shown before the author edits it, else a deletion would find nothing.
-            for (other, count): (Int, Int) in carrier.needs(row).enumerated() where other != agent {
+            for (other, count) in carrier.needs(row).enumerated() where other != agent {
                 carrier.saw(agent: agent, other: other, count: count)
             }
             _ = carrier.type(row)
         }
-        for other: Int in 0..<agentCount {
+        for other in 0..<agentCount {
             carrier.saw(agent: 0, other: other, count: carrier.byAgent[other].count)
         }
         cut.endContent = carrier.expectedText(of: 0)

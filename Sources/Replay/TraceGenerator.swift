@@ -15,12 +15,12 @@ public struct TraceGenerator {
         /// Left neighbour of the caret during a jump elsewhere.
         var away: Character?
         /// Letters still to type at the caret, next one last.
-        var toType: [Unicode.Scalar] = []
-        var backspaces: Int = 0
-        var isAway: Bool = false
-        var clipboard: String = ""
+        var toType = [Unicode.Scalar]()
+        var backspaces = 0
+        var isAway = false
+        var clipboard = ""
         /// Steps until this person sees the others' edits again; 0 = online.
-        var offlineSteps: Int = 0
+        var offlineSteps = 0
 
         init(among count: Int) { clock = [Int](repeating: 0, count: count) }
     }
@@ -36,14 +36,14 @@ public struct TraceGenerator {
 
     private var random: SplitMix
     private let paragraphs: [[Unicode.Scalar]]
-    private var nextParagraph: Int = 0
+    private var nextParagraph = 0
     private var order: CharacterOrder
     private var people: [Person]
-    private var transactions: [Trace.Transaction] = []
+    private var transactions = [Trace.Transaction]()
     private var steps: [[[Step]]]
     private var rows: [[Int]]
     /// Who made each character, and in which of their transactions.
-    private var origin: [(person: Int, ordinal: Int)] = []
+    private var origin = [(person: Int, ordinal: Int)]()
 
     /// - Parameters:
     ///   - texts: what gets typed, split into paragraphs at empty lines and used in turn as often as needed.
@@ -55,10 +55,10 @@ public struct TraceGenerator {
         people = (0..<authors).map { _ in Person(among: authors) }
         steps = [[[Step]]](repeating: [], count: authors)
         rows = [[Int]](repeating: [], count: authors)
-        var found: [[Unicode.Scalar]] = []
-        for text: String in texts {
-            var paragraph: [Unicode.Scalar] = []
-            for line: Substring in text.split(separator: "\n", omittingEmptySubsequences: false) {
+        var found = [[Unicode.Scalar]]()
+        for text in texts {
+            var paragraph = [Unicode.Scalar]()
+            for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
                 if line.allSatisfy({ $0 == " " }) {
                     if !paragraph.isEmpty { found.append(paragraph) }
                     paragraph = []
@@ -76,7 +76,7 @@ public struct TraceGenerator {
     public mutating func make(editsMin: Int) -> Trace {
         typeTitle()
         while transactions.count < editsMin || people.contains(where: { !$0.toType.isEmpty || $0.isAway }) {
-            let who: Int = random.below(people.count)
+            let who = random.below(people.count)
             // Bursts: one keeps the keyboard for a while.
             for _ in 0..<(1 + random.below(12)) { step(who, isEnding: transactions.count >= editsMin) }
         }
@@ -90,10 +90,10 @@ public struct TraceGenerator {
     private mutating func typeTitle() {
         var left: Character?
         let title = "A page by \(Self.numbers[people.count - Self.authors.lowerBound]) people\n\n"
-        for scalar: Unicode.Scalar in title.unicodeScalars { left = insert([scalar], after: left, by: 0) }
+        for scalar in title.unicodeScalars { left = insert([scalar], after: left, by: 0) }
         people[0].home = left
         for who in 1..<people.count {
-            for scalar: Unicode.Scalar in "\n\n--------\n\n".unicodeScalars {
+            for scalar in "\n\n--------\n\n".unicodeScalars {
                 left = insert([scalar], after: left, by: 0)
             }
             people[who].home = left
@@ -117,11 +117,11 @@ public struct TraceGenerator {
     private var isTogether: Bool { people.allSatisfy { $0.offlineSteps == 0 } }
 
     private mutating func typeLetter(_ who: Int) {
-        guard let scalar: Unicode.Scalar = people[who].toType.last else { return }
-        let left: Character? = people[who].isAway ? people[who].away : people[who].home
+        guard let scalar = people[who].toType.last else { return }
+        let left = people[who].isAway ? people[who].away : people[who].home
         guard isSafe(left, for: who) else { return makeSafe(who) }
         if scalar.properties.isAlphabetic, random.below(40) == 0 {
-            let wrong: Unicode.Scalar = Unicode.Scalar(UInt8(ascii: "a") + UInt8(random.below(26)))
+            let wrong = Unicode.Scalar(UInt8(ascii: "a") + UInt8(random.below(26)))
             place(who, insert([wrong], after: left, by: who))
             people[who].backspaces = 1
             return
@@ -136,10 +136,10 @@ public struct TraceGenerator {
 
     private mutating func backspace(_ who: Int) {
         people[who].backspaces -= 1
-        guard let caret: Character = people[who].isAway ? people[who].away : people[who].home,
+        guard let caret = people[who].isAway ? people[who].away : people[who].home,
             order.isShown(caret, in: who)
         else { return }
-        let position: Int = order.position(of: caret, in: who)
+        let position = order.position(of: caret, in: who)
         let left: Character? = position == 0 ? nil : order.character(at: position - 1, in: who)
         delete(from: position, count: 1, by: who)
         place(who, left)
@@ -161,15 +161,15 @@ public struct TraceGenerator {
     }
 
     private mutating func startParagraph(_ who: Int) {
-        let text: [Unicode.Scalar] = paragraphs[nextParagraph % paragraphs.count]
+        let text = paragraphs[nextParagraph % paragraphs.count]
         nextParagraph += 1
         people[who].toType = Array((text + ["\n", "\n"]).reversed())
     }
 
     /// Sets the caret somewhere in the whole document, often in another's part.
     private mutating func jump(_ who: Int, text: String, pasting: Bool) {
-        let length: Int = order.length(of: who)
-        guard length > 1, let target: Character = order.character(at: random.below(length), in: who),
+        let length = order.length(of: who)
+        guard length > 1, let target = order.character(at: random.below(length), in: who),
             isSafe(target, for: who)
         else { return }
         people[who].isAway = true
@@ -183,13 +183,13 @@ public struct TraceGenerator {
     }
 
     private mutating func cut(_ who: Int) {
-        let length: Int = order.length(of: who)
-        let count: Int = 5 + random.below(50)
+        let length = order.length(of: who)
+        let count = 5 + random.below(50)
         guard length > count * 4 else { return }
-        let position: Int = random.below(length - count)
-        var text: String = ""
-        for offset: Int in 0..<count {
-            guard let character: Character = order.character(at: position + offset, in: who) else { return }
+        let position = random.below(length - count)
+        var text = ""
+        for offset in 0..<count {
+            guard let character = order.character(at: position + offset, in: who) else { return }
             // The carets' neighbours stay, or all would have to look for a new place.
             if people.contains(where: { $0.home == character || $0.away == character }) { return }
             text.unicodeScalars.append(order.scalars[Int(character)])
@@ -199,10 +199,10 @@ public struct TraceGenerator {
     }
 
     private mutating func word() -> String {
-        let paragraph: [Unicode.Scalar] = paragraphs[random.below(paragraphs.count)]
-        let words: [ArraySlice<Unicode.Scalar>] = paragraph.split(whereSeparator: { $0 == " " || $0 == "\n" })
-        var text: String = ""
-        for scalar: Unicode.Scalar in words.isEmpty ? [] : words[random.below(words.count)] {
+        let paragraph = paragraphs[random.below(paragraphs.count)]
+        let words = paragraph.split(whereSeparator: { $0 == " " || $0 == "\n" })
+        var text = ""
+        for scalar in words.isEmpty ? [] : words[random.below(words.count)] {
             text.unicodeScalars.append(scalar)
         }
         return text
@@ -230,35 +230,35 @@ public struct TraceGenerator {
     /// The caret's place is not safe: look at the others' edits if online, and find a new place if it is gone.
     private mutating func makeSafe(_ who: Int) {
         if isTogether { sync(who) }
-        guard let caret: Character = people[who].isAway ? people[who].away : people[who].home else { return }
+        guard let caret = people[who].isAway ? people[who].away : people[who].home else { return }
         guard !order.isShown(caret, in: who) else { return }
-        let position: Int = order.position(of: caret, in: who)
+        let position = order.position(of: caret, in: who)
         place(who, position == 0 ? nil : order.character(at: position - 1, in: who))
     }
 
     // MARK: Edits
 
     private mutating func insert(_ scalars: [Unicode.Scalar], after left: Character?, by who: Int) -> Character? {
-        let position: Int = left.map { order.position(of: $0, in: who) + 1 } ?? 0
-        var caret: Character? = left
-        var made: [Step] = []
-        for scalar: Unicode.Scalar in scalars {
+        let position = left.map { order.position(of: $0, in: who) + 1 } ?? 0
+        var caret = left
+        var made = [Step]()
+        for scalar in scalars {
             let character: Character = order.insert(scalar, after: caret, by: who, in: who)
             origin.append((who, rows[who].count))
             order.show(character, in: who)
             made.append(.insert(character))
             caret = character
         }
-        var text: String = ""
+        var text = ""
         text.unicodeScalars.append(contentsOf: scalars)
         record(who, Trace.Patch(position: position, deleted: 0, inserted: text), made)
         return caret
     }
 
     private mutating func delete(from position: Int, count: Int, by who: Int) {
-        var made: [Step] = []
+        var made = [Step]()
         for _ in 0..<count {
-            guard let character: Character = order.character(at: position, in: who) else { break }
+            guard let character = order.character(at: position, in: who) else { break }
             order.hide(character, in: who)
             made.append(.delete(character))
         }
@@ -266,8 +266,8 @@ public struct TraceGenerator {
     }
 
     private mutating func record(_ who: Int, _ patch: Trace.Patch, _ made: [Step]) {
-        var parents: [Int] = []
-        if let own: Int = people[who].lastTransaction { parents.append(own) }
+        var parents = [Int]()
+        if let own = people[who].lastTransaction { parents.append(own) }
         for (other, seen) in people[who].clock.enumerated() where other != who && seen > 0 {
             parents.append(rows[other][seen - 1])
         }
@@ -300,7 +300,7 @@ struct SplitMix {
 
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed: UInt64 = state
+        var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
         return mixed ^ (mixed >> 31)

@@ -31,7 +31,7 @@ public enum CheckpointMode: Sendable {
 /// One connection to a SQLite file. Belongs to one thread (or actor) at a time.
 public final class Database {
     private let connection: Connection
-    private var statements: [String: Statement] = [:]
+    private var statements = [String: Statement]()
 
     /// Pages in the write-ahead log after this connection's newest commit; counted after `watchLog()`.
     public var walPages: Int { connection.walPages }
@@ -48,7 +48,7 @@ public final class Database {
         path: String, mode: OpenMode = .create, busyTimeoutMilliseconds: Int32 = 10_000, vfs: String? = nil,
         sealed: SealedFileSystem? = nil, isURI: Bool = false
     ) throws(SQLiteError) {
-        var flags: Int32 = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         if isURI { flags |= SQLITE_OPEN_URI }
         switch mode {
         case .readOnly: flags |= SQLITE_OPEN_READONLY
@@ -57,9 +57,9 @@ public final class Database {
         }
         Self.prepareLibrary()
         var opened: OpaquePointer?
-        let result: Int32 = sqlite3_open_v2(path, &opened, flags, sealed?.name ?? vfs)
-        guard result == SQLITE_OK, let opened: OpaquePointer else {
-            let message: String = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+        let result = sqlite3_open_v2(path, &opened, flags, sealed?.name ?? vfs)
+        guard result == SQLITE_OK, let opened else {
+            let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             sqlite3_close_v2(opened)
             throw SQLiteError(extended: result, message: message)
         }
@@ -95,8 +95,8 @@ public final class Database {
 
     /// The prepared form of `sql`, made once per connection. `sql` is program text, never made from input.
     public func statement(_ sql: String) throws(SQLiteError) -> Statement {
-        if let known: Statement = statements[sql] { return known }
-        let made: Statement = try Statement(connection, sql)
+        if let known = statements[sql] { return known }
+        let made = try Statement(connection, sql)
         statements[sql] = made
         return made
     }
@@ -122,10 +122,11 @@ public final class Database {
     public func begin(_ mode: TransactionMode) throws(SQLiteError) { try statement(mode.rawValue).run() }
     public func commit() throws(SQLiteError) { try statement("COMMIT").run() }
 
-    /// Undoes the open transaction, if there still is one: some errors have undone it already. What the connection has in memory of the
-    /// file is forgotten.
+    /// Undoes the open transaction, if there still is one: some errors have undone it already. What the connection has
+    /// in memory of the file is forgotten.
     public func rollback() {
-        // Where reads failed, SQLite 3.40 may have kept pages of what was undone, and would write them with a later transaction.
+        // Where reads failed, SQLite 3.40 may have kept pages of what was undone, and would write them with a later
+        // transaction.
         defer { sqlite3_db_release_memory(handle) }
         guard isInTransaction else { return }
         // A ROLLBACK that itself reports an error has nevertheless ended the transaction.
@@ -138,7 +139,7 @@ public final class Database {
     ) throws(SQLiteError) -> Result {
         try begin(mode)
         do {
-            let result: Result = try body()
+            let result = try body()
             try commit()
             return result
         } catch {
@@ -149,7 +150,7 @@ public final class Database {
 
     /// See `reservePageEnds`.
     func setReservedBytes(_ count: Int32) throws(SQLiteError) {
-        var count: Int32 = count
+        var count = count
         try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count))
     }
 
@@ -163,7 +164,7 @@ public final class Database {
     /// - Returns: pages in the log, and how many of them are moved by now.
     @discardableResult
     public func checkpoint(_ mode: CheckpointMode) throws(SQLiteError) -> (pages: Int, moved: Int) {
-        let flag: Int32 =
+        let flag =
             switch mode {
             case .passive: SQLITE_CHECKPOINT_PASSIVE
             case .restart: SQLITE_CHECKPOINT_RESTART
@@ -178,31 +179,31 @@ public final class Database {
     /// Makes the write-ahead log's file at least `bytes` long, filled with zeros, so that commits write into it without
     /// changing its size. SQLite reads a log up to the first frame that does not check out, and zeros never do.
     ///
-    /// Holds the write lock meanwhile, so that nobody appends. Goes through the connection's file system. After an error
-    /// the file has its old size, or as much more as was written.
+    /// Holds the write lock meanwhile, so that nobody appends. Goes through the connection's file system. After an
+    /// error the file has its old size, or as much more as was written.
     public func reserveLog(bytes: Int) throws(SQLiteError) {
         guard bytes > 0 else { return }
         try begin(.immediate)
         defer { rollback() }
         var pointer: UnsafeMutablePointer<sqlite3_file>?
         try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &pointer))
-        guard let file = pointer, let methods: sqlite3_io_methods = file.pointee.pMethods?.pointee else { return }
+        guard let file = pointer, let methods = file.pointee.pMethods?.pointee else { return }
         var size: sqlite3_int64 = 0
         try check(methods.xFileSize(file, &size))
         guard size < bytes else { return }
-        let before: sqlite3_int64 = size
+        let before = size
         // SQLite's own file system takes less than 128 KiB at once.
-        let zeros: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        let zeros = [UInt8](repeating: 0, count: 1 << 16)
         while size < bytes {
-            let count: Int = min(zeros.count, bytes - Int(size))
-            let result: Int32 = methods.xWrite(file, zeros, Int32(count), size)
+            let count = min(zeros.count, bytes - Int(size))
+            let result = methods.xWrite(file, zeros, Int32(count), size)
             guard result == SQLITE_OK else {
                 _ = methods.xTruncate(file, before)
                 return try check(result)
             }
             size += sqlite3_int64(count)
         }
-        let result: Int32 = methods.xSync(file, SQLITE_SYNC_NORMAL)
+        let result = methods.xSync(file, SQLITE_SYNC_NORMAL)
         guard result == SQLITE_OK else {
             // What was gathered may not have found room.
             _ = methods.xTruncate(file, before)
@@ -220,11 +221,11 @@ public final class Database {
     /// - Parameter isQuick: leaves out the comparison of indexes with their tables, which is most of the work.
     /// - Throws: also when a page could not be read, which SQLite tells as a finding: the file may be sound.
     public func integrityFindings(isQuick: Bool = false) throws(SQLiteError) -> [String] {
-        var findings: [String] = []
+        var findings = [String]()
         try prepare(isQuick ? "PRAGMA quick_check" : "PRAGMA integrity_check")
             .forEach { (row) throws(SQLiteError) in findings.append(row.text(0)) }
-        for finding: String in findings {
-            guard let code: Int32 = Self.errorCode(in: finding), code & 0xFF == SQLITE_IOERR else { continue }
+        for finding in findings {
+            guard let code = Self.errorCode(in: finding), code & 0xFF == SQLITE_IOERR else { continue }
             throw SQLiteError(extended: code, message: "a page could not be read during the check")
         }
         return findings == ["ok"] ? [] : findings
@@ -246,7 +247,7 @@ public final class Database {
 /// SQLite's own object, closed when the `Database` and the last of its statements are gone.
 final class Connection {
     let handle: OpaquePointer
-    var walPages: Int = 0
+    var walPages = 0
     /// Freed after the connection is closed.
     private let fileSystem: SealedFileSystem?
 

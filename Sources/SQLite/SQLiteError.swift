@@ -38,5 +38,5 @@ public struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
         SQLiteError(extended: SQLITE_CONSTRAINT, message: message)
     }
 
-    static let misuse: SQLiteError = .init(extended: SQLITE_MISUSE, message: "the statement or connection is misused")
+    static let misuse = SQLiteError(extended: SQLITE_MISUSE, message: "the statement or connection is misused")
 }

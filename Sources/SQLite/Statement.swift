@@ -13,10 +13,10 @@ public final class Statement {
 
     init(_ connection: Connection, _ sql: String) throws(SQLiteError) {
         var prepared: OpaquePointer?
-        let result: Int32 = sqlite3_prepare_v3(
+        let result = sqlite3_prepare_v3(
             connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
         try connection.check(result)
-        guard let prepared: OpaquePointer else { throw SQLiteError.misuse }
+        guard let prepared else { throw SQLiteError.misuse }
         self.handle = prepared
         self.connection = connection
     }
@@ -33,7 +33,7 @@ public final class Statement {
 
     @discardableResult
     public func bind(_ place: Int32, _ value: Int64?) -> Statement {
-        if let value: Int64 { return bind(place, value) }
+        if let value { return bind(place, value) }
         note(sqlite3_bind_null(handle, place))
         return self
     }
@@ -54,7 +54,7 @@ public final class Statement {
 
     @discardableResult
     public func bind(_ place: Int32, _ bytes: [UInt8]?) -> Statement {
-        if let bytes: [UInt8] { return bind(place, bytes) }
+        if let bytes { return bind(place, bytes) }
         note(sqlite3_bind_null(handle, place))
         return self
     }
@@ -62,9 +62,9 @@ public final class Statement {
     /// Binds a text; the bytes are copied.
     @discardableResult
     public func bind(_ place: Int32, _ text: String) -> Statement {
-        var text: String = text
+        var text = text
         text.withUTF8 { buffer in
-            let base: UnsafePointer<UInt8> = buffer.baseAddress ?? UnsafePointer(Self.nothing)
+            let base = buffer.baseAddress ?? UnsafePointer(Self.nothing)
             base.withMemoryRebound(to: CChar.self, capacity: max(buffer.count, 1)) {
                 note(sqlite3_bind_text64(handle, place, $0, UInt64(buffer.count), Self.copied, UInt8(SQLITE_UTF8)))
             }
@@ -74,7 +74,7 @@ public final class Statement {
 
     @discardableResult
     public func bind(_ place: Int32, _ text: String?) -> Statement {
-        if let text: String { return bind(place, text) }
+        if let text { return bind(place, text) }
         note(sqlite3_bind_null(handle, place))
         return self
     }
@@ -88,7 +88,7 @@ public final class Statement {
 
     /// Binds a text without copying, as `bind(_:inPlace:)` does a blob.
     public func bind(_ place: Int32, textInPlace text: UnsafeBufferPointer<UInt8>) {
-        let base: UnsafePointer<UInt8> = text.baseAddress ?? UnsafePointer(Self.nothing)
+        let base = text.baseAddress ?? UnsafePointer(Self.nothing)
         base.withMemoryRebound(to: CChar.self, capacity: max(text.count, 1)) {
             note(sqlite3_bind_text64(handle, place, $0, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
         }
@@ -98,7 +98,7 @@ public final class Statement {
         _ place: Int32, _ bytes: UnsafeRawBufferPointer, _ destructor: sqlite3_destructor_type?
     ) -> Int32 {
         // A null pointer would bind NULL; an empty blob is something else.
-        guard let base: UnsafeRawPointer = bytes.baseAddress, !bytes.isEmpty else {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else {
             return sqlite3_bind_zeroblob(handle, place, 0)
         }
         return sqlite3_bind_blob64(handle, place, base, UInt64(bytes.count), destructor)
@@ -107,7 +107,7 @@ public final class Statement {
     /// A place for the address of an empty text.
     private nonisolated(unsafe) static let nothing: UnsafeMutablePointer<UInt8> = {
         // Written once here and only read later.
-        let place: UnsafeMutablePointer<UInt8> = .allocate(capacity: 1)
+        let place = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
         place.initialize(to: 0)
         return place
     }()
@@ -119,7 +119,7 @@ public final class Statement {
     /// The next row; false at the end. Reset before the next run.
     public func step() throws(SQLiteError) -> Bool {
         guard bindResult == SQLITE_OK else {
-            let result: Int32 = bindResult
+            let result = bindResult
             reset()
             throw SQLiteError(extended: result, message: String(cString: sqlite3_errstr(result)))
         }
@@ -127,7 +127,7 @@ public final class Statement {
         case SQLITE_ROW: return true
         case SQLITE_DONE: return false
         case let result:
-            let error: SQLiteError = .init(
+            let error = SQLiteError(
                 extended: result, message: String(cString: sqlite3_errmsg(connection.handle)))
             reset()
             throw error
@@ -195,7 +195,7 @@ public final class Statement {
     /// Lends the bytes of a blob or text where SQLite holds them, until `body` returns.
     public func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         // The pointer first, the count second: SQLite asks for this order.
-        let base: UnsafeRawPointer? = sqlite3_column_blob(handle, column)
+        let base = sqlite3_column_blob(handle, column)
         return body(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : byteCount(column)))
     }
 

@@ -1,6 +1,6 @@
-/// Work of many users in the order in which it is done: each user's own is done in the order it came, and the users take
-/// turns. Whoever cost too much rests, and what it sends meanwhile waits behind nobody but itself. Whoever waits for
-/// something to be done elsewhere is held: its next piece depends on it.
+/// Work of many users in the order in which it is done: each user's own is done in the order it came, and the users
+/// take turns. Whoever cost too much rests, and what it sends meanwhile waits behind nobody but itself. Whoever waits
+/// for something to be done elsewhere is held: its next piece depends on it.
 ///
 /// Pure: time is passed in (nanoseconds of a clock that never goes back).
 struct FairRow<Work> {
@@ -8,24 +8,24 @@ struct FairRow<Work> {
     typealias Lane = UInt32
 
     private struct Waiting {
-        var line: WaitingLine<Work> = .init()
-        var restsUntil: Int64 = .min
+        var line = WaitingLine<Work>()
+        var restsUntil = Int64.min
         /// Pieces that were taken by `takeOne` and are not `done`.
-        var atWork: Int = 0
-        var isHeld: Bool = false
+        var atWork = 0
+        var isHeld = false
 
         var count: Int { line.count }
     }
 
     /// What a piece counts of a turn's weight: about how long it takes, in pieces of the usual kind.
     private let weigh: (Work) -> Int
-    private var lanes: [Lane: Waiting] = [:]
+    private var lanes = [Lane: Waiting]()
     /// Lanes with work, in the order of their turns.
-    private var turns: [Lane] = []
-    private var next: Int = 0
-    private(set) var count: Int = 0
+    private var turns = [Lane]()
+    private var next = 0
+    private(set) var count = 0
     /// Lanes that wait for something done elsewhere.
-    private(set) var heldCount: Int = 0
+    private(set) var heldCount = 0
 
     init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
 
@@ -41,7 +41,7 @@ struct FairRow<Work> {
     ///   - weightMax: what those of one lane may weigh together, the last one left out.
     ///   - rests: false when nobody rests any more: everything is finished at the end.
     mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, rests: Bool = true) -> [Work] {
-        var taken: [Work] = []
+        var taken = [Work]()
         for _ in 0..<turns.count {
             guard taken.count < most else { break }
             if next >= turns.count { next = 0 }
@@ -61,7 +61,7 @@ struct FairRow<Work> {
             if next >= turns.count { next = 0 }
             let lane: Lane = turns[next]
             if lanes[lane]?.atWork ?? 0 < atOnce {
-                var taken: [Work] = []
+                var taken = [Work]()
                 take(1, .max, of: lane, &taken)
                 lanes[lane, default: Waiting()].atWork += 1
                 return taken.first.map { (lane, $0) }
@@ -76,7 +76,7 @@ struct FairRow<Work> {
     @discardableResult
     mutating func done(_ lane: Lane) -> Bool {
         lanes[lane]?.atWork -= 1
-        let waits: Bool = (lanes[lane]?.count ?? 0) > 0
+        let waits = (lanes[lane]?.count ?? 0) > 0
         forgetIfIdle(lane)
         return waits
     }
@@ -86,7 +86,7 @@ struct FairRow<Work> {
         guard !work.isEmpty else { return }
         count += work.count
         if lanes[lane, default: Waiting()].count == 0 { turns.append(lane) }
-        var waiting: Waiting = lanes.removeValue(forKey: lane) ?? Waiting()
+        var waiting = lanes.removeValue(forKey: lane) ?? Waiting()
         waiting.line.putBack(work)
         lanes[lane] = waiting
     }
@@ -128,10 +128,10 @@ struct FairRow<Work> {
 
     /// Takes some of a lane and passes the turn on.
     private mutating func take(_ wanted: Int, _ weightMax: Int, of lane: Lane, _ taken: inout [Work]) {
-        guard var waiting: Waiting = lanes.removeValue(forKey: lane) else { return }
-        var number: Int = min(wanted, waiting.count)
+        guard var waiting = lanes.removeValue(forKey: lane) else { return }
+        var number = min(wanted, waiting.count)
         if weightMax < .max {
-            var (fitting, weight): (Int, Int) = (0, 0)
+            var (fitting, weight) = (0, 0)
             while fitting < number, weight < weightMax {
                 weight += weigh(waiting.line[fitting])
                 fitting += 1
@@ -146,7 +146,7 @@ struct FairRow<Work> {
     }
 
     private mutating func forgetIfIdle(_ lane: Lane) {
-        guard let waiting: Waiting = lanes[lane], waiting.count == 0, waiting.atWork <= 0, waiting.restsUntil == .min,
+        guard let waiting = lanes[lane], waiting.count == 0, waiting.atWork <= 0, waiting.restsUntil == .min,
             !waiting.isHeld
         else { return }
         lanes[lane] = nil
@@ -154,7 +154,7 @@ struct FairRow<Work> {
 
     /// Forgets rests that are over, so that lanes of users long gone take no room.
     mutating func forgetRests(before now: Int64) {
-        for (lane, waiting): (Lane, Waiting) in lanes where waiting.restsUntil <= now {
+        for (lane, waiting) in lanes where waiting.restsUntil <= now {
             lanes[lane]?.restsUntil = .min
             forgetIfIdle(lane)
         }
@@ -163,24 +163,24 @@ struct FairRow<Work> {
 
 /// A `FairRow` between threads.
 ///
-/// It has no bound of its own: the hub counts what is under way, in all and of each user, and stops reading from clients
-/// before it grows further.
+/// It has no bound of its own: the hub counts what is under way, in all and of each user, and stops reading from
+/// clients before it grows further.
 ///
 /// Another thread may take the place of the one that waits in `take` for a moment (`claim`), so that what is little is
 /// done where it is, without waking anybody.
 final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
-    private let monitor: Monitor = .init()
+    private let monitor = Monitor()
     private var row: FairRow<Work>
-    private var isClosed: Bool = false
-    private var restCount: Int = 0
+    private var isClosed = false
+    private var restCount = 0
     /// Somebody sleeps in `take`.
-    private var isAwaited: Bool = false
-    private var isClaimed: Bool = false
+    private var isAwaited = false
+    private var isClaimed = false
     /// Who sleeps in `take` woke up while the place was taken, and sleeps without end until it is free.
-    private var isHeldBack: Bool = false
+    private var isHeldBack = false
     /// `take` is to come back, with nothing if need be.
-    private var isRoused: Bool = false
+    private var isRoused = false
 
     /// - Parameter weigh: see `FairRow`; called inside of the monitor.
     init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) { row = FairRow(weigh: weigh) }
@@ -189,7 +189,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     func push(_ work: [(lane: UInt32, work: Work)]) {
         guard !work.isEmpty else { return }
         monitor.locked {
-            if !isClosed { for (lane, piece): (UInt32, Work) in work { row.append(piece, of: lane) } }
+            if !isClosed { for (lane, piece) in work { row.append(piece, of: lane) } }
         }
         if work.count == 1 { monitor.wakeOne() } else { monitor.wakeAll() }
     }
@@ -225,8 +225,8 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// - Parameter seconds: longest wait; 0 does not wait. An empty array comes back when it is over.
     func take(most: Int, share: Int, weightMax: Int = .max, waitingSeconds seconds: Double) -> [Work]? {
         monitor.locked {
-            var now: Int64 = SystemClock.monotonic()
-            let end: Int64 = now + Int64(seconds * 1e9)
+            var now = SystemClock.monotonic()
+            let end = now + Int64(seconds * 1e9)
             while isClaimed || waits(now, until: end) {
                 isAwaited = true
                 isHeldBack = isClaimed
@@ -235,7 +235,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
                 now = SystemClock.monotonic()
             }
             isRoused = false
-            let taken: [Work] = row.take(
+            let taken = row.take(
                 most: most, share: share, weightMax: weightMax, now: now, rests: !isClosed)
             return taken.isEmpty && isClosed ? nil : taken
         }
@@ -249,11 +249,12 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
 
     /// Puts the caller in the place of the thread that waits in `take`, until `release`: that one is not at work and
     /// begins nothing, so the caller may do work of these lanes itself, in their order.
-    /// - Returns: false, and nothing has changed, when something waits or is being done, a lane rests, or all is closed.
+    /// - Returns: false, and nothing has changed, when something waits or is being done, a lane rests, or all is
+    ///   closed.
     func claim(_ lanes: some Sequence<UInt32>) -> Bool {
         monitor.locked {
             guard isAwaited, !isClaimed, !isClosed, row.count == 0 else { return false }
-            let now: Int64 = SystemClock.monotonic()
+            let now = SystemClock.monotonic()
             guard !lanes.contains(where: { row.rests($0, at: now) || row.isHeld($0) }) else { return false }
             isClaimed = true
             return true
@@ -263,7 +264,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// Gives the place back.
     /// - Parameter rousing: whether the thread is to come back from `take` even when nothing has come.
     func release(rousing: Bool) {
-        let wakes: Bool = monitor.locked {
+        let wakes = monitor.locked {
             isClaimed = false
             if rousing { isRoused = true }
             return isRoused || isClosed || row.count > 0 || isHeldBack
@@ -271,12 +272,12 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         if wakes { monitor.wakeAll() }
     }
 
-    /// One piece, waiting for it, of a lane that has fewer than `atOnce` at work; nil when closed and empty. `done` says
-    /// when it has been done.
+    /// One piece, waiting for it, of a lane that has fewer than `atOnce` at work; nil when closed and empty. `done`
+    /// says when it has been done.
     func next(atOnce: Int) -> (lane: UInt32, work: Work)? {
         monitor.locked {
             while true {
-                if let found: (lane: UInt32, work: Work) = row.takeOne(atOnce: isClosed ? .max : atOnce) {
+                if let found = row.takeOne(atOnce: isClosed ? .max : atOnce) {
                     return found
                 }
                 guard !isClosed else { return nil }
@@ -289,7 +290,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// - Returns: whether more of the lane waits.
     @discardableResult
     func done(_ lane: UInt32) -> Bool {
-        let (waits, wakes): (Bool, Bool) = monitor.locked { (row.done(lane), row.count > 0) }
+        let (waits, wakes) = monitor.locked { (row.done(lane), row.count > 0) }
         if wakes { monitor.wakeOne() }
         return waits
     }

@@ -2,14 +2,14 @@ import ThicketProtocol
 
 /// Whether the network loop may commit what one turn brought itself instead of waking the shard's thread for it.
 ///
-/// That saves two hand-overs between threads, which on a fast disk take as long as the commit; its price is that the loop
-/// stands still for one commit. So it is for few small changes, where commits have been quick and groups small of late:
-/// many changes are better decided while others are being received. Pure: it only counts.
+/// That saves two hand-overs between threads, which on a fast disk take as long as the commit; its price is that the
+/// loop stands still for one commit. So it is for few small changes, where commits have been quick and groups small of
+/// late: many changes are better decided while others are being received. Pure: it only counts.
 struct InlineGate {
     /// Changes that one turn may bring, at most.
-    static let changesMax: Int = 4
+    static let changesMax = 4
     /// Bytes of their messages in all, at most.
-    static let bytesMax: Int = 16 << 10
+    static let bytesMax = 16 << 10
     /// How many times the limit a single slow commit counts at most: one alone does not shut the gate, two do.
     private static let outlier: Int64 = 4
     /// Of each new figure a part in so many goes into the mean.
@@ -19,7 +19,7 @@ struct InlineGate {
     private let limit: Int64
     /// Mean nanoseconds from a group's first decision to its commit, and mean changes of a group, each times `weight`.
     private var time: Int64
-    private var changes: Int64 = weight
+    private var changes = weight
 
     /// Shut until some groups were quick.
     init(_ limits: ServerLimits) {
@@ -42,8 +42,8 @@ struct InlineGate {
     /// Whether these are few, small and of the kind that takes little.
     static func admits(_ requests: [ShardRequest]) -> Bool {
         guard (1...changesMax).contains(requests.count) else { return false }
-        var bytes: Int = 0
-        for request: ShardRequest in requests {
+        var bytes = 0
+        for request in requests {
             // `EMPTY` removes many objects; to forget a bucket is nobody's hurry.
             guard case .change(let submitted) = request else { return false }
             if case .empty = submitted.request.operation { return false }

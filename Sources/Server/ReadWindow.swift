@@ -4,12 +4,12 @@ import ThicketProtocol
 /// them, and what comes back in one turn is to be little, whoever asked for how much.
 struct ReadWindow {
     /// Reads of one user that the readers have, those with large answers left out.
-    static let smallMax: Int = 32
+    static let smallMax = 32
     /// Those with large answers: what they hold of memory is beyond the reach of the bounds on queued bytes.
-    static let largeMax: Int = 4
+    static let largeMax = 4
 
-    private var small: FairRow<ReadRequest> = .init()
-    private var large: FairRow<ReadRequest> = .init()
+    private var small = FairRow<ReadRequest>()
+    private var large = FairRow<ReadRequest>()
 
     mutating func append(_ request: ReadRequest, of lane: UInt32) {
         if request.question.hasLargeAnswer { large.append(request, of: lane) } else { small.append(request, of: lane) }

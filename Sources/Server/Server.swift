@@ -5,7 +5,7 @@ import ThicketProtocol
 /// One process per data folder serves the sync protocol.
 public enum ThicketServer {
     /// What `thicketd version` prints.
-    public static let version: String = "0.1.0"
+    public static let version = "0.1.0"
 }
 
 /// The server: event loop, hub, shard, readers and keeper, put together over one store.
@@ -36,8 +36,8 @@ public final class Server {
     ///
     /// - Parameters:
     ///   - store: closed by its owner after `run` has returned.
-    ///   - reload: called on the loop's thread at SIGHUP; must be quick. Gives the settings that are to be in force now,
-    ///     nil to leave everything as it is.
+    ///   - reload: called on the loop's thread at SIGHUP; must be quick. Gives the settings that are to be in force
+    ///     now, nil to leave everything as it is.
     ///   - directory: opens the directory of partners and their users, on a thread of its own; without it the server
     ///     knows no partners.
     ///   - accounts: the same for built-in accounts.
@@ -63,14 +63,14 @@ public final class Server {
         self.log = log
         loop = try EventLoop(settings: NetSettings(config), metrics: metrics)
         tls = TLSFiles(config)
-        if let tls: TLSFiles { loop.use(try Self.certificate(tls, log)) }
+        if let tls { loop.use(try Self.certificate(tls, log)) }
         listener = try loop.listen(
             host: config.listen.host, port: Int(config.listen.port), isSecure: tls != nil)
         handle = ServerHandle(loop: loop.handle)
     }
 
-    /// Turns SIGTERM, SIGINT and SIGHUP into an orderly end and into `reload`. `EventLoop.blockSignals()` must have been
-    /// called before the first thread was started.
+    /// Turns SIGTERM, SIGINT and SIGHUP into an orderly end and into `reload`. `EventLoop.blockSignals()` must have
+    /// been called before the first thread was started.
     public func watchSignals() throws(NetError) { try loop.watchSignals() }
 
     /// Serves on the calling thread until it is told to stop; returns when everything has ended and all that was
@@ -78,26 +78,26 @@ public final class Server {
     ///
     /// - Parameter listening: called once, when the store has been opened and connections are about to be served.
     public func run(listening: () -> Void = {}) {
-        let commits: Mailbox<ServerShard.Report> = loop.mailbox { [unowned loop] reports in
+        let commits = loop.mailbox { [unowned loop] reports in
             Self.delegate(of: loop)?.committed(reports)
         }
         let answers: Mailbox<ServerReaders.Answered> = loop.mailbox { [unowned loop] answers in
             Self.delegate(of: loop)?.answered(answers)
         }
-        let shard: ServerShard = .init(
+        let shard = ServerShard(
             store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics,
             health: health, log: log
         ) { commits.post($0, rings: !$1) }
-        let readers: ServerReaders = .init(
+        let readers = ServerReaders(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
-        let addresses: SharedMeter = .init(perMinute: config.failedLoginsPerMinute)
-        let access: ServerAccess? = makeAccess(addresses)
-        let accounts: ServerAccounts? = makeAccounts(addresses)
-        let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
-        let checker: ServerChecker = .init(
+        let addresses = SharedMeter(perMinute: config.failedLoginsPerMinute)
+        let access = makeAccess(addresses)
+        let accounts = makeAccounts(addresses)
+        let keeper = ServerKeeper(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
+        let checker = ServerChecker(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
-        let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
+        let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
             accounts: accounts,
@@ -123,7 +123,7 @@ public final class Server {
 
     private static func certificate(_ files: TLSFiles, _ log: Log) throws(NetError) -> TLSContext {
         do throws(TLSError) {
-            let context: TLSContext = try .init(files)
+            let context = try TLSContext(files)
             context.describe(files, to: log)
             return context
         } catch {
@@ -143,7 +143,7 @@ public final class Server {
     }
 
     private func makeAccounts(_ addresses: SharedMeter) -> ServerAccounts? {
-        guard let accounts: AccountAccess else { return nil }
+        guard let accounts else { return nil }
         let answers: Mailbox<ServerAccounts.Answered> = loop.mailbox { [unowned loop] answers in
             Self.delegate(of: loop)?.answered(answers)
         }
@@ -202,16 +202,16 @@ public struct ServerHandle: Sendable {
     public func ask(
         _ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void
     ) -> @Sendable () -> Void {
-        let place: AskPlace = .init()
+        let place = AskPlace()
         loop.post { loop in
-            guard let server: ServerLoop = loop.delegate as? ServerLoop else {
+            guard let server = loop.delegate as? ServerLoop else {
                 return tell(.failed("the server is going down"))
             }
             place.id = server.ask(question, tell: tell)
         }
         return {
             loop.post { loop in
-                if let id: AskID = place.id { (loop.delegate as? ServerLoop)?.cancelAsk(id) }
+                if let id = place.id { (loop.delegate as? ServerLoop)?.cancelAsk(id) }
             }
         }
     }

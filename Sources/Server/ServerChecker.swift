@@ -1,7 +1,7 @@
-/// The thread that checks the database file now and then while it is served, so that damage is known before the last good
-/// backup is gone.
+/// The thread that checks the database file now and then while it is served, so that damage is known before the last
+/// good backup is gone.
 final class ServerChecker: Sendable {
-    private let done: WaitingRow<Never> = .init(bound: 0)
+    private let done = WaitingRow<Never>(bound: 0)
     private let thread: OwnThread
 
     /// Seconds from the start to the first check, when the interval is longer: a start has other things to read.
@@ -9,9 +9,9 @@ final class ServerChecker: Sendable {
 
     /// - Parameter seconds: between two checks; 0 is never.
     init(store: any Store, seconds: Double, metrics: Metrics, log: Log) {
-        let done: WaitingRow<Never> = self.done
+        let done = self.done
         thread = OwnThread("checker", stackBytes: 1 << 20) {
-            guard seconds > 0, let store: SQLiteStore = store as? SQLiteStore else { return }
+            guard seconds > 0, let store = store as? SQLiteStore else { return }
             var rest: Double = min(seconds, Self.firstSeconds)
             while true {
                 _ = done.takeAll(until: OwnThread.steadyTime() + .seconds(rest))
@@ -28,13 +28,13 @@ final class ServerChecker: Sendable {
     }
 
     private static func check(_ store: SQLiteStore, _ metrics: Metrics, _ log: Log) {
-        let begin: Int64 = SystemClock.monotonic()
+        let begin = SystemClock.monotonic()
         do throws(StoreError) {
-            let findings: [String] = try store.quickFindings()
-            let milliseconds: Int = .init((SystemClock.monotonic() - begin) / 1_000_000)
+            let findings = try store.quickFindings()
+            let milliseconds = Int((SystemClock.monotonic() - begin) / 1_000_000)
             metrics.storeChecks.add()
             metrics.storeFindings.set(findings.count)
-            if let first: String = findings.first {
+            if let first = findings.first {
                 log.error("store.damaged", ["findings": .int(findings.count), "first": .text(first)])
             } else {
                 log.info("store.checked", ["milliseconds": .int(milliseconds)])

@@ -7,12 +7,12 @@ final class ServerDecider: Sendable {
     /// What is handed to the thread.
     enum Work: Sendable {
         case decide(LongDecision)
-        /// Large values that nobody needs any more: with the last reference to them their memory is given back, piece by
-        /// piece.
+        /// Large values that nobody needs any more: with the last reference to them their memory is given back, piece
+        /// by piece.
         case release([any Sendable])
     }
 
-    private let queue: FairQueue<Work> = .init()
+    private let queue = FairQueue<Work>()
     private let thread: OwnThread
 
     /// Acknowledgements of others go first where there are more threads than cores.
@@ -23,16 +23,16 @@ final class ServerDecider: Sendable {
         store: any Store, metrics: Metrics, log: Log,
         report: @escaping @Sendable (LongDecision.Result) -> Void
     ) {
-        let queue: FairQueue<Work> = self.queue
+        let queue = self.queue
         thread = OwnThread("decider", stackBytes: 16 << 20) {
             OwnThread.yieldToOthers(by: Self.niceness)
             var reader: (any StoreReader)?
-            let pacer: Pacer = .init()
-            while let (lane, work): (UInt32, Work) = queue.next(atOnce: 1) {
+            let pacer = Pacer()
+            while let (lane, work) = queue.next(atOnce: 1) {
                 if case .decide(let long) = work {
-                    let begin: Int64 = SystemClock.threadTime()
+                    let begin = SystemClock.threadTime()
                     reader = reader ?? Self.open(store, log)
-                    var result: LongDecision.Result = pacer.working { long.decide(reading: reader) }
+                    var result = pacer.working { long.decide(reading: reader) }
                     result.nanoseconds = SystemClock.threadTime() - begin
                     metrics.longDecisionSeconds.observe(Int(result.nanoseconds / 1_000))
                     report(result)

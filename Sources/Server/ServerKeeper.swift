@@ -19,13 +19,13 @@ final class ServerKeeper: Sendable {
     }
 
     /// Gets one word when the shard has written a batch.
-    private let done: WaitingRow<Bool> = .init(bound: 1)
+    private let done = WaitingRow<Bool>(bound: 1)
     private let settings: Settings
     private let thread: OwnThread
 
     init(store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log) {
-        let done: WaitingRow<Bool> = self.done
-        let settings: Settings = .init(settings)
+        let done = self.done
+        let settings = Settings(settings)
         self.settings = settings
         thread = OwnThread("keeper", stackBytes: 8 << 20) {
             Self.run(store: store, settings: settings, shard: shard, metrics: metrics, log: log, done: done)
@@ -45,18 +45,18 @@ final class ServerKeeper: Sendable {
     ) {
         OwnThread.yieldToOthers(by: niceness)
         var keeper: (any StoreKeeper)?
-        var failures: HeadFailures = .init()
-        var known: RetentionSettings = settings.value.withLock { $0 }
+        var failures = HeadFailures()
+        var known = settings.value.withLock { $0 }
         while true {
-            let fresh: RetentionSettings = settings.value.withLock { $0 }
+            let fresh = settings.value.withLock { $0 }
             if fresh != known { (keeper, known) = (nil, fresh) }
             do throws(StoreError) {
                 let current: any StoreKeeper
-                if let keeper: any StoreKeeper { current = keeper } else { current = try store.makeKeeper(known) }
+                if let keeper { current = keeper } else { current = try store.makeKeeper(known) }
                 keeper = current
-                if let batch: MaintenanceBatch = try current.nextBatch(now: SystemClock.unixMilliseconds()) {
+                if let batch = try current.nextBatch(now: SystemClock.unixMilliseconds()) {
                     shard.maintain(batch) { done.add($0) }
-                    let isWritten: Bool = done.takeAll().first ?? false
+                    let isWritten = done.takeAll().first ?? false
                     guard !done.isOver else { return }
                     if isWritten { continue }
                     // What was planned rests on what was not written: a later piece would remove what an earlier one
@@ -76,17 +76,17 @@ final class ServerKeeper: Sendable {
 
     /// Which failures to write heads were looked at, and when the next one is told.
     private struct HeadFailures {
-        var seen: Int = 0
-        var tellsAgain: Int64 = .min
+        var seen = 0
+        var tellsAgain = Int64.min
     }
 
     /// Logs that heads were not taken, once a minute at most.
     private static func tell(_ failures: inout HeadFailures, _ store: any Store, _ log: Log) {
-        guard let (count, last): (Int, String) = (store as? SQLiteStore)?.headFailures, count > failures.seen else {
+        guard let (count, last) = (store as? SQLiteStore)?.headFailures, count > failures.seen else {
             return
         }
         failures.seen = count
-        let now: Int64 = SystemClock.monotonic()
+        let now = SystemClock.monotonic()
         // If it lasts, more come after the pause.
         guard now >= failures.tellsAgain else { return }
         log.error("store.heads_failed", ["error": .text(last), "next": "run 'thicketd check'"])
@@ -95,10 +95,10 @@ final class ServerKeeper: Sendable {
 
     /// Notes how large the files are.
     private static func measure(_ store: any Store, _ metrics: Metrics) {
-        guard let store: SQLiteStore = store as? SQLiteStore else { return }
+        guard let store = store as? SQLiteStore else { return }
         metrics.storeLateHeads.set(store.lateHeadCount)
-        let path: String = store.path
-        var info: stat = .init()
+        let path = store.path
+        var info = stat()
         if stat(path, &info) == 0 { metrics.storeBytes.set(Int(info.st_size)) }
         if stat(path + "-wal", &info) == 0 { metrics.storeWALBytes.set(Int(info.st_size)) }
     }

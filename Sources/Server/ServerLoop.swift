@@ -5,11 +5,11 @@ import ThicketProtocol
 /// What the event loop tells, told to the hub; and the hub's actions, done. Lives on the loop's thread.
 final class ServerLoop: LoopDelegate {
     /// Changes gathered in one turn before the shard is given some to begin with.
-    private static let requestsAtOnce: Int = 64
+    private static let requestsAtOnce = 64
     /// Bytes queued for a connection above which the next part of a long answer waits.
-    private static let pendingBytesPart: Int = 1 << 20
+    private static let pendingBytesPart = 1 << 20
     /// Milliseconds between two looks whether a slow reader may have the next part.
-    private static let partMilliseconds: Int = 5
+    private static let partMilliseconds = 5
 
     private unowned let loop: EventLoop
     let hub: Hub
@@ -31,25 +31,25 @@ final class ServerLoop: LoopDelegate {
     private let tls: TLSFiles?
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
-    private var costly: CostlyUsers = .init()
-    private var watch: AnswerWatch = .init(cores: EventLoop.cores)
+    private var costly = CostlyUsers()
+    private var watch = AnswerWatch(cores: EventLoop.cores)
 
-    private var requests: [(lane: UInt32, work: ServerShard.Work)] = []
-    private var reads: [(lane: UInt32, work: ReadRequest)] = []
+    private var requests = [(lane: UInt32, work: ServerShard.Work)]()
+    private var reads = [(lane: UInt32, work: ReadRequest)]()
     /// Reads that the readers do not have yet.
-    private var window: ReadWindow = .init()
+    private var window = ReadWindow()
     /// Parts of long answers that wait for their readers.
-    private var waitingReads: [ReadRequest] = []
+    private var waitingReads = [ReadRequest]()
     /// How many at its end came in this turn.
-    private var freshReads: Int = 0
-    private var instant: HubInstant = .init(monotonic: .min, unix: 0)
+    private var freshReads = 0
+    private var instant = HubInstant(monotonic: .min, unix: 0)
     private var nextTick: Int64?
     private var timer: TimerID?
-    private var askers: [AskID: @Sendable (RemoteReply) -> Void] = [:]
+    private var askers = [AskID: @Sendable (RemoteReply) -> Void]()
     private var lastAsk: AskID = 0
-    private var drain: Drain = .none
+    private var drain = Drain.none
     private let sockJSSettings: SockJSSettings
-    private lazy var sockjs: SockJSDoor = .init(
+    private lazy var sockjs = SockJSDoor(
         loop: loop, host: self, settings: sockJSSettings, metrics: hub.metrics
     ) { RandomBytes.make(4).reduce(0) { (number: UInt32, byte: UInt8) in number << 8 | UInt32(byte) } }
 
@@ -90,11 +90,11 @@ final class ServerLoop: LoopDelegate {
     // MARK: From the network
 
     func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
-        if let answer: HTTPDisposition = sockjs.answer(request, on: connection, unixTime: now().unix) {
+        if let answer = sockjs.answer(request, on: connection, unixTime: now().unix) {
             return answer
         }
-        if let disposition: HTTPDisposition = answerAccount(request, on: connection) { return disposition }
-        if let disposition: HTTPDisposition = answerREST(request, on: connection) { return disposition }
+        if let disposition = answerAccount(request, on: connection) { return disposition }
+        if let disposition = answerREST(request, on: connection) { return disposition }
         return answerPartner(request, on: connection) ?? routes.answer(request)
     }
 
@@ -108,7 +108,7 @@ final class ServerLoop: LoopDelegate {
         guard !sockjs.received(connection, text) else { return }
         meter.start()
         hub.received(connection, text, now: now())
-        if let cost: Int64 = meter.lap() { rest(connection, after: cost) }
+        if let cost = meter.lap() { rest(connection, after: cost) }
         perform()
     }
 
@@ -141,8 +141,8 @@ final class ServerLoop: LoopDelegate {
         switch signal {
         case .terminate: beginStop()
         case .reload:
-            if let config: ServerConfig = reload() { use(config) }
-            if let tls: TLSFiles { loop.renew(tls, log) }
+            if let config = reload() { use(config) }
+            if let tls { loop.renew(tls, log) }
         }
     }
 
@@ -181,7 +181,7 @@ final class ServerLoop: LoopDelegate {
     func committed(_ reports: [ServerShard.Report]) { committed(reports, at: now()) }
 
     private func committed(_ reports: [ServerShard.Report], at instant: HubInstant) {
-        for report: ServerShard.Report in reports { hub.committed(report.outcome, now: instant) }
+        for report in reports { hub.committed(report.outcome, now: instant) }
         watch.begin(now: SystemClock.monotonic())
         perform()
     }
@@ -189,7 +189,7 @@ final class ServerLoop: LoopDelegate {
     func answered(_ answers: [ServerReaders.Answered]) {
         // Many short answers take more of the loop than the questions did. What is asked next counts with them.
         loop.timed(answers.lazy.map(\.lane)) {
-            for answered: ServerReaders.Answered in answers {
+            for answered in answers {
                 window.done(answered.request, of: answered.lane)
                 hub.answered(answered.request, answered.answer, now: now())
             }
@@ -199,12 +199,12 @@ final class ServerLoop: LoopDelegate {
     }
 
     func answered(_ answers: [ServerAccess.Answered]) {
-        for answer: ServerAccess.Answered in answers {
+        for answer in answers {
             switch answer {
             case .response(let connection, let response): loop.respond(connection, response)
             case .admission(let request, let answer): hub.admitted(request, answer, now: now())
             case .revoked(let revocation):
-                let tokens: [DeniedToken] = hub.revoke(revocation, now: now())
+                let tokens = hub.revoke(revocation, now: now())
                 // Of a user who signs out; those of a disabled partner are refused anyway.
                 if case .partner = revocation { break }
                 if !tokens.isEmpty { access?.deny(tokens) }
@@ -214,9 +214,9 @@ final class ServerLoop: LoopDelegate {
     }
 
     func answered(_ answers: [ServerAccounts.Answered]) {
-        for answer: ServerAccounts.Answered in answers {
+        for answer in answers {
             loop.respond(answer.connection, answer.response)
-            if let ended: Tenant.Name = answer.ended { hub.signOut(ended) }
+            if let ended = answer.ended { hub.signOut(ended) }
         }
         perform()
     }
@@ -250,9 +250,10 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
-    /// What the readers may begin with, in turns of the users. Whoever does not take its answers waits for the next ones.
+    /// What the readers may begin with, in turns of the users. Whoever does not take its answers waits for the next
+    /// ones.
     private func takeReads() {
-        while let (lane, request): (UInt32, ReadRequest) = window.takeOne() {
+        while let (lane, request) = window.takeOne() {
             if request.question.hasLargeAnswer, !mayAnswer(request.origin.connection) {
                 window.done(request, of: lane)
                 waitingReads.append(request)
@@ -304,10 +305,10 @@ final class ServerLoop: LoopDelegate {
     /// Hands over the reads at `start` and behind whose clients have read what was sent. New ones are looked at in the
     /// turn they came, the others every few milliseconds.
     private func releaseReads(from start: Int) {
-        let waiting: ArraySlice<ReadRequest> = waitingReads[start...]
+        let waiting = waitingReads[start...]
         waitingReads.removeSubrange(start...)
         freshReads = 0
-        for request: ReadRequest in waiting {
+        for request in waiting {
             if mayAnswer(request.origin.connection) {
                 window.append(request, of: hub.lane(of: request.origin.connection))
             } else {
@@ -325,11 +326,11 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func scheduleTick() {
-        let wanted: Int? = waitingReads.isEmpty ? hub.tickMilliseconds : Self.partMilliseconds
-        guard let wanted: Int else { return }
-        let time: Int64 = loop.now + Int64(wanted) * 1_000_000
+        let wanted = waitingReads.isEmpty ? hub.tickMilliseconds : Self.partMilliseconds
+        guard let wanted else { return }
+        let time = loop.now + Int64(wanted) * 1_000_000
         guard nextTick == nil || time < nextTick ?? .max else { return }
-        if let timer: TimerID { loop.cancel(timer) }
+        if let timer { loop.cancel(timer) }
         nextTick = time
         timer = loop.schedule(after: .milliseconds(wanted)) { [unowned self] in
             (nextTick, timer) = (nil, nil)
@@ -365,7 +366,7 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func tell(_ id: AskID, _ reply: RemoteReply) {
-        guard let tell: @Sendable (RemoteReply) -> Void = askers[id] else { return }
+        guard let tell = askers[id] else { return }
         tell(reply)
         switch reply {
         case .ended, .failed: askers[id] = nil
@@ -388,11 +389,11 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func continueStop(_ deadline: Int64) {
-        let isDone: Bool = hub.changeCount == 0 && hub.readCount == 0
+        let isDone = hub.changeCount == 0 && hub.readCount == 0
         guard isDone || loop.now >= deadline else { return }
         drain = .stopping
         sockjs.stop()
-        let left: Int64 = max(1_000_000_000, deadline - loop.now)
+        let left = max(1_000_000_000, deadline - loop.now)
         loop.stop(within: .nanoseconds(left))
     }
 }
@@ -407,7 +408,7 @@ extension ServerLoop: SockJSHost {
     func sessionReceived(_ session: ConnectionID, _ text: [UInt8]) {
         meter.start()
         hub.received(session, text, now: now())
-        if let cost: Int64 = meter.lap() { rest(session, after: cost) }
+        if let cost = meter.lap() { rest(session, after: cost) }
         perform()
     }
 
@@ -419,9 +420,9 @@ extension ServerLoop: SockJSHost {
     /// A message took much of the loop.
     private func rest(_ session: ConnectionID, after cost: Int64) {
         guard isShared(session) else { return }
-        let rest: Int64? = costly.rest(
+        let rest = costly.rest(
             of: hub.lane(of: session), cost: cost, factor: hub.limits.costlyRestFactor, now: SystemClock.monotonic())
-        if let rest: Int64 { hub.rest(session, until: rest) }
+        if let rest { hub.rest(session, until: rest) }
     }
 
     /// A session that no socket is tied to is one of many.

@@ -18,7 +18,7 @@ final class ServerReaders: Sendable {
         func set(_ limits: ServerLimits) { value.withLock { $0 = limits } }
     }
 
-    private let queue: FairQueue<ReadRequest> = .init()
+    private let queue = FairQueue<ReadRequest>()
     private let limits: SharedLimits
     private let threads: [OwnThread]
 
@@ -29,11 +29,11 @@ final class ServerReaders: Sendable {
         count: Int, store: any Store, limits: ServerLimits, metrics: Metrics, log: Log,
         report: @escaping @Sendable (Answered) -> Void
     ) {
-        let queue: FairQueue<ReadRequest> = self.queue
+        let queue = self.queue
         // One reader at least is always free for the others, if there are two.
-        let share: Int = max(1, count / 2)
-        let pages: IndexPageCache = .init(bytesMax: limits.indexCacheBytes)
-        let limits: SharedLimits = .init(limits)
+        let share = max(1, count / 2)
+        let pages = IndexPageCache(bytesMax: limits.indexCacheBytes)
+        let limits = SharedLimits(limits)
         self.limits = limits
         threads = (0..<max(1, count)).map { (number: Int) in
             OwnThread("reader-\(number)", stackBytes: 16 << 20) {
@@ -53,7 +53,7 @@ final class ServerReaders: Sendable {
     /// Finishes what has been handed over and ends.
     func finish() {
         queue.close()
-        for thread: OwnThread in threads { thread.join() }
+        for thread in threads { thread.join() }
     }
 }
 
@@ -77,7 +77,7 @@ private final class ReaderRunner {
         self.limits = limits
         self.pages = pages
         self.metrics = metrics
-        let caches: GaugeFamily<Metrics.CacheName> = metrics.cacheBytes
+        let caches = metrics.cacheBytes
         self.caches = (
             caches.gauge(.segments), caches.gauge(.walks), caches.gauge(.catchUps), caches.gauge(.indexPages)
         )
@@ -88,13 +88,14 @@ private final class ReaderRunner {
     func run(_ queue: FairQueue<ReadRequest>, share: Int) {
         // Where there are more threads with work than cores, acknowledgements go first.
         OwnThread.yieldToOthers(by: Self.niceness)
-        let pacer: Pacer = .init()
-        while let (lane, request): (UInt32, ReadRequest) = queue.next(atOnce: share) {
-            let begin: Int64 = SystemClock.monotonic()
-            let answer: ReadAnswer = pacer.working { self.answer(request) }
+        let pacer = Pacer()
+        while let (lane, request) = queue.next(atOnce: share) {
+            let begin = SystemClock.monotonic()
+            let answer = pacer.working { self.answer(request) }
             metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
             report(ServerReaders.Answered(lane: lane, request: request, answer: answer))
-            // Of many short answers to one user few last until the pacer's turn; who asks for one at a time waits for it.
+            // Of many short answers to one user few last until the pacer's turn; who asks for one at a time waits for
+            // it.
             if queue.done(lane) { OwnThread.yield() }
         }
     }
@@ -109,7 +110,7 @@ private final class ReaderRunner {
         do throws(StoreError) {
             if executor == nil { executor = try open() }
             executor?.limits = limits.current
-            let answer: ReadAnswer = executor?.answer(request) ?? .failed(StoreError(.closed, "no reader"))
+            let answer = executor?.answer(request) ?? .failed(StoreError(.closed, "no reader"))
             countMemory()
             if case .failed(let error) = answer { throw error }
             return answer
@@ -121,7 +122,7 @@ private final class ReaderRunner {
     }
 
     private func countMemory() {
-        let memory: StoreMemory = store.memory
+        let memory = store.memory
         caches.segments.set(memory.segments)
         caches.walks.set(memory.walks)
         caches.catchUps.set(memory.catchUps)

@@ -16,7 +16,7 @@ struct ServerRoutes {
 
     /// What apps of partners ask, without a look at who they are; nil for other paths.
     static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {
-        let path: Substring.UTF8View = request.path.utf8
+        let path = request.path.utf8
         if path.starts(with: "/1/".utf8) { return AccountService.route(of: request.path)?.ofPartner(request) }
         guard path.starts(with: "/api/".utf8) || path.starts(with: "/v".utf8) else { return nil }
         return PartnerService.route(of: request.path)
@@ -27,28 +27,28 @@ struct ServerRoutes {
             metrics.httpRequests.add(1, .websocket)
             return request.method == "GET" ? .upgrade : .respond(Self.methodNotAllowed)
         }
-        let page: HTTPResponse? = showsPage ? StartPage.answer(request.path) : nil
-        let route: Metrics.Route = page == nil ? route(request.path) : .page
+        let page = showsPage ? StartPage.answer(request.path) : nil
+        let route = page == nil ? route(request.path) : .page
         metrics.httpRequests.add(1, route)
         guard route != .other else { return .respond(cors.marking(Self.notFound, to: request)) }
         guard request.method == "GET" || request.method == "HEAD" else { return .respond(Self.methodNotAllowed) }
-        let answer: HTTPResponse = page ?? self.page(route)
+        let answer = page ?? self.page(route)
         return .respond(route == .version ? cors.marking(answer, to: request) : answer)
     }
 
     /// The app that a path for WebSockets names; nil for other paths.
     static func app(of request: HTTPRequest) -> String? {
-        var path: Substring = request.path
+        var path = request.path
         guard path.utf8.starts(with: prefix.utf8) else { return nil }
         path = path.dropFirst(prefix.count)
         if path.utf8.last == 0x2F { path = path.dropLast() }
         guard path.utf8.count > suffix.utf8.count, path.hasSuffix(suffix) else { return nil }
-        let app: String = String(path.dropLast(suffix.count))
+        let app = String(path.dropLast(suffix.count))
         return (try? AppID(app)) == nil ? nil : app
     }
 
-    private static let prefix: String = "/sock/1/"
-    private static let suffix: String = "/websocket"
+    private static let prefix = "/sock/1/"
+    private static let suffix = "/websocket"
 
     private func route(_ path: Substring) -> Metrics.Route {
         switch path {
@@ -73,9 +73,9 @@ struct ServerRoutes {
         }
     }
 
-    private static let methodNotAllowed: HTTPResponse = methodNotAllowed(but: "GET, HEAD")
+    private static let methodNotAllowed = methodNotAllowed(but: "GET, HEAD")
 
-    static let notFound: HTTPResponse = RESTAnswer.failure(
+    static let notFound = RESTAnswer.failure(
         404, "no_such_path", "There is nothing at this path.",
         "WebSockets are at /sock/1/APP/websocket, the data API under /1/APP; /openapi.yaml describes what there is.")
 

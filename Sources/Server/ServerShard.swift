@@ -3,8 +3,8 @@ import ThicketProtocol
 /// The thread that decides changes and writes them: it owns the `ShardCore` and with it the one store writer.
 ///
 /// It takes everything that has queued while the last group was being written, decides it, and commits it as one group:
-/// the slower the disk, the larger the groups. While it waits for work the loop may take its place for a few small changes
-/// (`commitNow`).
+/// the slower the disk, the larger the groups. While it waits for work the loop may take its place for a few small
+/// changes (`commitNow`).
 final class ServerShard: Sendable {
     /// What is handed to the thread.
     enum Work: Sendable {
@@ -15,7 +15,7 @@ final class ServerShard: Sendable {
         indirect case settings(ShardSettings, ServerLimits)
 
         /// Bytes of changes that take about as long as one small change.
-        private static let bytesOfOne: Int = 4_096
+        private static let bytesOfOne = 4_096
 
         /// In small changes.
         var weight: Int {
@@ -29,30 +29,31 @@ final class ServerShard: Sendable {
         let outcome: CommitOutcome
     }
 
-    private let queue: FairQueue<Work> = .init { $0.weight }
+    private let queue = FairQueue<Work> { $0.weight }
     private let runner: ShardRunner
     /// Gets one word when the store was opened, or could not be, for the first time.
-    private let opened: WaitingRow<Bool> = .init(bound: 1)
+    private let opened = WaitingRow<Bool>(bound: 1)
     private let thread: OwnThread
     private let decider: ServerDecider
 
     /// Longest wait for the store at the start: a file that somebody else locks must not keep health from being asked.
-    private static let openingPatience: Duration = .seconds(5)
+    private static let openingPatience = Duration.seconds(5)
 
     /// - Parameters:
     ///   - limits: what one user may have of the thread.
-    ///   - report: called after each group, on the thread that committed it; `isHere` when that is the one of `commitNow`.
+    ///   - report: called after each group, on the thread that committed it; `isHere` when that is the one of
+    ///     `commitNow`.
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
         report: @escaping @Sendable (_ report: Report, _ isHere: Bool) -> Void
     ) {
-        let queue: FairQueue<Work> = self.queue
-        let opened: WaitingRow<Bool> = self.opened
-        let decider: ServerDecider = .init(store: store, metrics: metrics, log: log) { result in
+        let queue = self.queue
+        let opened = self.opened
+        let decider = ServerDecider(store: store, metrics: metrics, log: log) { result in
             queue.resume(result.submitted.ticket.tenant, with: .request(.decided(result)))
         }
         self.decider = decider
-        let runner: ShardRunner = .init(
+        let runner = ShardRunner(
             store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
             decider: decider, report: report)
         self.runner = runner
@@ -68,12 +69,12 @@ final class ServerShard: Sendable {
     /// - Returns: false when nothing was done: `push` them.
     func commitNow(_ requests: [(lane: UInt32, work: Work)], beforehand: () -> Void = {}) -> Bool {
         guard requests.count <= InlineGate.changesMax else { return false }
-        var changes: [ShardRequest] = []
+        var changes = [ShardRequest]()
         for case (_, .request(let request)) in requests { changes.append(request) }
         guard changes.count == requests.count, InlineGate.admits(changes), queue.claim(changes.lazy.map(\.lane)) else {
             return false
         }
-        let isDone: Bool = runner.commitNow(changes, queue, beforehand)
+        let isDone = runner.commitNow(changes, queue, beforehand)
         queue.release(rousing: isDone && runner.hasWorkLeft)
         return isDone
     }
@@ -120,22 +121,22 @@ private final class ShardRunner: @unchecked Sendable {
     /// When a store that failed is tried again, nanoseconds.
     private var triesAgain: Int64 = 0
     /// What each user took of the thread, and which users there were.
-    private var shares: LaneShares = .init()
-    private var waits: RecentWaits = .init()
-    private var costly: CostlyUsers = .init()
+    private var shares = LaneShares()
+    private var waits = RecentWaits()
+    private var costly = CostlyUsers()
     /// Groups that were written since work was last taken from the queue.
-    private var commitsOfTurn: Int = 0
+    private var commitsOfTurn = 0
     /// Objects that the core had forgotten because of their users' share.
-    private var shareEvictions: Int = 0
+    private var shareEvictions = 0
     /// The group is that of `commitNow`.
-    private var isHere: Bool = false
+    private var isHere = false
 
     /// Changes taken from the queue at once; the core says when a group is full.
-    private static let takenAtOnce: Int = 4_096
+    private static let takenAtOnce = 4_096
     /// What a change costs to decide, about, nanoseconds.
     private static let decisionNanoseconds: Int64 = 25_000
     /// Seconds between two tries of a store that does not answer.
-    private static let retrySeconds: Double = 0.5
+    private static let retrySeconds = 0.5
 
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
@@ -146,7 +147,7 @@ private final class ShardRunner: @unchecked Sendable {
         self.decider = decider
         self.limits = limits
         self.metrics = metrics
-        let caches: GaugeFamily<Metrics.CacheName> = metrics.cacheBytes
+        let caches = metrics.cacheBytes
         self.caches = (caches.gauge(.objects), caches.gauge(.buckets), caches.gauge(.changeIDs))
         self.health = health
         self.log = log
@@ -158,14 +159,14 @@ private final class ShardRunner: @unchecked Sendable {
     func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
         opened(openCore() != nil)
         while true {
-            let (share, weightMax): (Int, Int) = share
+            let (share, weightMax) = share
             guard
                 let batch = queue.take(
                     most: Self.takenAtOnce, share: share, weightMax: weightMax, waitingSeconds: patience)
             else { break }
             take(batch, queue)
         }
-        while let core: ShardCore, core.hasBacklog, commit(core) {}
+        while let core, core.hasBacklog, commit(core) {}
     }
 
     /// Seconds to wait for work.
@@ -179,7 +180,7 @@ private final class ShardRunner: @unchecked Sendable {
     func commitNow(
         _ changes: [ShardRequest], _ queue: FairQueue<ServerShard.Work>, _ beforehand: () -> Void
     ) -> Bool {
-        guard gate.isOpen, health.isReady, let core: ShardCore else { return false }
+        guard gate.isOpen, health.isReady, let core else { return false }
         beforehand()
         guard core.beginCommit(of: changes) else { return false }
         isHere = true
@@ -192,14 +193,14 @@ private final class ShardRunner: @unchecked Sendable {
     /// Whether the thread has to look after something that nobody hands it: a store to try again.
     var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
 
-    /// Changes of one user in a group, and what they may weigh. Where the disk takes long, so many that deciding them takes
-    /// no longer.
+    /// Changes of one user in a group, and what they may weigh. Where the disk takes long, so many that deciding them
+    /// takes no longer.
     private var share: (count: Int, weightMax: Int) {
-        let worthIt: Int = .init(commitNanoseconds / Self.decisionNanoseconds)
+        let worthIt = Int(commitNanoseconds / Self.decisionNanoseconds)
         guard shares.isShared(now: SystemClock.monotonic()) else {
             return (max(limits.changesPerUserTurn, worthIt), .max)
         }
-        let most: Int = max(min(limits.changesPerUserTurn, LaneShares.shareOfGroup), worthIt)
+        let most = max(min(limits.changesPerUserTurn, LaneShares.shareOfGroup), worthIt)
         return (most, most)
     }
 
@@ -209,30 +210,30 @@ private final class ShardRunner: @unchecked Sendable {
             self.limits = limits
             gate = InlineGate(limits)
         }
-        guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
-        var requests: Int = 0
-        let taken: ThreadMoment = .init()
+        guard let core = core ?? openCore() else { return refuse(batch) }
+        var requests = 0
+        let taken = ThreadMoment()
         groupBegun = taken.time
         commitsOfTurn = 0
         defer { settleShares(since: taken, queue) }
-        var meter: CostMeter = .init(limits)
+        var meter = CostMeter(limits)
         // Lanes whose work of this batch was put back.
-        var left: Set<UInt32> = []
-        for (index, work): (Int, ServerShard.Work) in batch.enumerated() {
+        var left = Set<UInt32>()
+        for (index, work) in batch.enumerated() {
             switch work {
             case .request(let request):
-                let lane: UInt32 = request.lane
+                let lane = request.lane
                 if left.contains(lane) { continue }
                 requests += 1
                 shares.count(lane)
-                if let long: LongDecision = core.receive(request) {
+                if let long = core.receive(request) {
                     left.insert(lane)
                     queue.hold(lane, puttingBack: Self.rest(of: batch, after: index, lane))
                     decider.decide(long)
                 }
-                if let rest: Int64 = rest(of: lane, costing: meter.lap()) ?? elsewhere(request), isShared(with: lane) {
+                if let rest = rest(of: lane, costing: meter.lap()) ?? elsewhere(request), isShared(with: lane) {
                     metrics.limitHits.add(1, .costlyChanges)
-                    let isLeft: Bool = !left.insert(lane).inserted
+                    let isLeft = !left.insert(lane).inserted
                     queue.rest(lane, until: rest, puttingBack: isLeft ? [] : Self.rest(of: batch, after: index, lane))
                 }
                 guard core.isFull else { continue }
@@ -267,7 +268,7 @@ private final class ShardRunner: @unchecked Sendable {
     /// Until when the author of a change rests that was costly to decide here.
     private func rest(of lane: UInt32, costing cost: Int64?) -> Int64? {
         // As on the loop: what somebody did who was alone is not remembered.
-        guard let cost: Int64, isShared(with: lane) else { return nil }
+        guard let cost, isShared(with: lane) else { return nil }
         return costly.rest(of: lane, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
     }
 
@@ -278,8 +279,8 @@ private final class ShardRunner: @unchecked Sendable {
         return SystemClock.monotonic() + result.nanoseconds * Self.elsewhereRestFactor
     }
 
-    /// Of the thread that decides what takes long a user has a twentieth, while others want this one: with a quarter, such
-    /// changes kept the cores busier than the others' acknowledgements bear.
+    /// Of the thread that decides what takes long a user has a twentieth, while others want this one: with a quarter,
+    /// such changes kept the cores busier than the others' acknowledgements bear.
     private static let elsewhereRestFactor: Int64 = 19
 
     /// Whether anybody else wants the thread. Nobody rests for something costly who is alone.
@@ -287,11 +288,11 @@ private final class ShardRunner: @unchecked Sendable {
         shares.hasOther(than: lane, now: SystemClock.monotonic())
     }
 
-    /// The users of what was taken from the queue have had the thread since then; whoever takes more than its part of it
-    /// rests.
+    /// The users of what was taken from the queue have had the thread since then; whoever takes more than its part of
+    /// it rests.
     private func settleShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
-        let now: ThreadMoment = .init()
-        let used: Int64 = waits.used(
+        let now = ThreadMoment()
+        let used = waits.used(
             computed: now.processor - taken.processor, passed: now.time - taken.time, commits: commitsOfTurn)
         shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { lane, rest in
             metrics.limitHits.add(1, .shardShare)
@@ -302,7 +303,7 @@ private final class ShardRunner: @unchecked Sendable {
     @discardableResult
     private func openCore() -> ShardCore? {
         do {
-            let core: ShardCore = .init(store: try store.makeWriter(), settings: settings)
+            let core = ShardCore(store: try store.makeWriter(), settings: settings)
             self.core = core
             health.canCommit()
             return core
@@ -317,9 +318,9 @@ private final class ShardRunner: @unchecked Sendable {
     /// - Returns: whether it was committed.
     @discardableResult
     private func commit(_ core: ShardCore) -> Bool {
-        let begin: Int64 = SystemClock.monotonic()
-        let outcome: CommitOutcome = core.commit()
-        let end: Int64 = SystemClock.monotonic()
+        let begin = SystemClock.monotonic()
+        let outcome = core.commit()
+        let end = SystemClock.monotonic()
         commitNanoseconds = end - begin
         // What a group's changes leave in memory is some 250 KiB; the next one's has room then.
         if !isHere { EventLoop.padHeap() }
@@ -329,7 +330,7 @@ private final class ShardRunner: @unchecked Sendable {
         }
         groupBegun = end
         count(outcome, microseconds: Int(commitNanoseconds / 1_000))
-        let memory: ShardMemory = core.memory
+        let memory = core.memory
         metrics.bucketsLive.set(memory.buckets)
         caches.objects.set(memory.entityBytes)
         caches.buckets.set(memory.bucketBytes)
@@ -339,13 +340,13 @@ private final class ShardRunner: @unchecked Sendable {
         }
         shareEvictions = memory.shareEvictions
         report(ServerShard.Report(outcome: outcome), isHere)
-        let garbage: [any Sendable] = core.takeGarbage()
+        let garbage = core.takeGarbage()
         if !garbage.isEmpty { decider.release(garbage) }
         return outcome.failure == nil
     }
 
     private func count(_ outcome: CommitOutcome, microseconds: Int) {
-        if let failure: String = outcome.failure {
+        if let failure = outcome.failure {
             metrics.commitFailures.add()
             if health.isReady { log.error("store.commit_failed", ["error": .text(failure)]) }
             cannotCommit(failure)
@@ -360,10 +361,10 @@ private final class ShardRunner: @unchecked Sendable {
             health.canCommit()
         }
         guard outcome.refusedCount > 0 else { return }
-        for bucket: BucketOutcome in outcome.buckets {
+        for bucket in outcome.buckets {
             for case .refused(let refused) in bucket.events {
                 metrics.changesRefused.add(1, refused.code)
-                if let fault: SealedFault = refused.sealedFault { metrics.sealedRefused.add(1, fault) }
+                if let fault = refused.sealedFault { metrics.sealedRefused.add(1, fault) }
                 if refused.code == .tooLarge { metrics.limitHits.add(1, .objectBytes) }
             }
         }
@@ -375,7 +376,7 @@ private final class ShardRunner: @unchecked Sendable {
     }
 
     private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) -> Bool {
-        let begin: Int64 = SystemClock.monotonic()
+        let begin = SystemClock.monotonic()
         defer { metrics.maintenanceSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000)) }
         do {
             _ = try core.apply(batch)
@@ -403,9 +404,9 @@ private final class ShardRunner: @unchecked Sendable {
 
     /// Without a store every change is answered 503.
     private func refuse(_ batch: [ServerShard.Work]) {
-        var outcome: CommitOutcome = .init()
+        var outcome = CommitOutcome()
         outcome.failure = "the store cannot be opened"
-        for work: ServerShard.Work in batch {
+        for work in batch {
             switch work {
             case .request(.change(let submitted)):
                 outcome.refuse(submitted, .unavailable)
@@ -443,7 +444,7 @@ extension ShardRequest {
 extension ShardSettings {
     /// What takes a millisecond is decided on another thread.
     fileprivate var decidingLongOnesElsewhere: ShardSettings {
-        var settings: ShardSettings = self
+        var settings = self
         settings.decidedHereMax = 1 << 20
         return settings
     }
@@ -452,8 +453,8 @@ extension ShardSettings {
 extension CommitOutcome {
     /// Adds a refusal that no bucket was asked for.
     fileprivate mutating func refuse(_ submitted: SubmittedChange, _ code: ErrorCode) {
-        let request: ChangeRequest = submitted.request
-        let refused: RefusedOutcome = .init(
+        let request = submitted.request
+        let refused = RefusedOutcome(
             origin: submitted.origin, clientID: submitted.clientID, key: request.key, code: code,
             changeIDs: request.ccid.isEmpty ? [] : [request.ccid], detail: failure ?? "")
         buckets.append(

@@ -9,7 +9,7 @@ enum SystemClock {
     static func threadTime() -> Int64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
 
     private static func nanoseconds(_ clock: clockid_t) -> Int64 {
-        var time: timespec = .init()
+        var time = timespec()
         clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
@@ -18,7 +18,7 @@ enum SystemClock {
 /// When something began or ended, with what the calling thread had computed until then.
 struct ThreadMoment {
     /// Nanoseconds of the monotonic clock.
-    let time: Int64 = SystemClock.monotonic()
+    let time = SystemClock.monotonic()
     /// Nanoseconds.
-    let processor: Int64 = SystemClock.threadTime()
+    let processor = SystemClock.threadTime()
 }

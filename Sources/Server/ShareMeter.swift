@@ -1,12 +1,13 @@
 /// What one user takes of a thread that it shares with others, paid off as time passes.
 ///
-/// A user that has taken more than its part rests until it is paid: the thread then lies idle for a part of the time, and
-/// who asks little finds it so. Without that a flood in turns that are short still keeps the thread busy without end, and
-/// everybody waits for a turn of the flood each time. Pure: times are nanoseconds of a clock that never goes back.
+/// A user that has taken more than its part rests until it is paid: the thread then lies idle for a part of the time,
+/// and who asks little finds it so. Without that a flood in turns that are short still keeps the thread busy without
+/// end, and everybody waits for a turn of the flood each time. Pure: times are nanoseconds of a clock that never goes
+/// back.
 struct ShareAccount {
     /// Nanoseconds taken and not paid off.
     private var debt: Int64 = 0
-    private var paidAt: Int64 = .min
+    private var paidAt = Int64.min
 
     /// Longest rest: a step that took very long is another limit's business.
     static let restMax: Int64 = 1_000_000_000
@@ -23,7 +24,7 @@ struct ShareAccount {
             (debt, paidAt) = (0, now)
             return nil
         }
-        let passed: Int64 = paidAt == .min ? .max / 200 : max(0, now - paidAt)
+        let passed = paidAt == .min ? .max / 200 : max(0, now - paidAt)
         paidAt = now
         debt = max(0, debt - min(passed, .max / 200) * Int64(percent) / 100) + used
         guard debt > free else { return nil }
@@ -49,7 +50,7 @@ struct RecentUsers {
 
     /// Whether anybody but `user` was there.
     func hasOther(than user: UInt32, now: Int64) -> Bool {
-        let found: (user: UInt32, time: Int64)? = last?.user == user ? other : last
+        let found = last?.user == user ? other : last
         guard let found else { return false }
         return now - found.time < Self.memory
     }
@@ -59,19 +60,19 @@ struct RecentUsers {
 /// its pieces.
 struct LaneShares {
     /// Users whose account is kept; beyond it all are forgotten at once, in their favour.
-    static let accountsMax: Int = 4_096
+    static let accountsMax = 4_096
     /// Nanoseconds that a user may owe: some groups and their commits, one of which the disk may have kept waiting.
     static let free: Int64 = 1_000_000
 
-    /// Pieces of one user in a group while others want the thread too: a change takes some 20 microseconds, and who comes
-    /// behind the group waits for all of it.
-    static let shareOfGroup: Int = 16
+    /// Pieces of one user in a group while others want the thread too: a change takes some 20 microseconds, and who
+    /// comes behind the group waits for all of it.
+    static let shareOfGroup = 16
 
-    private var accounts: [UInt32: ShareAccount] = [:]
-    private var recent: RecentUsers = .init()
+    private var accounts = [UInt32: ShareAccount]()
+    private var recent = RecentUsers()
     /// Pieces of the group at hand.
-    private var counts: [UInt32: Int] = [:]
-    private var total: Int = 0
+    private var counts = [UInt32: Int]()
+    private var total = 0
 
     /// A piece of the group is this user's.
     mutating func count(_ lane: UInt32) {
@@ -91,13 +92,13 @@ struct LaneShares {
     /// - Parameter rest: gets each user that is to rest, and until when.
     mutating func settle(used: Int64, percent: Int, now: Int64, rest: (UInt32, Int64) -> Void) {
         guard total > 0 else { return }
-        for lane: UInt32 in counts.keys { recent.note(lane, now: now) }
+        for lane in counts.keys { recent.note(lane, now: now) }
         if accounts.count > Self.accountsMax { accounts.removeAll(keepingCapacity: true) }
-        for (lane, count): (UInt32, Int) in counts {
-            let until: Int64? = accounts[lane, default: ShareAccount()].take(
+        for (lane, count) in counts {
+            let until = accounts[lane, default: ShareAccount()].take(
                 used * Int64(count) / Int64(total), percent: percent, free: Self.free,
                 mustShare: recent.hasOther(than: lane, now: now), now: now)
-            if let until: Int64 { rest(lane, until) }
+            if let until { rest(lane, until) }
         }
         counts.removeAll(keepingCapacity: true)
         total = 0
@@ -111,11 +112,11 @@ struct LaneShares {
 /// needs is what the quickest of late got by with.
 struct RecentWaits {
     /// Commits that are looked back to.
-    static let commitsMax: Int = 16
+    static let commitsMax = 16
 
     /// Nanoseconds, the oldest at `next`.
-    private var waits: [Int64] = .init(repeating: .max, count: Self.commitsMax)
-    private var next: Int = 0
+    private var waits = [Int64](repeating: .max, count: Self.commitsMax)
+    private var next = 0
 
     /// What some changes took of the thread.
     /// - Parameters:
@@ -123,13 +124,13 @@ struct RecentWaits {
     ///   - passed: nanoseconds that went by.
     ///   - commits: groups that were written in that time.
     mutating func used(computed: Int64, passed: Int64, commits: Int) -> Int64 {
-        let waited: Int64 = max(0, passed - computed)
-        let count: Int64 = .init(max(1, commits))
+        let waited = max(0, passed - computed)
+        let count = Int64(max(1, commits))
         if commits > 0 {
             waits[next] = waited / count
             next = (next + 1) % Self.commitsMax
         }
-        let (needed, isOver): (Int64, Bool) = (waits.min() ?? 0).multipliedReportingOverflow(by: count)
+        let (needed, isOver) = (waits.min() ?? 0).multipliedReportingOverflow(by: count)
         return computed + (isOver ? waited : min(waited, needed))
     }
 }

@@ -2,8 +2,8 @@
 /// else's account from then on.
 struct WaitingLine<Element> {
     /// nil before `start`.
-    private var places: [Element?] = []
-    private var start: Int = 0
+    private var places = [Element?]()
+    private var start = 0
 
     /// Places that were handed out are given back when there are so many, and half of all.
     private static var emptyMax: Int { 1_024 }
@@ -13,7 +13,7 @@ struct WaitingLine<Element> {
 
     /// - Parameter place: 0 is the next one; below `count`.
     subscript(place: Int) -> Element {
-        guard let element: Element = places[start + place] else { preconditionFailure("handed out already") }
+        guard let element = places[start + place] else { preconditionFailure("handed out already") }
         return element
     }
 
@@ -29,7 +29,7 @@ struct WaitingLine<Element> {
 
     /// - Parameter number: at most `count` of them come.
     mutating func takeFirst(_ number: Int) -> [Element] {
-        var taken: [Element] = []
+        var taken = [Element]()
         for _ in 0..<min(number, count) {
             taken.append(self[0])
             places[start] = nil

@@ -1,10 +1,10 @@
 public import ThicketCrypto
 
-/// What everybody may know of an account: the key that its signatures verify with, and the key that one seals to. Both halves
-/// that are secret stand in the account's bundle (decision 0043).
+/// What everybody may know of an account: the key that its signatures verify with, and the key that one seals to. Both
+/// halves that are secret stand in the account's bundle (decision 0043).
 public struct PublicKeys: Sendable, Hashable {
     /// Bytes of an id in text, two digits each.
-    private static let idBytes: Int = 16
+    private static let idBytes = 16
 
     /// The account's id at the server: what a record names as its author, a list as its reader.
     public let user: String
@@ -19,7 +19,7 @@ public struct PublicKeys: Sendable, Hashable {
     public init(
         user: String, identity: Ed25519.VerifyingKey, encryption: X25519.PublicKey
     ) throws(CryptoError) {
-        var bytes: LabelledBytes = .init("thicket/key-id/1")
+        var bytes = LabelledBytes("thicket/key-id/1")
         try bytes.add(user.utf8)
         try bytes.add(identity.octets)
         try bytes.add(encryption.octets)

@@ -12,13 +12,13 @@ final class Agenda {
     private(set) var now: Int64 = 0
     private var serial: UInt64 = 0
     /// A binary heap, the next entry in front.
-    private var heap: [Entry] = []
+    private var heap = [Entry]()
 
     /// Plans `body`; a moment that has passed means now, behind what is planned for now.
     func at(_ time: Int64, _ body: @escaping () -> Void) {
         serial += 1
         heap.append(Entry(time: max(time, now), serial: serial, body: body))
-        var child: Int = heap.count - 1
+        var child = heap.count - 1
         while child > 0, heap[child].isBefore(heap[(child - 1) / 2]) {
             heap.swapAt(child, (child - 1) / 2)
             child = (child - 1) / 2
@@ -28,7 +28,7 @@ final class Agenda {
     /// Lets the next thing happen, if it is due by `limit`.
     /// - Returns: whether something happened; if not, the clock stands at `limit`.
     func step(until limit: Int64) -> Bool {
-        guard let first: Entry = heap.first, first.time <= limit else {
+        guard let first = heap.first, first.time <= limit else {
             now = max(now, limit)
             return false
         }
@@ -42,15 +42,15 @@ final class Agenda {
     func clear() { heap = [] }
 
     private func removeFirst() {
-        let last: Entry = heap.removeLast()
+        let last = heap.removeLast()
         guard !heap.isEmpty else { return }
         heap[0] = last
-        var parent: Int = 0
+        var parent = 0
         while true {
-            let left: Int = 2 * parent + 1
+            let left = 2 * parent + 1
             guard left < heap.count else { return }
-            let right: Int = left + 1
-            let least: Int = right < heap.count && heap[right].isBefore(heap[left]) ? right : left
+            let right = left + 1
+            let least = right < heap.count && heap[right].isBefore(heap[left]) ? right : left
             guard heap[least].isBefore(heap[parent]) else { return }
             heap.swapAt(parent, least)
             parent = least

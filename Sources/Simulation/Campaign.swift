@@ -16,7 +16,7 @@ public enum Campaign {
         public fileprivate(set) var seconds: Double = 0
         /// Seeds that had sealed buckets.
         public private(set) var sealedRuns: Int = 0
-        private var tally: Tally = Tally()
+        private var tally = Tally()
 
         mutating func add(_ result: SimulationResult) {
             runs += 1
@@ -29,16 +29,16 @@ public enum Campaign {
         }
 
         /// Client-days a minute that days of people are to reach on 2 cores.
-        public static let clientDaysMin: Int = 1_000
+        public static let clientDaysMin = 1_000
 
         /// Days that clients lived through, in one minute of wall time.
         public var clientDaysPerMinute: Int { seconds > 0 ? Int(Double(clientSeconds) / 1_440 / seconds) : 0 }
 
         /// For people, in lines that begin with `SimulationResult.prefix`.
         public var summary: String {
-            let refusals: String = tally.refusals.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+            let refusals = tally.refusals.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
                 .joined(separator: ", ")
-            let lines: [String] = [
+            let lines = [
                 "\(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.",
                 "\(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).",
                 "\(tally.walks) index walks, \(tally.logCuts) cuts of logs, \(tally.decidedElsewhere) changes decided elsewhere; faults: \(tally.faults.text).",
@@ -50,7 +50,7 @@ public enum Campaign {
     }
 
     /// Failures after which nobody needs more of them.
-    private static let failuresMax: Int = 10
+    private static let failuresMax = 10
     /// How far the seeds stand back behind other work of the machine.
     private static let niceness: Int32 = 10
 
@@ -66,17 +66,17 @@ public enum Campaign {
         firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false, runsMax: Int = .max,
         mutant: Mutant? = nil, tell: @escaping @Sendable (SimulationResult) -> Void
     ) async -> Report {
-        let start: ContinuousClock.Instant = .now
-        let end: ContinuousClock.Instant = start + .milliseconds(Int64(seconds * 1_000))
-        let progress: Progress = Progress(
+        let start = ContinuousClock.Instant.now
+        let end = start + .milliseconds(Int64(seconds * 1_000))
+        let progress = Progress(
             firstSeed, failuresMax: mutant == nil ? failuresMax : 1, runsMax: runsMax)
         // Threads of their own, behind all others: a seed never waits, and would keep a thread that tasks share.
         let (played, ends): (AsyncStream<Void>, AsyncStream<Void>.Continuation) = AsyncStream.makeStream()
-        let threads: [OwnThread] = (0..<max(1, tasks)).map { (number: Int) in
+        let threads = (0..<max(1, tasks)).map { (number: Int) in
             OwnThread("seeds-\(number)", stackBytes: 16 << 20) {
                 OwnThread.yieldToOthers(by: niceness)
-                while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
-                    let result: SimulationResult = Simulation.run(
+                while ContinuousClock.now < end, let seed = progress.next() {
+                    let result = Simulation.run(
                         seed: seed, kind: kind, isSealed: isSealed, mutant: mutant)
                     progress.add(result)
                     tell(result)
@@ -84,13 +84,13 @@ public enum Campaign {
                 ends.yield()
             }
         }
-        var running: Int = threads.count
-        for await _: Void in played {
+        var running = threads.count
+        for await _ in played {
             running -= 1
             if running == 0 { break }
         }
-        for thread: OwnThread in threads { thread.join() }
-        var report: Report = progress.report
+        for thread in threads { thread.join() }
+        var report = progress.report
         report.seconds = (ContinuousClock.now - start) / .seconds(1)
         return report
     }
@@ -126,16 +126,16 @@ public enum Campaign {
 
 extension SimulationResult {
     /// What each line about a run begins with, so that whoever keeps only some lines of a log keeps these.
-    public static let prefix: String = "simulation: "
+    public static let prefix = "simulation: "
     /// Of what went wrong, and of one line of it.
-    private static let (linesMax, charactersMax): (Int, Int) = (6, 300)
+    private static let (linesMax, charactersMax) = (6, 300)
 
     /// What failed, and the one command that plays it again; one fact a line.
     public var failureText: String {
-        let facts: [String] = problems.prefix(Self.linesMax).map { fact in
+        let facts = problems.prefix(Self.linesMax).map { fact in
             "  " + String(fact.prefix(Self.charactersMax)) + (fact.count > Self.charactersMax ? "…" : "")
         }
-        let head: String = "seed \(seed) failed; replay it with: ./dev soak \(arguments) --verbose"
+        let head = "seed \(seed) failed; replay it with: ./dev soak \(arguments) --verbose"
         return ([head] + facts).map { Self.prefix + $0 }.joined(separator: "\n")
     }
 }

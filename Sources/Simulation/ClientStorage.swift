@@ -17,7 +17,7 @@ protocol ClientStorage: AnyObject {
 
 /// A store in memory: a transaction is lost whole, or kept.
 final class MemoryClientStorage: ClientStorage {
-    private let kept: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
+    private let kept = MemoryLocalStore(replaysSteps: true)
     var store: any LocalStore { kept }
 
     func beginTurn(dies: Bool, fails: Bool, _ random: inout SimulationRandom) {
@@ -36,12 +36,12 @@ final class MemoryClientStorage: ClientStorage {
 final class DiskClientStorage: ClientStorage {
     private let disk: SimulatedDisk
     private let durability: StoreDurability
-    private let key: StoreKey = .random()
+    private let key = StoreKey.random()
     private(set) var store: any LocalStore
 
-    private static let fileName: String = "client.db"
+    private static let fileName = "client.db"
     /// Changes of files among which one is chosen: a turn makes none to twenty.
-    private static let changesMax: Int = 16
+    private static let changesMax = 16
 
     init(_ durability: StoreDurability) throws {
         self.durability = durability
@@ -66,7 +66,7 @@ final class DiskClientStorage: ClientStorage {
     func restart(_ random: inout SimulationRandom) throws {
         disk.crash()
         store.close()
-        let losses: [DiskModel.Loss] = DiskModel.Loss.allCases
+        let losses = DiskModel.Loss.allCases
         try disk.restart(durability == .program ? .nothing : losses[random.below(losses.count)], &random)
         store = try SQLiteLocalStore(
             path: disk.path(Self.fileName), key: key, durability: durability, vfs: disk.name)

@@ -47,7 +47,7 @@ public enum Fault: Int, CaseIterable, Sendable {
 
 /// How often each fault befalls, in 1,000 of what it is about.
 struct FaultRates: Sendable {
-    private var rates: [Int] = Array(repeating: 0, count: Fault.allCases.count)
+    private var rates = Array(repeating: 0, count: Fault.allCases.count)
 
     subscript(fault: Fault) -> Int {
         get { rates[fault.rawValue] }
@@ -57,7 +57,7 @@ struct FaultRates: Sendable {
 
 /// How often each fault happened.
 struct FaultCounts: Sendable, Equatable {
-    private var counts: [Int] = Array(repeating: 0, count: Fault.allCases.count)
+    private var counts = Array(repeating: 0, count: Fault.allCases.count)
 
     subscript(fault: Fault) -> Int {
         get { counts[fault.rawValue] }
@@ -65,7 +65,7 @@ struct FaultCounts: Sendable, Equatable {
     }
 
     mutating func add(_ other: FaultCounts) {
-        for fault: Fault in Fault.allCases { self[fault] += other[fault] }
+        for fault in Fault.allCases { self[fault] += other[fault] }
     }
 
     var text: String { Fault.allCases.map { "\($0.name) \(self[$0])" }.joined(separator: ", ") }

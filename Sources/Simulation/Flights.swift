@@ -1,18 +1,18 @@
 import ThicketProtocol
 
 /// The changes of one connection that await their answer, as the client's end knows them: of one object never two.
-/// Beside an operation of a sealed object one compaction of it may be on its way: it changes nothing that anybody reads,
-/// and the server carries the one over the other (decision 0044). And once the client has read that an object is gone, what
-/// was on its way to it is decided: it can only be refused. It reads that in a removal, or, where the log that has the removal was
-/// cut before it was told, in an index that was asked for since and lists the object no more.
+/// Beside an operation of a sealed object one compaction of it may be on its way: it changes nothing that anybody
+/// reads, and the server carries the one over the other (decision 0044). And once the client has read that an object is
+/// gone, what was on its way to it is decided: it can only be refused. It reads that in a removal, or, where the log
+/// that has the removal was cut before it was told, in an index that was asked for since and lists the object no more.
 ///
-/// Only this end can tell. A change that is sent again while the first answer to it is on its way is answered twice, and
-/// the client rightly goes on with the first.
+/// Only this end can tell. A change that is sent again while the first answer to it is on its way is answered twice,
+/// and the client rightly goes on with the first.
 package struct Flights {
     package init() {}
 
-    private var waiting: [ChannelNumber: [Slot: Flight]] = [:]
-    private var walks: [ChannelNumber: Walk] = [:]
+    private var waiting = [ChannelNumber: [Slot: Flight]]()
+    private var walks = [ChannelNumber: Walk]()
 
     private struct Slot: Hashable {
         let key: String
@@ -21,8 +21,8 @@ package struct Flights {
 
     private struct Flight: Equatable {
         let ccid: String
-        /// It is a removal, or an operation of a sealed object: its author gives it up where an index does not list the object.
-        /// An edit of an open object keeps its ccid then (0082).
+        /// It is a removal, or an operation of a sealed object: its author gives it up where an index does not list the
+        /// object. An edit of an open object keeps its ccid then (0082).
         let endsWithObject: Bool
     }
 
@@ -30,7 +30,7 @@ package struct Flights {
     private struct Walk {
         /// What awaited its answer when it was asked for.
         let before: [Slot: Flight]
-        var keys: Set<String> = []
+        var keys = Set<String>()
     }
 
     /// The client sends `text`.
@@ -41,11 +41,11 @@ package struct Flights {
             walks[number] = Walk(before: waiting[number] ?? [:])
             return nil
         case .channel(let number, .change(let change))?:
-            let slot: Slot = Slot(key: change.key, isCompaction: change.isCompaction)
-            let isSealed: Bool = change.sv != nil && change.sealedOperation != nil
-            let flight: Flight = Flight(
+            let slot = Slot(key: change.key, isCompaction: change.isCompaction)
+            let isSealed = change.sv != nil && change.sealedOperation != nil
+            let flight = Flight(
                 ccid: change.ccid, endsWithObject: isSealed || change.operation == .remove)
-            let before: Flight? = waiting[number, default: [:]].updateValue(flight, forKey: slot)
+            let before = waiting[number, default: [:]].updateValue(flight, forKey: slot)
             guard let before, before.ccid != change.ccid else { return nil }
             return "\(change.key) is in flight as \(before.ccid), and \(change.ccid) was sent"
         default: return nil
@@ -62,15 +62,15 @@ package struct Flights {
     }
 
     private mutating func answered(_ events: [ChangeEvent], on number: ChannelNumber) {
-        guard let flights: [Slot: Flight] = waiting[number], !flights.isEmpty else { return }
-        var answered: Set<String> = []
-        for event: ChangeEvent in events {
+        guard let flights = waiting[number], !flights.isEmpty else { return }
+        var answered = Set<String>()
+        for event in events {
             switch event {
             case .applied(let change):
                 answered.formUnion(change.ccids)
                 // What was in flight to an object that is gone can only be refused.
-                let slot: Slot = Slot(key: change.key.text, isCompaction: false)
-                if change.operation == .remove, let own: Flight = flights[slot] { answered.insert(own.ccid) }
+                let slot = Slot(key: change.key.text, isCompaction: false)
+                if change.operation == .remove, let own = flights[slot] { answered.insert(own.ccid) }
             case .refused(let refusal): answered.formUnion(refusal.ccids)
             }
         }
@@ -78,11 +78,11 @@ package struct Flights {
     }
 
     private mutating func read(_ page: IndexPage, on number: ChannelNumber) {
-        guard var walk: Walk = walks[number] else { return }
-        for entry: IndexPage.Entry in page.entries { walk.keys.insert(entry.key.text) }
+        guard var walk = walks[number] else { return }
+        for entry in page.entries { walk.keys.insert(entry.key.text) }
         walks[number] = page.mark == nil ? nil : walk
         guard page.mark == nil else { return }
-        for (slot, flight): (Slot, Flight) in walk.before where flight.endsWithObject && !slot.isCompaction {
+        for (slot, flight) in walk.before where flight.endsWithObject && !slot.isCompaction {
             guard !walk.keys.contains(slot.key), waiting[number]?[slot] == flight else { continue }
             waiting[number]?[slot] = nil
         }

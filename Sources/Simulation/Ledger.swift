@@ -9,15 +9,15 @@ final class Ledger {
     struct Mirror {
         var head: GlobalID = 0
         /// The row before each row of the bucket; 0 before the first.
-        var previous: [GlobalID: GlobalID] = [:]
-        var changeIDs: [String: GlobalID] = [:]
-        var rows: [GlobalID: Row] = [:]
-        var entities: [EntityKey: Entity] = [:]
+        var previous = [GlobalID: GlobalID]()
+        var changeIDs = [String: GlobalID]()
+        var rows = [GlobalID: Row]()
+        var entities = [EntityKey: Entity]()
         /// Versions of new objects begin above.
         var base: Version = 0
         /// A sealed bucket: its objects, read with the keys.
-        var isSealed: Bool = false
-        var sealed: [EntityKey: SealedTruth] = [:]
+        var isSealed = false
+        var sealed = [EntityKey: SealedTruth]()
     }
 
     /// What is told of a change besides its difference.
@@ -31,13 +31,13 @@ final class Ledger {
         /// nil: removed.
         var object: JSONObject?
         /// By version; a removal is absent.
-        var history: [Version: JSONObject] = [:]
+        var history = [Version: JSONObject]()
     }
 
-    private(set) var mirrors: [BucketID: Mirror] = [:]
+    private(set) var mirrors = [BucketID: Mirror]()
     private let names: WorldNames
     /// What clients sent, by ccid.
-    private var insertions: Insertions = Insertions()
+    private var insertions = Insertions()
 
     /// Versions of objects that never existed begin above this.
     private var base: Version = 0
@@ -56,10 +56,10 @@ final class Ledger {
 
     /// Reads what the log has more than when it was last looked at.
     func observe(_ server: SimulatedServer) {
-        guard let reader: any StoreReader = server.auditor else { return }
+        guard let reader = server.auditor else { return }
         do {
-            for bucket: BucketID in names.ids {
-                guard let record: BucketRecord = try reader.bucket(bucket) else {
+            for bucket in names.ids {
+                guard let record = try reader.bucket(bucket) else {
                     if mirrors[bucket] != nil { server.world.problem("the bucket \(bucket.name.text) is gone") }
                     continue
                 }
@@ -75,21 +75,21 @@ final class Ledger {
     ) throws(StoreError) {
         guard record.head != mirrors[bucket]?.head else { return }
         // Taken out while it grows, or each row would copy the whole of it.
-        var mirror: Mirror = mirrors.removeValue(forKey: bucket) ?? Mirror(base: base)
-        let keys: SealedBucketKeys? = names.keys(bucket)
+        var mirror = mirrors.removeValue(forKey: bucket) ?? Mirror(base: base)
+        let keys = names.keys(bucket)
         mirror.isSealed = keys != nil
         if keys != nil, record.mode != .sealed { world.problem("the sealed bucket \(bucket.name.text) is an open one") }
         if record.head < mirror.head { world.problem("durable changes of \(bucket.name.text) are gone") }
         while mirror.head < record.head {
-            let page: ChangePage? = try reader.changes(
+            let page = try reader.changes(
                 in: record.row, after: mirror.head, upTo: record.head, limit: 1_000, byteLimit: 1 << 20)
-            guard let page: ChangePage, !page.changes.isEmpty else {
+            guard let page, !page.changes.isEmpty else {
                 world.problem("the log of \(bucket.name.text) ends at \(mirror.head), its head is \(record.head)")
                 break
             }
-            for row: ChangeRecord in page.changes {
-                let isInsertion: Bool = insertions.isInsertion(row.changeID.text)
-                if let flaw: String = mirror.take(row, isInsertion: isInsertion, keys, world) {
+            for row in page.changes {
+                let isInsertion = insertions.isInsertion(row.changeID.text)
+                if let flaw = mirror.take(row, isInsertion: isInsertion, keys, world) {
                     world.problem("change \(row.gid): \(flaw)")
                 }
                 world.tally.applied += 1
@@ -101,14 +101,14 @@ final class Ledger {
 
 extension Ledger.Mirror {
     fileprivate func raised(by versions: Version, base: Version) -> Ledger.Mirror {
-        var raised: Ledger.Mirror = self
+        var raised = self
         raised.base = base
         raised.rows = rows.mapValues { row in
             Ledger.Row(source: row.source.map { $0 + versions }, version: row.version + versions)
         }
         raised.entities = entities.mapValues { entity in
-            var history: [Version: JSONObject] = [:]
-            for (version, object): (Version, JSONObject) in entity.history { history[version + versions] = object }
+            var history = [Version: JSONObject]()
+            for (version, object) in entity.history { history[version + versions] = object }
             return Ledger.Entity(version: entity.version + versions, object: entity.object, history: history)
         }
         return raised
@@ -128,11 +128,11 @@ extension Ledger.Mirror {
         guard changeIDs.updateValue(row.gid, forKey: row.changeID.text) == nil else {
             return "its ccid was applied before"
         }
-        var entity: Ledger.Entity = entities.removeValue(forKey: row.key) ?? Ledger.Entity(version: base)
+        var entity = entities.removeValue(forKey: row.key) ?? Ledger.Entity(version: base)
         guard row.endVersion == entity.version + 1 else {
             return "version \(row.endVersion) of \(row.key.text) after \(entity.version)"
         }
-        if let source: Version = row.sourceVersion, source != entity.version || entity.object == nil {
+        if let source = row.sourceVersion, source != entity.version || entity.object == nil {
             return "sv \(source) of \(row.key.text), which stood at \(entity.version)"
         }
         entity.version = row.endVersion
@@ -140,20 +140,20 @@ extension Ledger.Mirror {
         case .remove:
             guard entity.object != nil else { return "a removal of \(row.key.text), which was not there" }
             entity.object = nil
-            if let keys, let flaw: String = takeSealed(row, nil, nil, keys, world) { return flaw }
+            if let keys, let flaw = takeSealed(row, nil, nil, keys, world) { return flaw }
         case .modify:
-            guard let value: JSONValue = try? JSONValue(parsing: row.diff),
-                let diff: ObjectDiff = try? ObjectDiff(value)
+            guard let value = try? JSONValue(parsing: row.diff),
+                let diff = try? ObjectDiff(value)
             else { return "its diff cannot be read" }
-            let base: JSONObject = row.sourceVersion == nil ? JSONObject() : entity.object ?? JSONObject()
-            guard let object: JSONObject = try? JSONDiff.apply(diff, to: base) else { return "its diff does not fit" }
-            if let keyframe: [UInt8] = row.keyframe, keyframe != JSONValue.object(object).serialized() {
+            let base = row.sourceVersion == nil ? JSONObject() : entity.object ?? JSONObject()
+            guard let object = try? JSONDiff.apply(diff, to: base) else { return "its diff does not fit" }
+            if let keyframe = row.keyframe, keyframe != JSONValue.object(object).serialized() {
                 return "its keyframe is not what its diff makes"
             }
-            if isInsertion, let lost: Unicode.Scalar = Self.missing(in: object, from: base) {
+            if isInsertion, let lost = Self.missing(in: object, from: base) {
                 return "its author only inserted, and '\(lost)' is gone"
             }
-            if let keys, let flaw: String = takeSealed(row, diff, object, keys, world) { return flaw }
+            if let keys, let flaw = takeSealed(row, diff, object, keys, world) { return flaw }
             entity.object = object
             entity.history[row.endVersion] = object
         }
@@ -163,8 +163,8 @@ extension Ledger.Mirror {
 
     /// A character that was in the text and is there fewer times now.
     private static func missing(in object: JSONObject, from base: JSONObject) -> Unicode.Scalar? {
-        var counts: [Unicode.Scalar: Int] = [:]
-        for scalar: Unicode.Scalar in (object["t"]?.stringValue ?? "").unicodeScalars {
+        var counts = [Unicode.Scalar: Int]()
+        for scalar in (object["t"]?.stringValue ?? "").unicodeScalars {
             counts[scalar, default: 0] += 1
         }
         return (base["t"]?.stringValue ?? "").unicodeScalars.first { scalar in

@@ -9,9 +9,9 @@ final class LegacyChannel {
         var local: JSONObject?
         var pending: ChangeRequest?
         /// Not sent until the ghost moves or somebody edits.
-        var rests: Bool = false
+        var rests = false
         /// The next change carries the whole object.
-        var sendsWhole: Bool = false
+        var sendsWhole = false
         /// Asked for with `e`.
         var wanted: Version?
 
@@ -24,13 +24,13 @@ final class LegacyChannel {
     private var world: World { client.world }
     private let number: ChannelNumber
     let bucket: BucketName
-    private var phase: Phase = .closed
-    private var objects: [EntityKey: Object] = [:]
+    private var phase = Phase.closed
+    private var objects = [EntityKey: Object]()
     private var position: String?
     private var walk: (current: String?, seen: Set<EntityKey>) = (nil, [])
-    private var changes: Int = 0
+    private var changes = 0
     private var emptying: ChangeRequest?
-    private var life: Int = 0
+    private var life = 0
 
     init(_ client: LegacyClient, _ number: Int, _ bucket: BucketName) {
         self.client = client
@@ -54,7 +54,7 @@ final class LegacyChannel {
     func open() {
         life += 1
         phase = .opening
-        var hello: InitRequest = InitRequest()
+        var hello = InitRequest()
         hello.clientID = name
         hello.api = "1.1"
         hello.token = client.account.token
@@ -68,7 +68,7 @@ final class LegacyChannel {
     func closed() {
         life += 1
         phase = .closed
-        for key: EntityKey in objects.keys { objects[key]?.wanted = nil }
+        for key in objects.keys { objects[key]?.wanted = nil }
     }
 
     private func beginWalk() {
@@ -88,7 +88,7 @@ final class LegacyChannel {
     func received(_ reply: ServerReply) {
         switch reply {
         case .authorized:
-            if let position: String {
+            if let position {
                 phase = .catchingUp
                 send(.changesSince(position))
             } else {
@@ -96,11 +96,11 @@ final class LegacyChannel {
             }
         case .authFailed(let code, let message):
             if code < 500 { world.problem("legacy \(client.number): \(message)") }
-            let life: Int = life
+            let life = life
             world.after(5_000_000) { [self] in if self.life == life { client.startAgain() } }
         case .index(let page): received(page)
         case .changes(let events):
-            for event: ChangeEvent in events { received(event) }
+            for event in events { received(event) }
             guard phase == .catchingUp else { return }
             phase = .live
             sendAgain()
@@ -112,20 +112,20 @@ final class LegacyChannel {
 
     private func received(_ page: IndexPage) {
         guard phase == .walking else { return }
-        // iOS takes all pages up to the last for one walk, and keeps the position of the last. Who goes on from the index has
-        // to look whether it is another one, and begin its run anew.
-        let isOther: Bool = walk.current != nil && walk.current != page.current.text
+        // iOS takes all pages up to the last for one walk, and keeps the position of the last. Who goes on from the
+        // index has to look whether it is another one, and begin its run anew.
+        let isOther = walk.current != nil && walk.current != page.current.text
         if isOther, client.habit == .goesOn { walk.seen = [] }
         walk.current = page.current.text
-        for entry: IndexPage.Entry in page.entries {
+        for entry in page.entries {
             walk.seen.insert(entry.key)
-            guard let object: JSONObject = entry.data?.object else { continue }
+            guard let object = entry.data?.object else { continue }
             if entry.version > objects[entry.key]?.version ?? 0 { adopt(entry.key, entry.version, object) }
         }
-        if let mark: String = page.mark {
+        if let mark = page.mark {
             return send(.index(IndexRequest(wantsData: true, mark: mark, limit: 2 + client.number % 3)))
         }
-        for key: EntityKey in objects.keys.sorted() where !walk.seen.contains(key) {
+        for key in objects.keys.sorted() where !walk.seen.contains(key) {
             if objects[key]?.ghost != nil { adopt(key, objects[key]?.version ?? 0, nil) }
         }
         position = walk.current
@@ -139,11 +139,11 @@ final class LegacyChannel {
     }
 
     private func received(_ reply: EntityReply) {
-        guard let key: EntityKey = try? EntityKey(reply.key), let wanted: Version = objects[key]?.wanted,
+        guard let key: EntityKey = try? EntityKey(reply.key), let wanted = objects[key]?.wanted,
             reply.version >= wanted
         else { return }
         objects[key]?.wanted = nil
-        guard let object: JSONObject = reply.data?.object else {
+        guard let object = reply.data?.object else {
             // Removed since, or not kept.
             if phase == .live { beginWalk() }
             return
@@ -154,10 +154,10 @@ final class LegacyChannel {
 
     /// The ghost becomes another one; local edits are carried over the difference.
     private func adopt(_ key: EntityKey, _ version: Version, _ ghost: JSONObject?) {
-        var object: Object = objects[key] ?? Object()
-        if object.isDirty, let local: JSONObject = object.local, let new: JSONObject = ghost {
-            let base: JSONObject = object.ghost ?? JSONObject()
-            let theirs: ObjectDiff = JSONDiff.diff(from: base, to: new)
+        var object = objects[key] ?? Object()
+        if object.isDirty, let local = object.local, let new = ghost {
+            let base = object.ghost ?? JSONObject()
+            let theirs = JSONDiff.diff(from: base, to: new)
             object.local = Self.carried(local, base: base, over: theirs, to: new)
         } else if !object.isDirty || object.local == nil {
             object.local = ghost
@@ -171,8 +171,8 @@ final class LegacyChannel {
     private static func carried(
         _ local: JSONObject, base: JSONObject, over theirs: ObjectDiff, to new: JSONObject
     ) -> JSONObject {
-        let mine: ObjectDiff = JSONDiff.diff(from: base, to: local)
-        let carried: ObjectDiff? = try? JSONDiff.transform(mine, over: theirs, base: base, rule: .reference)
+        let mine = JSONDiff.diff(from: base, to: local)
+        let carried = try? JSONDiff.transform(mine, over: theirs, base: base, rule: .reference)
         return carried.flatMap { try? JSONDiff.apply($0, to: new) } ?? new
     }
 
@@ -184,8 +184,8 @@ final class LegacyChannel {
             if phase != .walking { position = change.cv.text }
             if phase == .live { pump(change.key) }
         case .refused(let refusal):
-            if let sent: ChangeRequest = emptying, refusal.ccids.contains(sent.ccid) { return answeredEmpty(refusal) }
-            guard let key: EntityKey = try? EntityKey(refusal.key), let sent: ChangeRequest = objects[key]?.pending,
+            if let sent = emptying, refusal.ccids.contains(sent.ccid) { return answeredEmpty(refusal) }
+            guard let key: EntityKey = try? EntityKey(refusal.key), let sent = objects[key]?.pending,
                 refusal.ccids.contains(sent.ccid)
             else { return }
             refused(key, refusal.error)
@@ -193,9 +193,9 @@ final class LegacyChannel {
     }
 
     private func applied(_ change: AppliedChange) {
-        if let sent: ChangeRequest = emptying, change.ccids.contains(sent.ccid) { emptying = nil }
-        var object: Object = objects[change.key] ?? Object()
-        let isMine: Bool = object.pending.map { change.ccids.contains($0.ccid) } ?? false
+        if let sent = emptying, change.ccids.contains(sent.ccid) { emptying = nil }
+        var object = objects[change.key] ?? Object()
+        let isMine = object.pending.map { change.ccids.contains($0.ccid) } ?? false
         if isMine { object.pending = nil }
         objects[change.key] = object
         guard change.ev > object.version else { return }
@@ -207,14 +207,14 @@ final class LegacyChannel {
             objects[change.key] = object
             return
         }
-        let isNew: Bool = (change.sv ?? 0) == 0
-        let base: JSONObject? = isNew ? JSONObject() : object.version == change.sv ? object.ghost : nil
-        guard let base: JSONObject, let value: JSONValue = change.diff?.value,
-            let diff: ObjectDiff = try? ObjectDiff(value),
-            let next: JSONObject = try? JSONDiff.apply(diff, to: base)
+        let isNew = (change.sv ?? 0) == 0
+        let base = isNew ? JSONObject() : object.version == change.sv ? object.ghost : nil
+        guard let base, let value = change.diff?.value,
+            let diff = try? ObjectDiff(value),
+            let next = try? JSONDiff.apply(diff, to: base)
         else { return ask(change.key, change.ev) }
         if !isMine {
-            if object.isDirty, let local: JSONObject = object.local {
+            if object.isDirty, let local = object.local {
                 object.local = Self.carried(local, base: base, over: diff, to: next)
             } else if !object.isDirty {
                 object.local = next
@@ -227,16 +227,16 @@ final class LegacyChannel {
     }
 
     private func refused(_ key: EntityKey, _ code: Int) {
-        guard var object: Object = objects[key] else { return }
-        let sent: ChangeRequest? = object.pending
+        guard var object = objects[key] else { return }
+        let sent = object.pending
         object.pending = nil
         switch ErrorCode(rawValue: code) {
         case .serverError, .unavailable:
             object.pending = sent
             objects[key] = object
-            let life: Int = life
+            let life = life
             world.after(world.random.between(500_000, 3_000_000)) { [self] in
-                guard self.life == life, phase == .live, let again: ChangeRequest = objects[key]?.pending,
+                guard self.life == life, phase == .live, let again = objects[key]?.pending,
                     again.ccid == sent?.ccid
                 else { return }
                 send(.change(again))
@@ -245,7 +245,8 @@ final class LegacyChannel {
         case .duplicateChange, .emptyChange:
             object.rests = true
         case .notFound:
-            // Gone at the server: what is left here makes it anew. It may be there again, in a version that was heard of already.
+            // Gone at the server: what is left here makes it anew. It may be there again, in a version that was heard
+            // of already.
             (object.ghost, object.version) = (nil, 0)
             if sent?.operation == .remove { object.local = nil }
         case .badVersion, .invalidDiff:
@@ -259,7 +260,7 @@ final class LegacyChannel {
         }
         objects[key] = object
         // Made by somebody just as it is here: which version that is the index tells.
-        let isThere: Bool = code == ErrorCode.emptyChange.rawValue && object.ghost == nil
+        let isThere = code == ErrorCode.emptyChange.rawValue && object.ghost == nil
         if isThere || code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginWalk() }
         if phase == .live { pump(key) }
     }
@@ -268,9 +269,9 @@ final class LegacyChannel {
 
     /// What was in flight goes again as it was, then what has changed since.
     private func sendAgain() {
-        if let emptying: ChangeRequest { send(.change(emptying)) }
-        for key: EntityKey in objects.keys.sorted() {
-            if let pending: ChangeRequest = objects[key]?.pending { send(.change(pending)) } else { pump(key) }
+        if let emptying { send(.change(emptying)) }
+        for key in objects.keys.sorted() {
+            if let pending = objects[key]?.pending { send(.change(pending)) } else { pump(key) }
         }
     }
 
@@ -282,15 +283,15 @@ final class LegacyChannel {
     }
 
     private func pump(_ key: EntityKey) {
-        guard var object: Object = objects[key], object.pending == nil, object.wanted == nil, object.isDirty,
+        guard var object = objects[key], object.pending == nil, object.wanted == nil, object.isDirty,
             !object.rests
         else { return }
         changes += 1
-        var change: ChangeRequest = ChangeRequest(
+        var change = ChangeRequest(
             key: key.text, ccid: "\(name)-\(bucket.text)-\(changes)",
             operation: object.local == nil ? .remove : .modify)
-        if let local: JSONObject = object.local {
-            let diff: ObjectDiff = JSONDiff.diff(from: object.ghost ?? JSONObject(), to: local)
+        if let local = object.local {
+            let diff = JSONDiff.diff(from: object.ghost ?? JSONObject(), to: local)
             change.diff = .value(diff.json)
             if object.ghost != nil { change.sv = object.version }
             if object.sendsWhole { change.object = .value(.object(local)) }
@@ -305,19 +306,19 @@ final class LegacyChannel {
     func empty() {
         guard phase == .live, emptying == nil else { return }
         changes += 1
-        let change: ChangeRequest = ChangeRequest(
+        let change = ChangeRequest(
             key: bucket.text, ccid: "\(name)-\(bucket.text)-\(changes)", operation: .empty)
         emptying = change
         send(.change(change))
     }
 
     private func answeredEmpty(_ refusal: RefusedChange) {
-        let sent: ChangeRequest? = emptying
+        let sent = emptying
         guard refusal.error >= 500 else {
             emptying = nil
             return
         }
-        let life: Int = life
+        let life = life
         world.after(world.random.between(500_000, 3_000_000)) { [self] in
             guard self.life == life, phase == .live, let sent, emptying?.ccid == sent.ccid else { return }
             send(.change(sent))
@@ -332,8 +333,8 @@ final class LegacyChannel {
             return world.problem(
                 "legacy \(client.number) has \(mine.map(\.text)), the server \(objects.keys.sorted().map(\.text))")
         }
-        for key: EntityKey in mine {
-            guard let object: Object = self.objects[key], let (version, body): (Version, [UInt8]) = objects[key] else {
+        for key in mine {
+            guard let object = self.objects[key], let (version, body) = objects[key] else {
                 continue
             }
             guard object.version == version, object.ghost.map({ JSONValue.object($0).serialized() }) == body else {

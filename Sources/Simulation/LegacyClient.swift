@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// A client as the older libraries are: one change in flight per object, the same ccid when it is sent again, local edits
-/// found by comparing with the ghost and rebased by the reference's rules. It keeps everything while the network comes
-/// and goes; its program is never killed.
+/// A client as the older libraries are: one change in flight per object, the same ccid when it is sent again, local
+/// edits found by comparing with the ghost and rebased by the reference's rules. It keeps everything while the network
+/// comes and goes; its program is never killed.
 final class LegacyClient: Peer {
     /// How this one differs from others of its age.
     enum Habit: Int {
@@ -13,11 +13,11 @@ final class LegacyClient: Peer {
     }
 
     let habit: Habit
-    private var channels: [LegacyChannel] = []
+    private var channels = [LegacyChannel]()
     private var beat: Int64 = 0
     private var lastHeard: Int64 = 0
-    private var life: Int = 0
-    private var attempts: Int = 0
+    private var life = 0
+    private var attempts = 0
 
     override init(_ world: World, _ number: Int, _ account: Account) {
         habit = Habit(rawValue: number % 2) ?? .goesOn
@@ -35,7 +35,7 @@ final class LegacyClient: Peer {
     }
 
     private func actLater() {
-        let pace: Int64 = world.scenario.pace * (world.scenario.isDays ? 60 : 1)
+        let pace = world.scenario.pace * (world.scenario.isDays ? 60 : 1)
         world.after(world.random.between(pace / 10, pace * 3)) { [self] in
             guard !world.isCalm else { return }
             act()
@@ -44,25 +44,25 @@ final class LegacyClient: Peer {
     }
 
     private func act() {
-        let isNotes: Bool = world.random.chance(500)
-        let bucket: BucketName = isNotes ? world.names.notes : world.names.scratch
-        guard let channel: LegacyChannel = channels.first(where: { $0.bucket == bucket }) else { return }
+        let isNotes = world.random.chance(500)
+        let bucket = isNotes ? world.names.notes : world.names.scratch
+        guard let channel = channels.first(where: { $0.bucket == bucket }) else { return }
         if !isNotes, world.random.chance(15) { return channel.empty() }
         if isNotes, world.random.chance(500) { return type(channel) }
-        guard let key: EntityKey = try? EntityKey(isNotes ? "old" : "thing\(world.random.below(5))") else { return }
+        guard let key = try? EntityKey(isNotes ? "old" : "thing\(world.random.below(5))") else { return }
         if !isNotes, world.random.chance(100) { return channel.edit(key, to: nil) }
         channel.edit(key, to: model.scribbled(channel.local(key) ?? JSONObject(), &world.random))
     }
 
     /// Types one character into the text that everybody types into.
     private func type(_ channel: LegacyChannel) {
-        guard let key: EntityKey = try? EntityKey("mixed"), var object: JSONObject = channel.local(key),
-            let text: String = object["t"]?.stringValue, model.hasRoom(key),
-            let marker: Unicode.Scalar = model.markers.next()
+        guard let key = try? EntityKey("mixed"), var object = channel.local(key),
+            let text = object["t"]?.stringValue, model.hasRoom(key),
+            let marker = model.markers.next()
         else { return }
-        var scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
+        var scalars = Array(text.unicodeScalars)
         scalars.insert(marker, at: world.random.below(scalars.count + 1))
-        var longer: String = ""
+        var longer = ""
         longer.unicodeScalars.append(contentsOf: scalars)
         object["t"] = .string(longer)
         channel.edit(key, to: object)
@@ -89,7 +89,7 @@ final class LegacyClient: Peer {
     private func comeBack() {
         life += 1
         let life: Int = life
-        for channel: LegacyChannel in channels { channel.closed() }
+        for channel in channels { channel.closed() }
         attempts += 1
         let pause: Int64 = min(8_000_000, 200_000 << Int64(min(attempts, 6)))
         world.after(world.random.between(pause / 2, pause)) { [self] in if self.life == life { connect() } }
@@ -97,7 +97,7 @@ final class LegacyClient: Peer {
 
     override func linkOpened() {
         lastHeard = world.now
-        for channel: LegacyChannel in channels { channel.open() }
+        for channel in channels { channel.open() }
         keepAlive(life)
     }
 
@@ -114,7 +114,7 @@ final class LegacyClient: Peer {
         world.note("legacy <", number, text)
         link?.heard(text)
         lastHeard = world.now
-        guard let message: ServerMessage = try? ServerMessage(parsing: text) else {
+        guard let message = try? ServerMessage(parsing: text) else {
             return world.problem("legacy \(number): a message cannot be read")
         }
         switch message {

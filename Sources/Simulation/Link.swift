@@ -30,13 +30,13 @@ class Peer {
     func heal() { unreachableUntil = 0 }
 
     final func dial() {
-        let link: Link = Link(self)
+        let link = Link(self)
         self.link = link
         link.dial()
     }
 
     final func hangUp() {
-        let old: Link? = link
+        let old = link
         link = nil
         old?.leave()
     }
@@ -53,7 +53,7 @@ final class Link {
     private struct Way {
         /// The last message that was sent arrives then; none overtakes it.
         var freeAt: Int64 = 0
-        var inFlight: Int = 0
+        var inFlight = 0
         /// Of what is in flight, this many arrive; nil: all.
         var allowance: Int?
 
@@ -72,16 +72,16 @@ final class Link {
     var id: ConnectionID?
     /// What the server sent on it, checked.
     let watch: Watch
-    private var flights: Flights = Flights()
+    private var flights = Flights()
     /// The server reads nothing more for now.
-    var isPaused: Bool = false
-    private var held: [[UInt8]] = []
+    var isPaused = false
+    private var held = [[UInt8]]()
     /// Until then the client reads nothing, microseconds.
     private var readsAgainAt: Int64 = 0
     /// Bytes sent to a client that does not read.
-    private var unread: Int = 0
-    private var up: Way = Way()
-    private var down: Way = Way()
+    private var unread = 0
+    private var up = Way()
+    private var down = Way()
 
     init(_ peer: Peer) {
         world = peer.world
@@ -105,7 +105,7 @@ final class Link {
     }
 
     private func arrival(_ way: Way) -> Int64 {
-        var time: Int64 = world.now + world.random.delay(200, world.scenario.latency)
+        var time = world.now + world.random.delay(200, world.scenario.latency)
         if peer.unreachableUntil > time { time = peer.unreachableUntil + world.random.delay(200, 200_000) }
         return max(time, way.freeAt)
     }
@@ -132,21 +132,21 @@ final class Link {
 
     /// From the client.
     func send(_ text: [UInt8]) {
-        if Self.isChange(text) || Self.isIndex(text), let flaw: String = flights.sent(text) {
+        if Self.isChange(text) || Self.isIndex(text), let flaw = flights.sent(text) {
             world.problem("link \(serial): \(flaw)")
         }
         guard up.allowance == nil else { return }
         up.freeAt = arrival(up)
         up.inFlight += 1
         // A client that sends a change twice, as some do when an answer takes long.
-        let count: Int = Self.isChange(text) && world.befalls(.doubledRequest) ? 2 : 1
+        let count = Self.isChange(text) && world.befalls(.doubledRequest) ? 2 : 1
         world.agenda.at(up.freeAt) { [self] in
             up.inFlight -= 1
-            if let allowance: Int = up.allowance {
+            if let allowance = up.allowance {
                 guard allowance > 0 else { return }
                 up.allowance = allowance - 1
             }
-            for _: Int in 0..<count {
+            for _ in 0..<count {
                 if isPaused { held.append(text) } else { world.server.received(self, text) }
             }
         }
@@ -184,7 +184,7 @@ final class Link {
         down.inFlight += 1
         world.agenda.at(down.freeAt) { [self] in
             down.inFlight -= 1
-            if let allowance: Int = down.allowance {
+            if let allowance = down.allowance {
                 guard allowance > 0 else { return }
                 down.allowance = allowance - 1
             }
@@ -208,7 +208,7 @@ final class Link {
     private static func isIndex(_ text: [UInt8]) -> Bool { command(text, "i") }
 
     private static func command(_ text: [UInt8], _ name: String) -> Bool {
-        let parts: [ArraySlice<UInt8>] = text.prefix(16).split(separator: 0x3A, maxSplits: 2)
+        let parts = text.prefix(16).split(separator: 0x3A, maxSplits: 2)
         return parts.count == 3 && parts[1].elementsEqual(name.utf8)
     }
 
@@ -225,9 +225,9 @@ final class Link {
 
     /// The client ends it.
     func leave() {
-        let isClean: Bool = up.allowance == nil && !world.befalls(100)
+        let isClean = up.allowance == nil && !world.befalls(100)
         if !isClean { up.cut(&world.random) }
-        let last: Int64 = max(up.freeAt - world.now, 0)
+        let last = max(up.freeAt - world.now, 0)
         tellServer(within: isClean ? (last + 1)...(last + 100_000) : Self.idle)
     }
 
@@ -241,7 +241,7 @@ final class Link {
     }
 
     private func tellClient(within most: Int64) {
-        let least: Int64 = max(down.freeAt - world.now, 0) + 1
+        let least = max(down.freeAt - world.now, 0) + 1
         world.after(least + world.random.between(0, most)) { [self] in
             guard peer.link === self else { return }
             peer.link = nil

@@ -5,15 +5,15 @@ struct Model {
     var markers: MarkerSource
     /// In every string that is no typed text: whose it is.
     let mark: String
-    private(set) var texts: [EntityKey: TypedText] = [:]
+    private(set) var texts = [EntityKey: TypedText]()
     /// All increments together; nil: nobody can say any more.
     var sum: Int64? = 0
 
     /// Characters typed by object, whatever became of them.
-    private var lengths: [EntityKey: Int] = [:]
-    /// At four bytes a character this stays under `Scenario.shard.documentBytesMax`: a text that is full is refused, and
-    /// then what was typed last rightly stays with its author. The object `big` plays that.
-    private static let charactersMax: Int = 5_500
+    private var lengths = [EntityKey: Int]()
+    /// At four bytes a character this stays under `Scenario.shard.documentBytesMax`: a text that is full is refused,
+    /// and then what was typed last rightly stays with its author. The object `big` plays that.
+    private static let charactersMax = 5_500
 
     init(account: Int) {
         markers = MarkerSource(account: account)
@@ -40,7 +40,7 @@ struct Model {
 
     /// Any other object an app may make of this one.
     mutating func scribbled(_ object: JSONObject, _ random: inout SimulationRandom) -> JSONObject {
-        var next: JSONObject = object
+        var next = object
         switch random.below(9) {
         case 0: next["n"] = .number(JSONNumber(Int64(random.below(5))))
         case 1:
@@ -57,7 +57,7 @@ struct Model {
         case 6: next["n"] = nil
         case 7: next["tags"] = .array((0..<random.below(3)).map { .string("\(mark)tag\($0 + random.below(4))") })
         default:
-            let marker: String = markers.next().map { String(Character($0)) } ?? ""
+            let marker = markers.next().map { String(Character($0)) } ?? ""
             next["t"] = .string((next["t"]?.stringValue ?? "") + marker)
         }
         return next
@@ -67,18 +67,19 @@ struct Model {
 
     /// Of a sealed bucket.
     mutating func restoredSealed() {
-        for key: EntityKey in texts.keys { texts[key]?.restoredSealed() }
+        for key in texts.keys { texts[key]?.restoredSealed() }
         sum = nil
     }
 
     /// The server goes on from an older state: `texts` are those of its backup, and `own` what was typed and is not
-    /// confirmed yet at the clients that typed it. These must be there at the end; of everything else a client may bring
-    /// it back with its own edits or not. Objects in `shown` stand at a client and come back (docs/decisions/0083).
+    /// confirmed yet at the clients that typed it. These must be there at the end; of everything else a client may
+    /// bring it back with its own edits or not. Objects in `shown` stand at a client and come back
+    /// (docs/decisions/0083).
     mutating func restored(
         to backup: [EntityKey: String], own: [EntityKey: Set<UInt32>], shown: Set<EntityKey>, sum: Int64?
     ) {
-        for key: EntityKey in texts.keys.sorted() {
-            guard let text: String = backup[key] else {
+        for key in texts.keys.sorted() {
+            guard let text = backup[key] else {
                 // A client that has the object sends it again, and of two that do the later wins.
                 texts[key]?.abandon()
                 if shown.contains(key) { texts[key]?.stand() }

@@ -85,7 +85,7 @@ final class Mutation {
     private var random: SimulationRandom
     /// The group that `broadcastBeforeCommit` has yet to write; gone with the process.
     var late: WriteBatch?
-    private var lastVersion: [UInt8] = []
+    private var lastVersion = [UInt8]()
 
     /// All buckets there may be.
     private let ids: [BucketID]
@@ -119,8 +119,8 @@ final class Mutation {
         switch mutant {
         case .groupWithoutAnswer: return outcome.appliedCount > 0 && strikes(oneIn: 10) ? nil : outcome
         case .lostAcknowledgement:
-            var outcome: CommitOutcome = outcome
-            for place: Int in outcome.buckets.indices {
+            var outcome = outcome
+            for place in outcome.buckets.indices {
                 outcome.buckets[place].events.removeAll { event in
                     if case .applied = event { strikes(oneIn: 20) } else { false }
                 }
@@ -128,10 +128,10 @@ final class Mutation {
             return outcome
         case .mixedFeed:
             guard ids.count > 2, strikes(oneIn: 10) else { return outcome }
-            var outcome: CommitOutcome = outcome
-            for place: Int in outcome.buckets.indices {
-                let own: BucketID = outcome.buckets[place].bucket
-                guard let other: BucketID = ids.first(where: { $0 != own && $0.name == own.name }) else { continue }
+            var outcome = outcome
+            for place in outcome.buckets.indices {
+                let own = outcome.buckets[place].bucket
+                guard let other = ids.first(where: { $0 != own && $0.name == own.name }) else { continue }
                 outcome.buckets[place].bucket = other
             }
             return outcome
@@ -155,12 +155,12 @@ final class Mutation {
             guard let place: Int = text.place(behind: "\"sv\":"), text[place] > 0x31, text[place] <= 0x39 else {
                 return text
             }
-            var stale: [UInt8] = text
+            var stale = text
             stale[place] -= 1
             return stale
         case .staleVersion:
             guard let place: Int = text.place(behind: "\"cv\":\""), place + 32 <= text.count else { return text }
-            let current: [UInt8] = Array(text[place..<place + 32])
+            let current = Array(text[place..<place + 32])
             defer { lastVersion = current }
             guard lastVersion.count == 32, strikes(oneIn: 10) else { return text }
             return Array(text[..<place]) + lastVersion + Array(text[(place + 32)...])
@@ -171,9 +171,9 @@ final class Mutation {
 
 extension [UInt8] {
     fileprivate func place(behind word: String) -> Int? {
-        let word: [UInt8] = Array(word.utf8)
+        let word = Array(word.utf8)
         guard count > word.count else { return nil }
-        for start: Int in 0..<(count - word.count) where self[start] == word[0] {
+        for start in 0..<(count - word.count) where self[start] == word[0] {
             if self[start..<start + word.count].elementsEqual(word) { return start + word.count }
         }
         return nil
@@ -182,7 +182,7 @@ extension [UInt8] {
     fileprivate func contains(_ word: String) -> Bool { place(behind: word) != nil }
 
     fileprivate func replacing(_ word: String, with other: String) -> [UInt8] {
-        guard let end: Int = place(behind: word) else { return self }
+        guard let end = place(behind: word) else { return self }
         return Array(self[..<(end - word.utf8.count)]) + Array(other.utf8) + Array(self[end...])
     }
 }

@@ -5,7 +5,7 @@ import ThicketProtocol
 final class MutantLocalStore: LocalStore {
     private let inner: any LocalStore
     private let mutant: Mutant
-    private var turns: Int = 0
+    private var turns = 0
 
     init(_ inner: any LocalStore, _ mutant: Mutant) {
         self.inner = inner
@@ -38,7 +38,7 @@ final class MutantLocalStore: LocalStore {
     func close() { inner.close() }
 
     func commit(_ batch: LocalBatch) throws(ClientError) {
-        var batch: LocalBatch = batch
+        var batch = batch
         turns += 1
         // Steps lead on from what was kept, which with a bug is another thing: whole records are written.
         batch.entities = batch.entities.map { Self.without([], $0) }

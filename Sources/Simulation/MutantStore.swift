@@ -48,8 +48,8 @@ class MutantReader: StoreReader {
     }
 
     final func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead? {
-        guard mutant == .staleHead, let head: EntityHead = try inner.head(of: key, in: bucket), head.body != nil,
-            let old: [UInt8] = try inner.body(
+        guard mutant == .staleHead, let head = try inner.head(of: key, in: bucket), head.body != nil,
+            let old = try inner.body(
                 of: key, version: head.record.version - 1, in: bucket, upTo: head.record.gid)
         else { return try inner.head(of: key, in: bucket) }
         return EntityHead(
@@ -66,33 +66,33 @@ class MutantReader: StoreReader {
     final func history(
         of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
     ) throws(StoreError) -> EntityHistory? {
-        let history: EntityHistory? = try inner.history(of: key, after: version, in: bucket, limit: limit)
-        guard mutant == .rebaseMisplaces, let history: EntityHistory, let newest: ChangeRecord = history.changes.last
+        let history = try inner.history(of: key, after: version, in: bucket, limit: limit)
+        guard mutant == .rebaseMisplaces, let history, let newest = history.changes.last
         else { return history }
         return EntityHistory(base: history.base, changes: history.changes.dropLast() + [Self.misplaced(newest)])
     }
 
     /// The change with all its insertions into the text `t` in front.
     private static func misplaced(_ row: ChangeRecord) -> ChangeRecord {
-        guard let value: JSONValue = try? JSONValue(parsing: row.diff), let diff: ObjectDiff = try? ObjectDiff(value),
+        guard let value = try? JSONValue(parsing: row.diff), let diff = try? ObjectDiff(value),
             case .text(let delta)? = diff["t"]
         else { return row }
-        var (front, rest): (TextDelta, TextDelta) = (TextDelta(), TextDelta())
-        for operation: TextOperation in delta.operations {
+        var (front, rest) = (TextDelta(), TextDelta())
+        for operation in delta.operations {
             switch operation {
             case .insert(let units): front.insert(units)
             case .retain(let count): rest.retain(count)
             case .delete(let count): rest.delete(count)
             }
         }
-        for operation: TextOperation in rest.operations {
+        for operation in rest.operations {
             switch operation {
             case .insert(let units): front.insert(units)
             case .retain(let count): front.retain(count)
             case .delete(let count): front.delete(count)
             }
         }
-        var writer: JSONWriter = JSONWriter()
+        var writer = JSONWriter()
         ObjectDiff([(key: "t", operation: .text(front))]).write(to: &writer)
         return ChangeRecord(
             gid: row.gid, bucket: row.bucket, key: row.key, kind: row.kind, sourceVersion: row.sourceVersion,
@@ -118,22 +118,22 @@ class MutantReader: StoreReader {
     final func changes(
         in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
     ) throws(StoreError) -> ChangePage? {
-        let bound: GlobalID = mutant == .readsAhead ? .max : upTo
-        let page: ChangePage? = try inner.changes(
+        let bound = mutant == .readsAhead ? .max : upTo
+        let page = try inner.changes(
             in: bucket, after: after, upTo: bound, limit: limit, byteLimit: byteLimit)
-        guard let page: ChangePage, let first: ChangeRecord = page.changes.first else { return page }
+        guard let page, let first = page.changes.first else { return page }
         if mutant == .catchUpSkipsOne, page.changes.count > 1 {
             return ChangePage(changes: Array(page.changes.dropFirst()), hasMore: page.hasMore)
         }
-        if mutant == .catchUpRepeatsOne, let before: ChangeRecord = try inner.change(first.previousOfBucket) {
+        if mutant == .catchUpRepeatsOne, let before = try inner.change(first.previousOfBucket) {
             return ChangePage(changes: [before] + page.changes, hasMore: page.hasMore)
         }
         return page
     }
 
     final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? {
-        let slice: IndexSlice? = try inner.indexPage(query)
-        guard mutant == .indexLeavesOut, let slice: IndexSlice, slice.entries.count > 1 else { return slice }
+        let slice = try inner.indexPage(query)
+        guard mutant == .indexLeavesOut, let slice, slice.entries.count > 1 else { return slice }
         return IndexSlice(entries: slice.entries.dropLast(), next: slice.next, total: slice.total)
     }
 
@@ -147,9 +147,9 @@ class MutantReader: StoreReader {
         try inner.isAdminKey(hash: hash, of: app)
     }
     final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
-        let grant: TokenGrant? = try inner.grant(tokenHash: tokenHash)
-        guard mutant == .wrongGrant, let grant: TokenGrant, mutation.strikes(oneIn: 5),
-            let other: Account = mutation.accounts.first(where: { $0.app == grant.app && $0.user != grant.user })
+        let grant = try inner.grant(tokenHash: tokenHash)
+        guard mutant == .wrongGrant, let grant, mutation.strikes(oneIn: 5),
+            let other = mutation.accounts.first(where: { $0.app == grant.app && $0.user != grant.user })
         else { return grant }
         return TokenGrant(app: other.app, user: other.user, isReadOnly: grant.isReadOnly)
     }
@@ -167,7 +167,7 @@ final class MutantWriter: MutantReader, StoreWriter {
     func newBucketRow() -> BucketRow { inner.newBucketRow() }
 
     override func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
-        var record: BucketRecord? = try super.bucket(id)
+        var record = try super.bucket(id)
         if mutation.mutant == .takesClear { record?.mode = .open }
         return record
     }
@@ -195,7 +195,7 @@ final class MutantWriter: MutantReader, StoreWriter {
         case .forgottenCommit:
             if !mutation.strikes(oneIn: 20) { try inner.commit(batch) }
         case .broadcastBeforeCommit:
-            if let late: WriteBatch = mutation.late { try inner.commit(late) }
+            if let late = mutation.late { try inner.commit(late) }
             mutation.late = batch
         default: try inner.commit(batch)
         }

@@ -5,8 +5,8 @@ import ThicketProtocol
 final class Person {
     private unowned let client: SimulatedClient
     private let world: World
-    private var caret: [EntityKey: Int] = [:]
-    private var isAsleep: Bool = false
+    private var caret = [EntityKey: Int]()
+    private var isAsleep = false
 
     init(_ client: SimulatedClient) {
         self.client = client
@@ -24,7 +24,7 @@ final class Person {
     /// A stretch of work, then something else, over and over.
     private func live() {
         guard !world.isCalm else { return }
-        let end: Int64 = world.now + world.random.between(30, 240) * 1_000_000
+        let end = world.now + world.random.between(30, 240) * 1_000_000
         if !isAsleep { work(until: end) }
         world.agenda.at(end + world.random.between(60, 360) * 60_000_000) { [self] in live() }
     }
@@ -33,19 +33,19 @@ final class Person {
     private func sleep() {
         guard !world.isCalm else { return }
         isAsleep = true
-        let isShut: Bool = world.random.chance(800)
-        let now: Int64 = world.milliseconds
+        let isShut = world.random.chance(800)
+        let now = world.milliseconds
         if isShut { client.turn { (machine) in machine.goOffline(now: now) } }
         world.after(world.random.between(6, 10) * 3_600_000_000) { [self] in
             isAsleep = false
-            let now: Int64 = world.milliseconds
+            let now = world.milliseconds
             if isShut { client.turn { (machine) in machine.goOnline(now: now) } }
         }
         world.after(Scenario.day) { [self] in sleep() }
     }
 
     private func work(until end: Int64) {
-        let pace: Int64 = world.scenario.pace
+        let pace = world.scenario.pace
         world.after(world.random.between(pace / 10, pace * 2)) { [self] in
             guard !world.isCalm, world.now < end else { return }
             act()
@@ -65,10 +65,10 @@ final class Person {
 
     /// Out of reach by choice.
     private func rest() {
-        let now: Int64 = world.milliseconds
+        let now = world.milliseconds
         client.turn { (machine) in machine.goOffline(now: now) }
         world.after(world.random.delay(100_000, 30_000_000)) { [self] in
-            let now: Int64 = world.milliseconds
+            let now = world.milliseconds
             client.turn { (machine) in machine.goOnline(now: now) }
         }
     }
@@ -76,11 +76,11 @@ final class Person {
     // MARK: - Typing
 
     private func burst() {
-        let isMixed: Bool = world.scenario.legacies > 0 && world.random.chance(250)
-        let name: String = isMixed ? "mixed" : "doc\(world.random.below(world.scenario.texts))"
-        guard let key: EntityKey = try? EntityKey(name) else { return }
+        let isMixed = world.scenario.legacies > 0 && world.random.chance(250)
+        let name = isMixed ? "mixed" : "doc\(world.random.below(world.scenario.texts))"
+        guard let key = try? EntityKey(name) else { return }
         type(key)
-        for number: Int in 0..<world.random.below(4) {
+        for number in 0..<world.random.below(4) {
             world.after(Int64(number + 1) * world.random.between(5_000, 80_000)) { [self] in
                 if !world.isCalm { type(key) }
             }
@@ -88,25 +88,25 @@ final class Person {
     }
 
     private func type(_ key: EntityKey) {
-        guard client.model.hasRoom(key), let marker: Unicode.Scalar = client.model.markers.next() else { return }
-        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
-        guard let text: String = client.object(bucket, key)?["t"]?.stringValue else {
+        guard client.model.hasRoom(key), let marker = client.model.markers.next() else { return }
+        let (bucket, now) = (world.names.notes, world.milliseconds)
+        guard let text = client.object(bucket, key)?["t"]?.stringValue else {
             // Two creations of one object: the later wins. So one makes it, and the others type when they see it.
             guard client.isFirst else { return }
-            let isDone: Bool = client.turn(on: EntityAddress(bucket: bucket, key: key)) {
+            let isDone = client.turn(on: EntityAddress(bucket: bucket, key: key)) {
                 (machine) throws(ClientError) in
                 try machine.set(bucket, key, to: ["t": .string(String(Character(marker)))], now: now)
             }
             if isDone { client.model.typed(key, [marker]) }
             return
         }
-        let isMixed: Bool = Model.isMixed(key)
+        let isMixed = Model.isMixed(key)
         if world.scenario.deletes, !isMixed, world.random.chance(250), delete(key, text) { return }
-        let scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
-        var place: Int = min(caret[key] ?? scalars.count, scalars.count)
+        let scalars = Array(text.unicodeScalars)
+        var place = min(caret[key] ?? scalars.count, scalars.count)
         if world.random.chance(200) { place = world.random.below(scalars.count + 1) }
-        let before: Int = scalars[..<place].reduce(0) { $0 + UTF16.width($1) }
-        let delta: TextDelta = Self.delta(
+        let before = scalars[..<place].reduce(0) { $0 + UTF16.width($1) }
+        let delta = Self.delta(
             length: text.utf16.count, at: before, deleting: 0, inserting: Array(String(Character(marker)).utf16))
         guard edit(bucket, key, delta) else { return }
         caret[key] = place + 1
@@ -114,19 +114,19 @@ final class Person {
     }
 
     private func delete(_ key: EntityKey, _ text: String) -> Bool {
-        let scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
+        let scalars = Array(text.unicodeScalars)
         guard scalars.count > 4 else { return false }
-        let start: Int = world.random.below(scalars.count)
-        let end: Int = min(scalars.count, start + 1 + world.random.below(4))
-        let before: Int = scalars[..<start].reduce(0) { $0 + UTF16.width($1) }
-        let length: Int = scalars[start..<end].reduce(0) { $0 + UTF16.width($1) }
-        let delta: TextDelta = Self.delta(length: text.utf16.count, at: before, deleting: length, inserting: [])
+        let start = world.random.below(scalars.count)
+        let end = min(scalars.count, start + 1 + world.random.below(4))
+        let before = scalars[..<start].reduce(0) { $0 + UTF16.width($1) }
+        let length = scalars[start..<end].reduce(0) { $0 + UTF16.width($1) }
+        let delta = Self.delta(length: text.utf16.count, at: before, deleting: length, inserting: [])
         if edit(world.names.notes, key, delta) { client.model.deleted(key, scalars[start..<end]) }
         return true
     }
 
     private static func delta(length: Int, at place: Int, deleting: Int, inserting: [UInt16]) -> TextDelta {
-        var delta: TextDelta = TextDelta()
+        var delta = TextDelta()
         delta.retain(place)
         delta.delete(deleting)
         delta.insert(inserting)
@@ -139,7 +139,7 @@ final class Person {
     }
 
     private func change(_ bucket: BucketName, _ key: EntityKey, _ diff: ObjectDiff) -> Bool {
-        let now: Int64 = world.milliseconds
+        let now = world.milliseconds
         world.tally.edits += 1
         return client.turn(on: EntityAddress(bucket: bucket, key: key)) { (machine) throws(ClientError) in
             try machine.edit(bucket, key, by: diff, now: now)
@@ -149,37 +149,37 @@ final class Person {
     // MARK: - Counting
 
     private func count() {
-        guard let key: EntityKey = try? EntityKey("count") else { return }
-        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
+        guard let key = try? EntityKey("count") else { return }
+        let (bucket, now) = (world.names.notes, world.milliseconds)
         guard client.object(bucket, key) != nil else {
             guard client.isFirst else { return }
             client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: ["n": 0], now: now) }
             return
         }
-        let step: Int64 = world.random.between(1, 9)
-        let diff: ObjectDiff = ObjectDiff([(key: "n", operation: .increment(JSONNumber(step)))])
+        let step = world.random.between(1, 9)
+        let diff = ObjectDiff([(key: "n", operation: .increment(JSONNumber(step)))])
         if change(bucket, key, diff) { client.model.count(step) }
     }
 
     // MARK: - Near the limit of an object's size
 
     private func fill() {
-        guard let key: EntityKey = try? EntityKey("big") else { return }
-        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
-        let filling: JSONValue = .string(
+        guard let key = try? EntityKey("big") else { return }
+        let (bucket, now) = (world.names.notes, world.milliseconds)
+        let filling = JSONValue.string(
             client.model.mark + String(repeating: "x", count: 500 + world.random.below(4_000)))
-        var object: JSONObject = client.object(bucket, key) ?? JSONObject()
+        var object = client.object(bucket, key) ?? JSONObject()
         object["f\(world.random.below(8))"] = filling
-        let full: JSONObject = object
+        let full = object
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: full, now: now) }
     }
 
     /// Makes an object small that the server refused.
     func mend() {
-        guard let key: EntityKey = try? EntityKey("big") else { return }
-        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
+        guard let key = try? EntityKey("big") else { return }
+        let (bucket, now) = (world.names.notes, world.milliseconds)
         guard client.refusal(bucket, key) != nil else { return }
-        let mark: String = client.model.mark
+        let mark = client.model.mark
         client.turn { (machine) throws(ClientError) in
             try machine.set(bucket, key, to: ["f0": .string(mark + "small")], now: now)
         }
@@ -189,11 +189,11 @@ final class Person {
 
     /// Chooses between what is here and what the server shows, wherever an object is read-only.
     func choose() {
-        for bucket: BucketName in world.names.buckets where world.names.keys(bucket, of: client.account) != nil {
-            for key: EntityKey in client.blocked(bucket) {
+        for bucket in world.names.buckets where world.names.keys(bucket, of: client.account) != nil {
+            for key in client.blocked(bucket) {
                 world.alarm(on: EntityAddress(bucket: bucket, key: key), of: client)
-                let keepsMine: Bool = world.random.chance(500)
-                if let wire: EntityKey = client.wireKey(bucket, key) {
+                let keepsMine = world.random.chance(500)
+                if let wire = client.wireKey(bucket, key) {
                     chooses(bucket, key, wire, keepsMine: keepsMine)
                 }
             }
@@ -201,7 +201,7 @@ final class Person {
     }
 
     private func chooses(_ bucket: BucketName, _ key: EntityKey, _ wire: EntityKey, keepsMine: Bool) {
-        let now: Int64 = world.milliseconds
+        let now = world.milliseconds
         if keepsMine {
             world.replaced.insert(wire)
             client.turn { (machine) throws(ClientError) in try machine.keepMine(bucket, key, now: now).1 }
@@ -222,22 +222,22 @@ final class Person {
 
     /// Writes something of which is known when it is everywhere.
     func probe(_ key: EntityKey, _ object: JSONObject) {
-        let (bucket, now): (BucketName, Int64) = (world.names.scratch, world.milliseconds)
+        let (bucket, now) = (world.names.scratch, world.milliseconds)
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: object, now: now) }
     }
 
     // MARK: - Anything
 
     private func scribble() {
-        guard let key: EntityKey = try? EntityKey("thing\(world.random.below(5))") else { return }
-        let (bucket, now): (BucketName, Int64) = (world.names.scratch, world.milliseconds)
+        guard let key = try? EntityKey("thing\(world.random.below(5))") else { return }
+        let (bucket, now) = (world.names.scratch, world.milliseconds)
         world.tally.edits += 1
-        let object: JSONObject? = client.object(bucket, key)
+        let object = client.object(bucket, key)
         if object != nil, world.random.chance(120) {
             client.turn { (machine) throws(ClientError) in try machine.remove(bucket, key, now: now) }
             return
         }
-        let next: JSONObject = client.model.scribbled(object ?? JSONObject(), &world.random)
+        let next = client.model.scribbled(object ?? JSONObject(), &world.random)
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: next, now: now) }
     }
 }

@@ -20,7 +20,7 @@ struct Rest {
 
     func check() {
         guard settle("after the storm") else { return }
-        let before: Int = world.headsWrites
+        let before = world.headsWrites
         world.play(until: world.now + Self.silence)
         guard world.problems.isEmpty else { return }
         // Once an hour each, in every bucket; another that wrote at once may have to be mended.
@@ -44,19 +44,19 @@ struct Rest {
 
     /// - Returns: whether everybody got to the end.
     private func settle(_ when: String) -> Bool {
-        let end: Int64 = world.now + Self.patience
+        let end = world.now + Self.patience
         // Half of the clients hear no events: an alarm of theirs shows when somebody looks.
         if world.scenario.sealing != .none { world.hasAlarms = true }
         while world.now < end {
             world.play(until: world.now + Self.look)
             guard world.problems.isEmpty else { return false }
-            for client: SimulatedClient in world.people { client.person.mend() }
-            if world.hasAlarms { for client: SimulatedClient in world.people { client.person.choose() } }
-            let isDone: Bool =
+            for client in world.people { client.person.mend() }
+            if world.hasAlarms { for client in world.people { client.person.choose() } }
+            let isDone =
                 world.server.isQuiet && world.people.allSatisfy(\.isSynced) && world.legacies.allSatisfy(\.isSynced)
             if isDone { return true }
         }
-        let late: [String] =
+        let late =
             world.people.filter { !$0.isSynced }.map { "client \($0.number) (\($0.machine.status))" }
             + world.legacies.filter { !$0.isSynced }.map { "legacy \($0.number)" }
         world.problem("\(when): not at rest after \(Self.patience / 60_000_000) minutes: \(late)")
@@ -67,13 +67,13 @@ struct Rest {
 
     /// In calm weather a change is confirmed and everywhere within the time its messages need, and a little.
     private func probe() {
-        guard let key: EntityKey = try? EntityKey("probe") else { return }
-        let bucket: BucketName = world.names.scratch
-        for client: SimulatedClient in world.people {
+        guard let key = try? EntityKey("probe") else { return }
+        let bucket = world.names.scratch
+        for client in world.people {
             let object: JSONObject = ["n": .number(JSONNumber(Int64(client.number)))]
             client.person.probe(key, object)
-            let end: Int64 = world.now + Self.probeSlack + 4 * world.scenario.latency
-            var isDone: Bool = false
+            let end = world.now + Self.probeSlack + 4 * world.scenario.latency
+            var isDone = false
             while !isDone, world.now < end, world.problems.isEmpty {
                 world.play(until: world.now + 20_000)
                 isDone = world.people.allSatisfy { other in
@@ -88,41 +88,41 @@ struct Rest {
     // MARK: - Comparing
 
     private func compare() {
-        guard let reader: any StoreReader = world.server.auditor else { return world.problem("the server is down") }
+        guard let reader = world.server.auditor else { return world.problem("the server is down") }
         do {
-            for account: Account in world.names.accounts {
-                for bucket: BucketName in world.names.buckets { try compare(bucket, of: account, reader) }
+            for account in world.names.accounts {
+                for bucket in world.names.buckets { try compare(bucket, of: account, reader) }
             }
         } catch {
             world.problem("the store cannot be read: \(error)")
         }
-        for account: Account in world.names.accounts { compareModel(of: account) }
+        for account in world.names.accounts { compareModel(of: account) }
         world.server.audit()
     }
 
     private func compare(
         _ bucket: BucketName, of account: Account, _ reader: any StoreReader
     ) throws(StoreError) {
-        let id: BucketID = world.names.id(bucket, of: account)
-        let mirror: Ledger.Mirror = world.ledger.mirror(id)
-        var objects: [EntityKey: (version: Version, body: [UInt8])] = [:]
+        let id = world.names.id(bucket, of: account)
+        let mirror = world.ledger.mirror(id)
+        var objects = [EntityKey: (version: Version, body: [UInt8])]()
         if let record = try reader.bucket(id) {
-            for key: EntityKey in try reader.liveKeys(in: record.row, after: nil, limit: 100_000) {
-                guard let head: EntityHead = try reader.head(of: key, in: record.row), let body: [UInt8] = head.body
+            for key in try reader.liveKeys(in: record.row, after: nil, limit: 100_000) {
+                guard let head = try reader.head(of: key, in: record.row), let body = head.body
                 else { return world.problem("the store has no body of \(key.text)") }
                 objects[key] = (head.record.version, body)
             }
         }
-        for (key, entity): (EntityKey, Ledger.Entity) in mirror.entities.sorted(by: { $0.key < $1.key }) {
-            let body: [UInt8]? = entity.object.map { JSONValue.object($0).serialized() }
+        for (key, entity) in mirror.entities.sorted(by: { $0.key < $1.key }) {
+            let body = entity.object.map { JSONValue.object($0).serialized() }
             if objects[key]?.body != body { world.problem("the store's \(key.text) is not what its log makes") }
         }
-        let shown: [EntityKey: (version: Version, body: [UInt8])] =
+        let shown =
             mirror.isSealed ? clear(mirror, objects, bucket, of: account) : objects
-        for client: SimulatedClient in world.people where client.account.number == account.number {
+        for client in world.people where client.account.number == account.number {
             compare(client, bucket, shown)
         }
-        for legacy: LegacyClient in world.legacies where legacy.account.number == account.number {
+        for legacy in world.legacies where legacy.account.number == account.number {
             legacy.compare(bucket, objects)
         }
     }
@@ -132,11 +132,11 @@ struct Rest {
         _ mirror: Ledger.Mirror, _ objects: [EntityKey: (version: Version, body: [UInt8])], _ bucket: BucketName,
         of account: Account
     ) -> [EntityKey: (version: Version, body: [UInt8])] {
-        guard let keys: SealedBucketKeys = world.names.keys(bucket, of: account) else { return [:] }
-        var clear: [EntityKey: (version: Version, body: [UInt8])] = [:]
-        for (key, object): (EntityKey, JSONObject) in mirror.objects {
-            guard let wire: EntityKey = try? EntityKey(keys.serverKey(of: key.text)),
-                let version: Version = objects[wire]?.version
+        guard let keys = world.names.keys(bucket, of: account) else { return [:] }
+        var clear = [EntityKey: (version: Version, body: [UInt8])]()
+        for (key, object) in mirror.objects {
+            guard let wire = try? EntityKey(keys.serverKey(of: key.text)),
+                let version = objects[wire]?.version
             else {
                 world.problem("the sealed object \(key.text) does not stand under its name")
                 continue
@@ -149,7 +149,7 @@ struct Rest {
     private func compare(
         _ client: SimulatedClient, _ bucket: BucketName, _ objects: [EntityKey: (version: Version, body: [UInt8])]
     ) {
-        let who: String = "client \(client.number)"
+        let who = "client \(client.number)"
         let keys: [EntityKey]
         do {
             keys = try client.machine.keys(bucket, after: nil, limit: 100_000)
@@ -159,23 +159,23 @@ struct Rest {
         if keys != objects.keys.sorted() {
             return world.problem("\(who) has \(keys.map(\.text)), the server \(objects.keys.sorted().map(\.text))")
         }
-        let (all, refused): (Int, Int) = client.machine.unconfirmed(bucket)
+        let (all, refused) = client.machine.unconfirmed(bucket)
         // Its hour may come at the very moment of the comparison.
-        let edited: Int = all - (client.machine.isWritingHeads(bucket) ? 1 : 0)
+        let edited = all - (client.machine.isWritingHeads(bucket) ? 1 : 0)
         if edited + refused > 0 { world.problem("\(who) still has \(edited) unconfirmed objects in \(bucket.text)") }
-        for key: EntityKey in keys {
-            guard let (version, body): (Version, [UInt8]) = objects[key] else { continue }
-            let ghost: Ghost? = client.ghost(bucket, key)
-            let local: [UInt8]? = client.object(bucket, key).map { JSONValue.object($0).serialized() }
+        for key in keys {
+            guard let (version, body) = objects[key] else { continue }
+            let ghost = client.ghost(bucket, key)
+            let local = client.object(bucket, key).map { JSONValue.object($0).serialized() }
             if ghost?.object.map({ JSONValue.object($0).serialized() }) != body {
-                let mine: String = ghost?.object.map { JSONValue.object($0).serializedText } ?? "nothing"
+                let mine = ghost?.object.map { JSONValue.object($0).serializedText } ?? "nothing"
                 world.problem("\(who): ghost of \(key.text): \(mine), server: \(String(decoding: body, as: UTF8.self))")
             }
             if ghost?.version != version {
                 world.problem("\(who): ghost of \(key.text) at \(ghost?.version ?? 0), the server at \(version)")
             }
             if local != body {
-                let mine: String = local.map { String(decoding: $0, as: UTF8.self) } ?? "nothing"
+                let mine = local.map { String(decoding: $0, as: UTF8.self) } ?? "nothing"
                 world.problem("\(who): \(key.text): \(mine), server: \(String(decoding: body, as: UTF8.self))")
             }
             if client.display(bucket, key) != client.object(bucket, key) {
@@ -185,22 +185,22 @@ struct Rest {
     }
 
     private func compareModel(of account: Account) {
-        let mirror: Ledger.Mirror = world.ledger.mirror(world.names.id(world.names.notes, of: account))
-        let model: Model = world.models[account.number]
-        let objects: [EntityKey: JSONObject] = mirror.objects
-        for (key, typed): (EntityKey, TypedText) in model.texts.sorted(by: { $0.key < $1.key }) {
+        let mirror = world.ledger.mirror(world.names.id(world.names.notes, of: account))
+        let model = world.models[account.number]
+        let objects = mirror.objects
+        for (key, typed) in model.texts.sorted(by: { $0.key < $1.key }) {
             if typed.mustStand, objects[key] == nil {
                 world.problem("\(key.text): a client had it when the server was restored, and it is gone")
             }
-            let text: String = objects[key]?["t"]?.stringValue ?? ""
-            if let flaw: String = typed.flaw(
+            let text = objects[key]?["t"]?.stringValue ?? ""
+            if let flaw = typed.flaw(
                 in: text, forgivesReturns: world.scenario.retention != nil, givenUp: world.givenUp)
             {
                 world.problem("\(key.text): \(flaw)")
             }
         }
-        let sum: Int64 = objects.first { $0.key.text == "count" }?.value["n"]?.intValue ?? 0
-        if let counted: Int64 = model.sum, sum != counted {
+        let sum = objects.first { $0.key.text == "count" }?.value["n"]?.intValue ?? 0
+        if let counted = model.sum, sum != counted {
             world.problem("counted \(counted), the server holds \(sum)")
         }
     }

@@ -2,35 +2,35 @@ import ThicketProtocol
 import ThicketServer
 
 extension World {
-    /// What must be there at the end is what the backup holds, and what clients typed and the server had not applied: of
-    /// what it had, the confirmation may be on its way still.
+    /// What must be there at the end is what the backup holds, and what clients typed and the server had not applied:
+    /// of what it had, the confirmation may be on its way still.
     func restoreModel(_ account: Account, to backup: [BucketID: Ledger.Mirror]) {
-        let notes: BucketName = names.notes
+        let notes = names.notes
         guard names.keys(notes, of: account) == nil else { return models[account.number].restoredSealed() }
-        let mirror: Ledger.Mirror? = backup[names.id(notes, of: account)]
-        let last: Ledger.Mirror = ledger.mirror(names.id(notes, of: account))
+        let mirror = backup[names.id(notes, of: account)]
+        let last = ledger.mirror(names.id(notes, of: account))
         var (texts, own): ([EntityKey: String], [EntityKey: Set<UInt32>]) = ([:], [:])
-        var shown: Set<EntityKey> = []
+        var shown = Set<EntityKey>()
         var sum: Int64?
-        for (key, entity): (EntityKey, Ledger.Entity) in mirror?.entities ?? [:] {
-            if let text: String = entity.object?["t"]?.stringValue { texts[key] = text }
-            if let count: Int64 = entity.object?["n"]?.intValue, key.text.utf8.elementsEqual("count".utf8) {
+        for (key, entity) in mirror?.entities ?? [:] {
+            if let text = entity.object?["t"]?.stringValue { texts[key] = text }
+            if let count = entity.object?["n"]?.intValue, key.text.utf8.elementsEqual("count".utf8) {
                 sum = count
             }
         }
-        for client: SimulatedClient in people where client.account.number == account.number {
-            for key: EntityKey in keys(of: client, in: notes) {
-                let (local, ghost): (JSONObject?, JSONObject?) = (
+        for client in people where client.account.number == account.number {
+            for key in keys(of: client, in: notes) {
+                let (local, ghost) = (
                     client.object(notes, key), client.ghost(notes, key)?.object
                 )
                 if local != nil { shown.insert(key) }
-                let confirmed: Set<UInt32> = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
-                let typed: Set<UInt32> = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
-                let applied: String = last.entities[key]?.object?["t"]?.stringValue ?? ""
+                let confirmed = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
+                let typed = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
+                let applied = last.entities[key]?.object?["t"]?.stringValue ?? ""
                 own[key, default: []].formUnion(
                     typed.subtracting(confirmed).subtracting(applied.unicodeScalars.map(\.value)))
                 guard key.text.utf8.elementsEqual("count".utf8) else { continue }
-                let open: Int64 = (local?["n"]?.intValue ?? 0) - (ghost?["n"]?.intValue ?? 0)
+                let open = (local?["n"]?.intValue ?? 0) - (ghost?["n"]?.intValue ?? 0)
                 let isBehind: Bool = client.ghost(notes, key)?.version != last.entities[key]?.version
                 sum = open != 0 && isBehind ? nil : sum.map { $0 + open }
             }

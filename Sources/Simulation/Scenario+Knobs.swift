@@ -8,7 +8,7 @@ extension Scenario {
         let set: @Sendable (inout Scenario, Int) -> Void
     }
 
-    static let knobs: [Knob] =
+    static let knobs =
         [
             Knob(name: "legacies", least: 0, get: { $0.legacies }, set: { $0.legacies = max(0, $1) }),
             Knob(name: "clients", least: 1, get: { $0.clients }, set: { $0.clients = max(1, $1) }),
@@ -42,14 +42,14 @@ extension Scenario {
     /// Turns one knob.
     /// - Returns: false when there is none of that name.
     mutating func turn(_ name: String, to value: Int) -> Bool {
-        guard let knob: Knob = Self.knobs.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else { return false }
+        guard let knob = Self.knobs.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else { return false }
         knob.set(&self, value)
         return true
     }
 
     /// The bounds of server and shard as they are by default, but for the size of an object.
     private mutating func loosen() {
-        let bytes: Int = shard.documentBytesMax
+        let bytes = shard.documentBytesMax
         (limits, shard, isTight) = (.init(), .init(), false)
         shard.documentBytesMax = bytes
     }

@@ -22,18 +22,18 @@ struct Scenario: Sendable {
     /// Whether characters are deleted, too.
     var deletes: Bool
     /// Which buckets are sealed.
-    var sealing: SealingShare = .none
+    var sealing = SealingShare.none
     /// Sealed buckets were asked for, and not drawn.
     let isSealedByWish: Bool
 
-    var faults: FaultRates = FaultRates()
+    var faults = FaultRates()
     /// Microseconds of the longest way of a message.
     var latency: Int64
     /// Bytes that wait for a client that does not read, before it is dropped.
     var readerBytesMax: Int64
 
     /// Whether bounds may be smaller than they are by default.
-    var isTight: Bool = true
+    var isTight = true
     var limits: ServerLimits
     var shard: ShardSettings
     /// nil: the log is never cut.
@@ -42,9 +42,9 @@ struct Scenario: Sendable {
     /// One virtual day, microseconds.
     static let day: Int64 = 86_400_000_000
     /// Of 1,000 seeds that may be anything.
-    private static let (daysPerMille, disksPerMille): (Int, Int) = (30, 100)
+    private static let (daysPerMille, disksPerMille) = (30, 100)
     /// Of 1,000 seeds, those that have sealed buckets.
-    private static let sealedPerMille: Int = 250
+    private static let sealedPerMille = 250
 
     var isDays: Bool { kind == .days }
     /// Microseconds between two throws of the dice for machines and cables; days have fewer, as life has.
@@ -55,13 +55,13 @@ struct Scenario: Sendable {
     ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
     init(seed: UInt64, kind wished: Kind? = nil, isSealed: Bool = false) {
         self.seed = seed
-        var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ce7_a210)
-        let dice: Int = random.below(1_000)
+        var random = SimulationRandom(seed: seed ^ 0x5ce7_a210)
+        let dice = random.below(1_000)
         let drawn: Kind =
             dice < Self.daysPerMille ? .days : dice < Self.daysPerMille + Self.disksPerMille ? .disks : .storm
-        let kind: Kind = wished ?? drawn
+        let kind = wished ?? drawn
         self.kind = kind
-        let isDays: Bool = kind == .days
+        let isDays = kind == .days
         clients = isDays ? 2 + random.below(7) : 1 + random.below(4)
         legacies = random.chance(350) ? 1 + random.below(2) : 0
         duration = isDays ? random.between(1, 4) * Self.day : random.between(30, kind == .disks ? 90 : 240) * 1_000_000
@@ -72,7 +72,7 @@ struct Scenario: Sendable {
         texts = 1 + random.below(3)
         deletes = random.chance(500)
         // One quarter of the seeds goes well, so that the rules are met there, too.
-        let isRough: Bool = random.chance(750)
+        let isRough = random.chance(750)
         func rate(_ most: Int, _ random: inout SimulationRandom) -> Int {
             isRough && random.chance(600) ? random.below(most + 1) : 0
         }
@@ -97,8 +97,8 @@ struct Scenario: Sendable {
         // All, or those that are late or meet something large: last, so that a seed plays what it did without.
         if random.chance(300) { shard.decidedHereMax = random.chance(500) ? -1 : 20_000 }
         // A stream of its own: with open buckets a seed plays what it did before there were others.
-        var dice2: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ea1_ed00)
-        let share: SealingShare = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
+        var dice2 = SimulationRandom(seed: seed ^ 0x5ea1_ed00)
+        let share = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
         isSealedByWish = isSealed
         guard dice2.chance(Self.sealedPerMille) || isSealed else { return }
         seal(share, isRough ? dice2.below(60) : 0)
@@ -114,7 +114,7 @@ struct Scenario: Sendable {
     }
 
     /// Bytes of a sealed snapshot in these scenarios, at most.
-    private static let snapshotBytesMax: Int = 400_000
+    private static let snapshotBytesMax = 400_000
 
     /// Builds a bug in, and what has to be there for it to show.
     mutating func build(in bug: Mutant?) {
@@ -126,7 +126,7 @@ struct Scenario: Sendable {
     }
 
     private static func limits(_ random: inout SimulationRandom) -> ServerLimits {
-        var limits: ServerLimits = ServerLimits()
+        var limits = ServerLimits()
         if random.chance(500) { limits.tailChangesMax = random.below(12) }
         if random.chance(300) { limits.tailBytesMax = random.below(4_000) }
         if random.chance(200) { limits.tailBytesTotalMax = random.below(8_000) }
@@ -140,7 +140,7 @@ struct Scenario: Sendable {
     }
 
     private static func shard(_ random: inout SimulationRandom) -> ShardSettings {
-        var settings: ShardSettings = ShardSettings()
+        var settings = ShardSettings()
         settings.documentBytesMax = 24_000
         if random.chance(400) { settings.groupChangesMax = 1 + random.below(4) }
         if random.chance(300) { settings.entityCacheBytes = random.below(6_000) }
@@ -157,7 +157,7 @@ struct Scenario: Sendable {
     }
 
     private static func retention(_ random: inout SimulationRandom) -> RetentionSettings {
-        var settings: RetentionSettings = RetentionSettings()
+        var settings = RetentionSettings()
         settings.logAgeMin = random.between(0, 20_000)
         settings.logChangesMin = random.below(30)
         settings.versionsNewest = random.between(1, 10)

@@ -4,18 +4,18 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// A bug in sealing at work at one client: what it sends is made another thing on its way to the cable, with the keys that
-/// it has.
+/// A bug in sealing at work at one client: what it sends is made another thing on its way to the cable, with the keys
+/// that it has.
 final class SealedMutation {
     private unowned let client: SimulatedClient
     private let mutant: Mutant
     private var random: SimulationRandom
     /// Operations that were sent, by ccid.
-    private var sealed: Set<String> = []
+    private var sealed = Set<String>()
 
     /// - Returns: nil when no such bug is built in.
     init?(_ client: SimulatedClient) {
-        guard let mutant: Mutant = client.world.scenario.mutant, mutant.needsSealing, mutant != .takesClear else {
+        guard let mutant = client.world.scenario.mutant, mutant.needsSealing, mutant != .takesClear else {
             return nil
         }
         self.client = client
@@ -26,10 +26,10 @@ final class SealedMutation {
     /// What goes out in the place of `text`.
     func sent(_ text: [UInt8]) -> [UInt8] {
         guard case .channel(let number, .change(let change))? = try? ClientMessage(parsing: text),
-            let bucket: BucketName = client.bucket(of: number),
-            let keys: SealedBucketKeys = client.world.names.keys(bucket, of: client.account),
-            let sealer: ObjectSealer = try? keys.sealer(serverKey: change.key),
-            let other: ChangeRequest = changed(change, in: bucket, sealer)
+            let bucket = client.bucket(of: number),
+            let keys = client.world.names.keys(bucket, of: client.account),
+            let sealer = try? keys.sealer(serverKey: change.key),
+            let other = changed(change, in: bucket, sealer)
         else { return text }
         return ClientMessage.channel(number, .change(other)).encoded()
     }
@@ -37,24 +37,24 @@ final class SealedMutation {
     private func changed(
         _ change: ChangeRequest, in bucket: BucketName, _ sealer: ObjectSealer
     ) -> ChangeRequest? {
-        var change: ChangeRequest = change
+        var change = change
         switch mutant {
         case .freshSealing:
-            guard let text: String = change.sealedOperation, !sealed.insert(change.ccid).inserted,
+            guard let text = change.sealedOperation, !sealed.insert(change.ccid).inserted,
                 let opened = sealer.open(SealedObject.bytes(of: text), kind: .operation, position: 0)
             else { return nil }
-            let again: [UInt8] = sealer.seal(
+            let again = sealer.seal(
                 opened.clear, kind: .operation, id: opened.id, position: 0, nonce: bytes(AEADSuite.nonceBytes))
             change.diff = .value(.object(SealedEntity.insertion(Base64.encodeURL(again)).json.objectValue ?? [:]))
         case .bareRemoval:
-            guard let text: String = change.sealedOperation,
-                let clear: [UInt8] = sealer.open(SealedObject.bytes(of: text), kind: .operation, position: 0)?.clear,
+            guard let text = change.sealedOperation,
+                let clear = sealer.open(SealedObject.bytes(of: text), kind: .operation, position: 0)?.clear,
                 (try? JSONValue(parsing: clear))?["x"] == .string("-")
             else { return nil }
             change.operation = .remove
             change.diff = nil
         case .forgetfulCompaction:
-            guard let diff: JSONValue = forgetful(change, in: bucket, sealer) else { return nil }
+            guard let diff = forgetful(change, in: bucket, sealer) else { return nil }
             change.diff = .value(diff)
         default: return nil
         }
@@ -63,31 +63,31 @@ final class SealedMutation {
 
     /// The compaction with a snapshot of the object as it was before the last operation.
     private func forgetful(_ change: ChangeRequest, in bucket: BucketName, _ sealer: ObjectSealer) -> JSONValue? {
-        guard change.isCompaction, let value: JSONValue = change.diff?.value,
-            let diff: ObjectDiff = try? ObjectDiff(value),
-            case .object(let named)? = diff["s"], let key: EntityKey = try? EntityKey(change.key)
+        guard change.isCompaction, let value = change.diff?.value,
+            let diff = try? ObjectDiff(value),
+            case .object(let named)? = diff["s"], let key = try? EntityKey(change.key)
         else { return nil }
-        let id: BucketID = client.world.names.id(bucket, of: client.account)
-        var operations: [(key: String, operation: Operation)] = []
+        let id = client.world.names.id(bucket, of: client.account)
+        var operations = [(key: String, operation: Operation)]()
         for (name, operation) in named.operations {
-            guard case .insert(.string(let text)) = operation, let position: Int = Int(name),
+            guard case .insert(.string(let text)) = operation, let position = Int(name),
                 let opened = sealer.open(SealedObject.bytes(of: text), kind: .snapshot, position: position),
-                var clear: JSONObject = (try? JSONValue(parsing: opened.clear, maxDepth: SealedLimits.clearDepthMax))?
+                var clear = (try? JSONValue(parsing: opened.clear, maxDepth: SealedLimits.clearDepthMax))?
                     .objectValue,
-                let truth: SealedTruth = client.world.ledger.mirror(id).sealed[key], truth.log.position == position,
-                let before: JSONObject = truth.before
+                let truth = client.world.ledger.mirror(id).sealed[key], truth.log.position == position,
+                let before = truth.before
             else {
                 operations.append((key: name, operation: operation))
                 continue
             }
             clear["o"] = .object(before)
-            let again: [UInt8] = sealer.seal(
+            let again = sealer.seal(
                 JSONValue.object(clear).serialized(), kind: .snapshot, id: opened.id, position: position,
                 nonce: bytes(AEADSuite.nonceBytes))
             operations.append((key: name, operation: .insert(.string(Base64.encodeURL(again)))))
         }
-        var all: [(key: String, operation: Operation)] = diff.operations
-        for place: Int in all.indices where all[place].key == "s" {
+        var all = diff.operations
+        for place in all.indices where all[place].key == "s" {
             all[place].operation = .object(ObjectDiff(operations))
         }
         return ObjectDiff(all).json
@@ -107,10 +107,10 @@ enum ClearWrite {
     /// A new object, or a member of the object that `text` is about.
     static func made(beside text: [UInt8], of account: Account, number: Int) -> [UInt8]? {
         guard case .channel(let channel, .change(let sealed))? = try? ClientMessage(parsing: text) else { return nil }
-        let isNew: Bool = number % 2 == 0
-        var change: ChangeRequest = ChangeRequest(
+        let isNew = number % 2 == 0
+        var change = ChangeRequest(
             key: isNew ? "clear" : sealed.key, ccid: "clear-\(account.number)-\(number)", operation: .modify)
-        let mark: JSONValue = .string(MarkerSource.mark(of: account.number) + "clear")
+        let mark = JSONValue.string(MarkerSource.mark(of: account.number) + "clear")
         change.diff = .value(ObjectDiff([(key: "t", operation: .insert(mark))]).json)
         if !isNew { change.sv = sealed.sv }
         return ClientMessage.channel(channel, .change(change)).encoded()
@@ -119,13 +119,13 @@ enum ClearWrite {
 
 extension ChangeRequest {
     private var sealedDiff: ObjectDiff? {
-        guard operation == .modify, let value: JSONValue = diff?.value else { return nil }
+        guard operation == .modify, let value = diff?.value else { return nil }
         return try? ObjectDiff(value)
     }
 
     /// The text of the sealed operation, if it is an insertion of one.
     var sealedOperation: String? {
-        guard let diff: ObjectDiff = sealedDiff, diff.operations.count == 1, case .list(let list)? = diff["d"],
+        guard let diff = sealedDiff, diff.operations.count == 1, case .list(let list)? = diff["d"],
             list.operations.count == 1, case .insert(.string(let text)) = list.operations[0].operation
         else { return nil }
         return text
@@ -133,7 +133,7 @@ extension ChangeRequest {
 
     /// Whether it is a sealed object's compaction: it changes `s` and takes from `d`.
     var isCompaction: Bool {
-        guard sv != nil, let diff: ObjectDiff = sealedDiff, diff.operations.count == 2, case .object? = diff["s"],
+        guard sv != nil, let diff = sealedDiff, diff.operations.count == 2, case .object? = diff["s"],
             case .list? = diff["d"]
         else { return false }
         return true

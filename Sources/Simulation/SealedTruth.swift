@@ -2,17 +2,17 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// A sealed object as somebody knows it who has the keys and reads every operation since its creation, and no snapshot but
-/// that of the creation.
+/// A sealed object as somebody knows it who has the keys and reads every operation since its creation, and no snapshot
+/// but that of the creation.
 struct SealedTruth {
     private(set) var log: SealedLog
     /// The object before the newest operation.
     private(set) var before: JSONObject?
     /// Incarnations that were there before.
-    private var past: [[UInt8]] = []
-    /// After a restore of the server somebody wrote on what the backup did not hold: every device stops there, until one
-    /// keeps its own.
-    private(set) var isForked: Bool = false
+    private var past = [[UInt8]]()
+    /// After a restore of the server somebody wrote on what the backup did not hold: every device stops there, until
+    /// one keeps its own.
+    private(set) var isForked = false
 
     /// What apps see; nil: it is deleted, or for the devices alone.
     var object: JSONObject? { log.appKey.utf8.elementsEqual(SealedHeads.appKey.utf8) ? nil : log.object }
@@ -57,7 +57,7 @@ struct SealedTruth {
 
     private mutating func take(_ sealed: [UInt8], _ sealer: ObjectSealer, isRestored: Bool) throws(Flaw) {
         before = log.object
-        let verdict: SealedLog.Verdict = log.append(
+        let verdict = log.append(
             sealed, clear: sealer.open(sealed, kind: .operation, position: 0)?.clear)
         switch verdict {
         case .applied: break
@@ -97,10 +97,10 @@ extension Ledger.Mirror {
         do throws(SealedShapeError) { try SealedShape.check(key: row.key.text) } catch {
             return "the key \(row.key.text) of a sealed bucket is not sealed"
         }
-        let known: SealedTruth? = sealed.removeValue(forKey: row.key)
+        let known = sealed.removeValue(forKey: row.key)
         guard let diff, let object else {
             sealed[row.key] = known
-            guard let left: JSONObject = known?.log.object else { return nil }
+            guard let left = known?.log.object else { return nil }
             guard world.replaced.contains(row.key) else {
                 return "a removal of \(row.key.text) without its tombstone"
             }
@@ -109,16 +109,16 @@ extension Ledger.Mirror {
             return nil
         }
         do {
-            let entity: SealedEntity = try SealedShape.check(object: object)
-            let sealer: ObjectSealer = try keys.sealer(serverKey: row.key.text)
-            let place: SealedPlace = keys.place(serverKey: row.key.text)
+            let entity = try SealedShape.check(object: object)
+            let sealer = try keys.sealer(serverKey: row.key.text)
+            let place = keys.place(serverKey: row.key.text)
             var truth: SealedTruth
             if row.sourceVersion == nil {
                 truth = try SealedTruth(entity, after: known, place, sealer)
             } else {
-                guard let known: SealedTruth else { return "an operation on \(row.key.text), which nobody has made" }
+                guard let known else { return "an operation on \(row.key.text), which nobody has made" }
                 truth = known
-                let step: SealedTruth.Step = Self.step(diff)
+                let step = Self.step(diff)
                 try truth.take(step, entity, sealer, isRestored: world.isRestored)
                 if case .compaction = step { world.tally.compactions += 1 } else { world.tally.operations += 1 }
             }
@@ -141,9 +141,9 @@ extension Ledger.Mirror {
     /// The objects of the bucket as apps know them, by the apps' keys.
     var objects: [EntityKey: JSONObject] {
         guard isSealed else { return entities.compactMapValues(\.object) }
-        var objects: [EntityKey: JSONObject] = [:]
-        for (wire, truth): (EntityKey, SealedTruth) in sealed where entities[wire]?.object != nil {
-            guard let object: JSONObject = truth.object, let key: EntityKey = try? EntityKey(truth.log.appKey) else {
+        var objects = [EntityKey: JSONObject]()
+        for (wire, truth) in sealed where entities[wire]?.object != nil {
+            guard let object = truth.object, let key = try? EntityKey(truth.log.appKey) else {
                 continue
             }
             objects[key] = object

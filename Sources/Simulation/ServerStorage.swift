@@ -39,13 +39,13 @@ final class MemoryServerStorage: ServerStorage {
     private let retention: RetentionSettings?
 
     init(_ scenario: Scenario, _ names: WorldNames, _ random: SimulationRandom) {
-        let faults: CommitFaults = CommitFaults(random, scenario.faults)
+        let faults = CommitFaults(random, scenario.faults)
         self.faults = faults
         retention = scenario.retention
         store = MemoryStore(identity: .seeded(scenario.seed), faults: { faults.next($0) })
-        for account: Account in names.accounts {
+        for account in names.accounts {
             store.addApp(account.app)
-            for token: ImportedToken in account.tokens {
+            for token in account.tokens {
                 store.addGrant(token.grant, tokenHash: Hash.sha256(Array(token.token.utf8)))
             }
         }
@@ -56,7 +56,7 @@ final class MemoryServerStorage: ServerStorage {
     func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
     func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
     func makeKeeper() throws(StoreError) -> (any StoreKeeper)? {
-        guard let retention: RetentionSettings else { return nil }
+        guard let retention else { return nil }
         return try store.makeKeeper(retention)
     }
     func crash() { store.crash() }
@@ -86,7 +86,7 @@ final class DiskServerStorage: ServerStorage {
     var identity: StoreIdentity { store.identity }
 
     /// Changes of files among which one is chosen: a commit makes about ten to thirty.
-    private static let changesMax: Int = 30
+    private static let changesMax = 30
 
     init(_ scenario: Scenario, _ names: WorldNames, _ random: SimulationRandom) throws {
         self.random = random
@@ -96,9 +96,9 @@ final class DiskServerStorage: ServerStorage {
         restoresPlainly = scenario.mutant == .plainRestore
         forgetsHeads = scenario.mutant == .eagerHeads
         (refused, crashes) = (scenario.faults[.commitRefused], scenario.faults[.commitCrash])
-        let path: String = disk.path(SQLiteStore.fileName)
-        let admin: StoreAdmin = try StoreAdmin(path: path, settings: settings)
-        for account: Account in names.accounts {
+        let path = disk.path(SQLiteStore.fileName)
+        let admin = try StoreAdmin(path: path, settings: settings)
+        for account in names.accounts {
             try admin.createApp(account.app, now: 0)
             try admin.importTokens(account.tokens, now: 0)
         }
@@ -108,8 +108,8 @@ final class DiskServerStorage: ServerStorage {
 
     /// Small bounds, so that minutes go through all that months bring.
     private static func settings(_ disk: SimulatedDisk, _ random: inout SimulationRandom) -> StoreSettings {
-        let stream: Mutex<SimulationRandom> = .init(random.split())
-        var settings: StoreSettings = StoreSettings()
+        let stream = Mutex<SimulationRandom>(random.split())
+        var settings = StoreSettings()
         settings.vfs = disk.name
         // All connections belong to one thread: whoever waits for another waits in vain.
         (settings.busyTimeoutMilliseconds, settings.restartWaitMilliseconds) = (0, 0)
@@ -117,7 +117,8 @@ final class DiskServerStorage: ServerStorage {
         settings.logReservedBytes = random.chance(500) ? 0 : 256 << 10
         settings.passivePages = 20 + random.below(60)
         settings.restartPages = settings.passivePages + random.below(120)
-        // Heads are behind by a few changes or by all that there are; no number is drawn, so that older seeds stay what they are.
+        // Heads are behind by a few changes or by all that there are; no number is drawn, so that older seeds stay what
+        // they are.
         settings.lateHeadsMax = settings.passivePages % 3 == 0 ? 8_192 : 1 + settings.passivePages * 7 % 48
         // Half of the stores leave all of it to the keeper.
         settings.changeIDRunLength = random.chance(500) ? 6 + random.below(40) : 1_000
@@ -130,7 +131,7 @@ final class DiskServerStorage: ServerStorage {
     private static func retention(
         _ wished: RetentionSettings?, _ random: inout SimulationRandom
     ) -> RetentionSettings {
-        var settings: RetentionSettings = wished ?? RetentionSettings()
+        var settings = wished ?? RetentionSettings()
         settings.segmentBytes = 1_000 + random.below(8_000)
         settings.segmentLogBytesMin = 2_000 + random.below(16_000)
         settings.segmentInterval = random.between(500, 5_000)
@@ -151,7 +152,7 @@ final class DiskServerStorage: ServerStorage {
     func restart() throws {
         // Nothing was begun yet when it is started first.
         if disk.isCrashed {
-            let losses: [DiskModel.Loss] = DiskModel.Loss.allCases
+            let losses = DiskModel.Loss.allCases
             try disk.restart(losses[random.below(losses.count)], &random)
             // Nothing goes wrong with this disk before it is written to again.
             if forgetsHeads { try forgetHeads() }
@@ -161,7 +162,7 @@ final class DiskServerStorage: ServerStorage {
 
     /// As if the mark had been written before the heads that it speaks of.
     private func forgetHeads() throws {
-        let database: Database = try .init(path: disk.path(SQLiteStore.fileName), mode: .readWrite, vfs: disk.name)
+        let database = try Database(path: disk.path(SQLiteStore.fileName), mode: .readWrite, vfs: disk.name)
         try database.execute(
             "UPDATE meta SET v = max(v, (SELECT coalesce(max(gid), 0) FROM chg)) WHERE k = 'heads'")
     }
@@ -185,27 +186,27 @@ final class DiskServerStorage: ServerStorage {
     }
 
     func backUp() throws -> [UInt8]? {
-        let path: String = disk.path("backup")
+        let path = disk.path("backup")
         _ = try StoreBackup.run(from: store.path, to: path, settings: settings)
         defer { disk.remove("backup") }
         return try SimulatedDisk.read(path)
     }
 
     func restore(_ copy: [UInt8]) throws {
-        let name: String = SQLiteStore.fileName
+        let name = SQLiteStore.fileName
         // The server ended well or was killed: what it had is there.
-        let old: [String: [UInt8]] = disk.files(after: .nothing, &random)
+        let old = disk.files(after: .nothing, &random)
         if restoresPlainly {
             try disk.restart(with: [name: copy])
         } else {
             try disk.restart(with: old.merging(["backup": copy]) { $1 })
-            var plain: StoreSettings = settings
+            var plain = settings
             plain.vfs = nil
-            let report: StoreRestore.Report = try StoreRestore.run(
+            let report = try StoreRestore.run(
                 from: disk.path("backup"), to: disk.path(name), settings: plain)
             disk.remove("backup")
-            if let replaced: String = report.replaced.flatMap({ $0.split(separator: "/").last.map(String.init) }) {
-                for end: String in ["", "-wal"] { disk.remove(replaced + end) }
+            if let replaced = report.replaced.flatMap({ $0.split(separator: "/").last.map(String.init) }) {
+                for end in ["", "-wal"] { disk.remove(replaced + end) }
             }
             try disk.settle()
         }

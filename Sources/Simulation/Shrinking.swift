@@ -17,15 +17,15 @@ public enum Shrinking {
 
         /// The one command that plays it again.
         public var command: String {
-            let words: String = changes.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(
+            let words = changes.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(
                 separator: ",")
             return "./dev soak \(result.arguments)" + (words.isEmpty ? "" : " --with \(words)") + " --verbose"
         }
 
         /// For people: who takes part, what happened last, what is wrong, and how to see it again.
         public var story: String {
-            let left: Int = result.events - lines.count
-            var text: [String] = [
+            let left = result.events - lines.count
+            var text = [
                 "shrunk from \(eventsBefore) to \(result.events) events in \(runs) runs; \(result.virtualSeconds) s of virtual time",
                 "takes part: \(cast)", "", "the end of it:",
             ]
@@ -40,7 +40,7 @@ public enum Shrinking {
     /// Other seeds tried with what is left, because in one of them it may go faster.
     private static let neighbours: UInt64 = 40
     /// Events that a story shows.
-    private static let linesMax: Int = 40
+    private static let linesMax = 40
 
     /// - Parameters:
     ///   - kind: what is played; nil: the seed decides.
@@ -53,12 +53,12 @@ public enum Shrinking {
         seed: UInt64, kind: Kind? = nil, isSealed: Bool = false, mutant: Mutant? = nil, runsMax: Int = 300,
         tell: (String) -> Void
     ) -> Outcome? {
-        var scenario: Scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
+        var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
         scenario.build(in: mutant)
-        let found: SimulationResult = Simulation.run(scenario, sink: nil)
-        guard let problem: String = found.problems.first else { return nil }
+        let found = Simulation.run(scenario, sink: nil)
+        guard let problem = found.problems.first else { return nil }
         tell("seed \(seed), \(scenario.kind.rawValue): \(found.events) events: \(short(problem, 120))")
-        var search: Search = Search(scenario: scenario, best: found, shape: shape(problem), runs: 1, runsMax: runsMax)
+        var search = Search(scenario: scenario, best: found, shape: shape(problem), runs: 1, runsMax: runsMax)
         search.turnKnobs(tell)
         if search.visitNeighbours(Self.neighbours, tell) { search.turnKnobs(tell) }
         return search.outcome(eventsBefore: found.events, linesMax: linesMax)
@@ -78,7 +78,7 @@ public enum Shrinking {
 
     /// Keeps the end of what it is told.
     private final class Tail: Sendable {
-        private let kept: Mutex<[String]> = .init([])
+        private let kept = Mutex<[String]>([])
         private let most: Int
         init(_ most: Int) { self.most = most }
 
@@ -104,8 +104,8 @@ public enum Shrinking {
         mutating func adopts(_ candidate: Scenario, onlyIfSmaller: Bool = false) -> Bool {
             guard runs < runsMax else { return false }
             runs += 1
-            let result: SimulationResult = Simulation.run(candidate, sink: nil)
-            guard let problem: String = result.problems.first, Shrinking.shape(problem) == shape,
+            let result = Simulation.run(candidate, sink: nil)
+            guard let problem = result.problems.first, Shrinking.shape(problem) == shape,
                 !onlyIfSmaller || result.events < best.events
             else { return false }
             (scenario, best) = (candidate, result)
@@ -114,15 +114,15 @@ public enum Shrinking {
 
         /// Turns every knob towards its least, as long as that leads anywhere.
         mutating func turnKnobs(_ tell: (String) -> Void) {
-            var isSmaller: Bool = true
+            var isSmaller = true
             while isSmaller, runs < runsMax {
                 isSmaller = false
-                for knob: Scenario.Knob in Scenario.knobs {
-                    let value: Int = knob.get(scenario)
+                for knob in Scenario.knobs {
+                    let value = knob.get(scenario)
                     guard value > knob.least else { continue }
-                    let range: Int = value - knob.least
-                    for less: Int in Set([range, range / 2, range / 4]).sorted(by: >) where less > 0 {
-                        var candidate: Scenario = scenario
+                    let range = value - knob.least
+                    for less in Set([range, range / 2, range / 4]).sorted(by: >) where less > 0 {
+                        var candidate = scenario
                         knob.set(&candidate, value - less)
                         guard adopts(candidate) else { continue }
                         isSmaller = true
@@ -136,12 +136,12 @@ public enum Shrinking {
         /// Other seeds with the same knobs: the same bug may show in fewer events.
         /// - Returns: whether one did.
         mutating func visitNeighbours(_ count: UInt64, _ tell: (String) -> Void) -> Bool {
-            let (start, least): (Scenario, Int) = (scenario, best.events)
-            for distance: UInt64 in 1...count {
-                var candidate: Scenario = Scenario(
+            let (start, least) = (scenario, best.events)
+            for distance in 1...count {
+                var candidate = Scenario(
                     seed: start.seed &+ distance, kind: start.kind, isSealed: start.isSealedByWish)
                 candidate.build(in: start.mutant)
-                for knob: Scenario.Knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
+                for knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
                 if adopts(candidate, onlyIfSmaller: true) {
                     tell("seed \(candidate.seed): \(best.events) events")
                 }
@@ -150,16 +150,16 @@ public enum Shrinking {
         }
 
         func outcome(eventsBefore: Int, linesMax: Int) -> Outcome {
-            var whole: Scenario = Scenario(
+            var whole = Scenario(
                 seed: scenario.seed, kind: scenario.kind, isSealed: scenario.isSealedByWish)
             whole.build(in: scenario.mutant)
             var (changes, cast): ([String: Int], [String]) = ([:], [])
-            for knob: Scenario.Knob in Scenario.knobs {
-                let value: Int = knob.get(scenario)
+            for knob in Scenario.knobs {
+                let value = knob.get(scenario)
                 if value != knob.get(whole) { changes[knob.name] = value }
                 if value > knob.least || knob.least > 0 { cast.append("\(knob.name) \(value)") }
             }
-            let tail: Tail = Tail(linesMax)
+            let tail = Tail(linesMax)
             let again: SimulationResult = Simulation.run(scenario, sink: { tail.add($0) })
             return Outcome(
                 changes: changes, result: again, runs: runs, eventsBefore: eventsBefore,

@@ -2,19 +2,19 @@ import ThicketClient
 import ThicketProtocol
 import ThicketSealed
 
-/// A client of ours: the real machine over a store in memory or on a simulated disk. The program can be killed between any two turns, and
-/// between what a turn keeps and what it sends.
+/// A client of ours: the real machine over a store in memory or on a simulated disk. The program can be killed between
+/// any two turns, and between what a turn keeps and what it sends.
 final class SimulatedClient: Peer {
     private let storage: any ClientStorage
     private(set) var machine: SyncMachine
-    private var inbox: [[UInt8]] = []
-    private var isDraining: Bool = false
-    private var alarm: Int = 0
+    private var inbox = [[UInt8]]()
+    private var isDraining = false
+    private var alarm = 0
     /// The app has opened its buckets; before, nothing goes wrong.
-    private var isOpen: Bool = false
+    private var isOpen = false
     /// What an editor that follows only the events shows.
-    private var shown: [BucketName: [EntityKey: JSONObject]] = [:]
-    private(set) lazy var person: Person = Person(self)
+    private var shown = [BucketName: [EntityKey: JSONObject]]()
+    private(set) lazy var person = Person(self)
     /// What a bug in sealing makes of what is sent; nil: there is none.
     private lazy var mutation: SealedMutation? = SealedMutation(self)
 
@@ -32,12 +32,12 @@ final class SimulatedClient: Peer {
     private static func machine(
         _ world: World, _ number: Int, _ account: Account, _ storage: any ClientStorage
     ) throws -> SyncMachine {
-        let token: String = number == world.scenario.reader && !world.isCalm ? account.readToken : account.token
-        var options: SyncOptions = SyncOptions(app: account.app, token: token)
+        let token = number == world.scenario.reader && !world.isCalm ? account.readToken : account.token
+        var options = SyncOptions(app: account.app, token: token)
         options.indexPageObjects = 1 + number % 3
         if number == 2 { options.changesInFlightMax = 1 }
-        let kept: any LocalStore = world.scenario.mutant.map { MutantLocalStore(storage.store, $0) } ?? storage.store
-        var machine: SyncMachine = try SyncMachine(options: options, store: kept, random: world.random.split())
+        let kept = world.scenario.mutant.map { MutantLocalStore(storage.store, $0) } ?? storage.store
+        var machine = try SyncMachine(options: options, store: kept, random: world.random.split())
         if !follows(number) { machine.heardBuckets = [] }
         return machine
     }
@@ -54,9 +54,9 @@ final class SimulatedClient: Peer {
 
     /// Nothing goes wrong in it.
     private func openBuckets() {
-        for bucket: BucketName in world.names.buckets {
-            let now: Int64 = world.milliseconds
-            let keys: SealedBucketKeys? = world.names.keys(bucket, of: account)
+        for bucket in world.names.buckets {
+            let now = world.milliseconds
+            let keys = world.names.keys(bucket, of: account)
             _ = turn { (machine) throws(ClientError) in try machine.open(bucket, keys: keys, now: now) }
         }
     }
@@ -74,15 +74,15 @@ final class SimulatedClient: Peer {
     func turn(
         on place: EntityAddress? = nil, _ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]
     ) -> Bool {
-        let dies: Bool = isOpen && world.befalls(.clientKill)
-        let before: [UInt8]? = dies ? place.flatMap(bytes) : nil
+        let dies = isOpen && world.befalls(.clientKill)
+        let before = dies ? place.flatMap(bytes) : nil
         storage.beginTurn(dies: dies, fails: isOpen && world.befalls(.clientStore), &world.random)
         defer {
             storage.endTurn()
             world.note("client writes", number, shape: storage.takeShape())
         }
         do {
-            let actions: [SyncAction] = try body(&machine)
+            let actions = try body(&machine)
             if dies { die() } else { perform(actions) }
             return true
         } catch {
@@ -112,8 +112,8 @@ final class SimulatedClient: Peer {
     }
 
     private func perform(_ actions: [SyncAction]) {
-        var told: [BucketName: Int] = [:]
-        for action: SyncAction in actions {
+        var told = [BucketName: Int]()
+        for action in actions {
             switch action {
             case .connect:
                 world.note("client connects", number)
@@ -130,7 +130,7 @@ final class SimulatedClient: Peer {
             case .status, .fetched, .removals, .tokenEnded, .tokenGood: break
             }
         }
-        for (bucket, count): (BucketName, Int) in told.sorted(by: { $0.key < $1.key }) {
+        for (bucket, count) in told.sorted(by: { $0.key < $1.key }) {
             perform(machine.told(bucket, count: count, now: world.milliseconds))
         }
         arm()
@@ -139,15 +139,15 @@ final class SimulatedClient: Peer {
     /// Wakes the machine at its deadline.
     private func arm() {
         alarm += 1
-        let alarm: Int = alarm
-        guard let deadline: Int64 = machine.deadline else { return }
+        let alarm = alarm
+        guard let deadline = machine.deadline else { return }
         world.agenda.at(max(deadline * 1_000, world.now + 1_000)) { [self] in
             if self.alarm == alarm { wake() }
         }
     }
 
     private func wake() {
-        let now: Int64 = world.milliseconds
+        let now = world.milliseconds
         turn { (machine) in machine.tick(now: now) }
     }
 
@@ -176,10 +176,10 @@ final class SimulatedClient: Peer {
 
     /// What the program had kept and not told when it died.
     private func hearUntold() {
-        for bucket: BucketName in world.names.buckets where world.names.isSealed(bucket) {
+        for bucket in world.names.buckets where world.names.isSealed(bucket) {
             do {
-                let taken: ([BucketEvent], [SyncAction]) = try machine.takeUntold(bucket, now: world.milliseconds)
-                for event: BucketEvent in taken.0 { follow(bucket, event) }
+                let taken = try machine.takeUntold(bucket, now: world.milliseconds)
+                for event in taken.0 { follow(bucket, event) }
                 perform(taken.1)
             } catch { world.problem("client \(number) cannot read what it has to tell: \(error)") }
         }
@@ -189,7 +189,7 @@ final class SimulatedClient: Peer {
 
     override func linkOpened() {
         world.note("client connected", number)
-        let now: Int64 = world.milliseconds
+        let now = world.milliseconds
         turn { (machine) in machine.opened(now: now) }
     }
 
@@ -206,11 +206,11 @@ final class SimulatedClient: Peer {
 
     private func drain() {
         guard !inbox.isEmpty else { return }
-        let texts: [[UInt8]] = inbox
+        let texts = inbox
         inbox = []
-        for text: [UInt8] in texts { link?.heard(text) }
-        let now: Int64 = world.milliseconds
-        let batch: ServerBatch = ServerBatch(texts)
+        for text in texts { link?.heard(text) }
+        let now = world.milliseconds
+        let batch = ServerBatch(texts)
         perform(machine.ahead(of: batch, now: now))
         turn { (machine) in machine.received(batch, now: now) }
     }
@@ -218,14 +218,14 @@ final class SimulatedClient: Peer {
     override func linkClosed(code: UInt16?, _ detail: String) {
         world.note("client lost", number, Array(detail.utf8))
         drain()
-        let now: Int64 = world.milliseconds
+        let now = world.milliseconds
         guard link == nil else { return }
         turn { (machine) in machine.closed(LinkClosure(code: code, detail: detail), now: now) }
     }
 
     override func heal() {
         super.heal()
-        let (now, token): (Int64, String) = (world.milliseconds, account.token)
+        let (now, token) = (world.milliseconds, account.token)
         if number == world.scenario.reader { turn { (machine) in machine.setToken(token, now: now) } }
         turn { (machine) in machine.goOnline(now: now) }
     }
@@ -234,9 +234,9 @@ final class SimulatedClient: Peer {
 
     private func look() {
         shown = [:]
-        for bucket: BucketName in world.names.buckets {
+        for bucket in world.names.buckets {
             do {
-                for key: EntityKey in try machine.keys(bucket, after: nil, limit: 10_000) {
+                for key in try machine.keys(bucket, after: nil, limit: 10_000) {
                     shown[bucket, default: [:]][key] = try machine.object(bucket, key)
                 }
             } catch {
@@ -250,14 +250,14 @@ final class SimulatedClient: Peer {
     private func follow(_ bucket: BucketName, _ event: BucketEvent) {
         switch event {
         case .changed(let change):
-            guard let key: EntityKey = try? EntityKey(change.key) else { return }
-            let before: JSONObject = shown[bucket]?[key] ?? JSONObject()
+            guard let key = try? EntityKey(change.key) else { return }
+            let before = shown[bucket]?[key] ?? JSONObject()
             if (try? JSONDiff.apply(change.diff, to: before)) != change.object {
                 world.problem("client \(number): the difference told for \(key.text) does not lead to the object")
             }
             shown[bucket, default: [:]][key] = change.object
         case .removed(let removal):
-            guard let key: EntityKey = try? EntityKey(removal.key) else { return }
+            guard let key = try? EntityKey(removal.key) else { return }
             shown[bucket]?[key] = nil
         case .integrity(let report): world.alarm(bucket, report, of: self)
         case .conflict(let conflict):
@@ -277,7 +277,7 @@ final class SimulatedClient: Peer {
 
     /// The bucket of a channel: they are opened in this order.
     func bucket(of channel: ChannelNumber) -> BucketName? {
-        let buckets: [BucketName] = world.names.buckets
+        let buckets = world.names.buckets
         return Int(channel) < buckets.count ? buckets[Int(channel)] : nil
     }
 

@@ -2,33 +2,33 @@ import Glibc
 import Synchronization
 import ThicketSQLite
 
-/// The disk of one simulated machine: SQLite's calls go to real files, and a model beside them knows what of these a crash
-/// would leave. After a crash the machine goes on in another folder, with the files as the model has them, so that
-/// connections of before reach nothing any more.
+/// The disk of one simulated machine: SQLite's calls go to real files, and a model beside them knows what of these a
+/// crash would leave. After a crash the machine goes on in another folder, with the files as the model has them, so
+/// that connections of before reach nothing any more.
 final class SimulatedDisk {
     private let device: FaultVFS
     private let history: DiskHistory
     private let root: String
-    private var life: Int = 0
+    private var life = 0
 
     /// File systems stay registered with SQLite, so runs take over those of runs that have ended.
-    private static let idle: Mutex<(devices: [FaultVFS], made: Int, roots: Int)> = .init(([], 0, 0))
+    private static let idle = Mutex<(devices: [FaultVFS], made: Int, roots: Int)>(([], 0, 0))
 
     /// - Parameter lies: of so many syncs one is only pretended; nil: none is.
     init(lies: Int? = nil) throws(SimulatedDiskError) {
-        let (device, number): (FaultVFS, Int) = Self.idle.withLock { idle in
+        let (device, number) = Self.idle.withLock { idle in
             idle.roots += 1
-            if let device: FaultVFS = idle.devices.popLast() { return (device, idle.roots) }
+            if let device = idle.devices.popLast() { return (device, idle.roots) }
             idle.made += 1
-            let made: FaultVFS = FaultVFS(
+            let made = FaultVFS(
                 name: "simulated-\(idle.made)", history: DiskHistory(of: DiskModel()), syncsForReal: false)
             return (made, idle.roots)
         }
-        guard let history: DiskHistory = device.history else { throw SimulatedDiskError("a disk without history") }
+        guard let history = device.history else { throw SimulatedDiskError("a disk without history") }
         self.device = device
         self.history = history
         // In memory where there is such a place: nothing here has to outlive the process.
-        let place: String = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
+        let place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
         root = "\(place)/thicket-simulation-\(getpid())-\(number)"
         device.heal()
         history.reset(to: DiskModel())
@@ -44,7 +44,7 @@ final class SimulatedDisk {
         history.reset(to: DiskModel())
         history.lie(oneIn: nil)
         Self.idle.withLock { $0.devices.append(device) }
-        for life: Int in 0...life { Self.clear("\(root)/\(life)") }
+        for life in 0...life { Self.clear("\(root)/\(life)") }
         rmdir(root)
     }
 
@@ -73,8 +73,8 @@ final class SimulatedDisk {
 
     /// All that is there now is sure: a beginning.
     func settle() throws(SimulatedDiskError) {
-        var files: [String: [UInt8]] = [:]
-        for name: String in Self.names(folder) where !name.hasSuffix("-shm") {
+        var files = [String: [UInt8]]()
+        for name in Self.names(folder) where !name.hasSuffix("-shm") {
             files["\(folder)/\(name)"] = try Self.read("\(folder)/\(name)")
         }
         history.reset(to: DiskModel(files))
@@ -88,8 +88,8 @@ final class SimulatedDisk {
 
     /// What a crash would leave, by name.
     func files(after loss: DiskModel.Loss, _ random: inout SimulationRandom) -> [String: [UInt8]] {
-        let left: [String: [UInt8]] = history.model?.crashed(loss, &random) ?? [:]
-        var files: [String: [UInt8]] = [:]
+        let left = history.model?.crashed(loss, &random) ?? [:]
+        var files = [String: [UInt8]]()
         for (path, bytes) in left { files[String(path.split(separator: "/").last ?? "")] = bytes }
         return files
     }
@@ -103,10 +103,10 @@ final class SimulatedDisk {
     /// Begins the next life on a disk that holds these files, by name.
     func restart(with files: [String: [UInt8]]) throws(SimulatedDiskError) {
         device.crash()
-        let old: String = folder
+        let old = folder
         life += 1
         try Self.make(folder)
-        var model: [String: [UInt8]] = [:]
+        var model = [String: [UInt8]]()
         for (name, bytes) in files.sorted(by: { $0.key < $1.key }) {
             try Self.write(bytes, to: path(name))
             model[path(name)] = bytes
@@ -125,11 +125,11 @@ final class SimulatedDisk {
     }
 
     private static func names(_ folder: String) -> [String] {
-        guard let stream: OpaquePointer = opendir(folder) else { return [] }
+        guard let stream = opendir(folder) else { return [] }
         defer { closedir(stream) }
-        var names: [String] = []
-        while let entry: UnsafeMutablePointer<dirent> = readdir(stream) {
-            let name: String = withUnsafePointer(to: &entry.pointee.d_name) { (name) in
+        var names = [String]()
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { (name) in
                 name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
             if name != ".", name != ".." { names.append(name) }
@@ -138,23 +138,23 @@ final class SimulatedDisk {
     }
 
     private static func clear(_ folder: String) {
-        for name: String in names(folder) { unlink("\(folder)/\(name)") }
+        for name in names(folder) { unlink("\(folder)/\(name)") }
         rmdir(folder)
     }
 
     static func read(_ path: String) throws(SimulatedDiskError) -> [UInt8] {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw SimulatedDiskError("\(path) cannot be opened: error \(errno)") }
         defer { close(file) }
-        var info: stat = .init()
+        var info = stat()
         guard fstat(file, &info) == 0 else { throw SimulatedDiskError("\(path): error \(errno)") }
-        var bytes: [UInt8] = .init(repeating: 0, count: Int(info.st_size))
+        var bytes = [UInt8](repeating: 0, count: Int(info.st_size))
         guard pread(file, &bytes, bytes.count, 0) == bytes.count else { throw SimulatedDiskError("\(path): cut short") }
         return bytes
     }
 
     static func write(_ bytes: [UInt8], to path: String) throws(SimulatedDiskError) {
-        let file: Int32 = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw SimulatedDiskError("\(path) cannot be made: error \(errno)") }
         defer { close(file) }
         guard Glibc.write(file, bytes, bytes.count) == bytes.count else {

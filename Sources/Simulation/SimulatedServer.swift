@@ -1,8 +1,8 @@
 import ThicketProtocol
 import ThicketServer
 
-/// The real hub, shard and readers over a store in memory or on a simulated disk, with delays where threads pass work to each other, and with
-/// an end at any moment: what is not in the store is then gone.
+/// The real hub, shard and readers over a store in memory or on a simulated disk, with delays where threads pass work
+/// to each other, and with an end at any moment: what is not in the store is then gone.
 final class SimulatedServer {
     /// One life of the process.
     private final class Life {
@@ -12,19 +12,19 @@ final class SimulatedServer {
         let keeper: (any StoreKeeper)?
         /// For those who look from outside.
         let auditor: any StoreReader
-        var links: [ConnectionID: Link] = [:]
-        var slots: Set<Int32> = []
-        var queue: [ShardRequest] = []
-        var isShardAwake: Bool = false
+        var links = [ConnectionID: Link]()
+        var slots = Set<Int32>()
+        var queue = [ShardRequest]()
+        var isShardAwake = false
         /// When the hub is called next, microseconds.
         var nextTick: Int64?
         /// Outcomes reach the loop in order.
         var outcomesAt: Int64 = 0
-        var reads: Int = 0
+        var reads = 0
         /// Users who wait for a change of theirs that is being decided elsewhere.
-        var held: Set<UInt32> = []
+        var held = Set<UInt32>()
         /// Of the thread that decides.
-        var turns: Int = 0
+        var turns = 0
 
         init(
             hub: Hub, core: ShardCore, readers: [ReadExecutor], keeper: (any StoreKeeper)?, auditor: any StoreReader
@@ -45,13 +45,13 @@ final class SimulatedServer {
     private var life: Life?
     private var serial: UInt32 = 0
     private var asks: AskID = 0
-    private var clearWrites: Int = 0
+    private var clearWrites = 0
     /// 2023-11-14: the server's clock of days at the beginning.
     private static let epochMilliseconds: Int64 = 1_700_000_000_000
 
     init(_ world: World) throws {
         self.world = world
-        let random: SimulationRandom = world.random.split()
+        let random = world.random.split()
         let storage: any ServerStorage =
             world.scenario.kind == .disks
             ? try DiskServerStorage(world.scenario, world.names, random)
@@ -70,7 +70,7 @@ final class SimulatedServer {
     var isUp: Bool { life != nil }
     /// Nothing is under way.
     var isQuiet: Bool {
-        guard let life: Life else { return false }
+        guard let life else { return false }
         return life.queue.isEmpty && !life.core.hasBacklog && life.hub.readCount == 0 && life.hub.changeCount == 0
     }
 
@@ -85,7 +85,7 @@ final class SimulatedServer {
         do {
             storage.beginWrite()
             try storage.restart()
-            let life: Life = try makeLife()
+            let life = try makeLife()
             endWrite()
             self.life = life
             if life.keeper != nil { scheduleKeeper(life) }
@@ -102,18 +102,18 @@ final class SimulatedServer {
     }
 
     /// Starts after which the store is looked through.
-    private static let auditsPerMille: Int = 250
+    private static let auditsPerMille = 250
 
     func audit() {
-        for finding: String in storage.findings() { world.problem("the audit of the store finds: \(finding)") }
+        for finding in storage.findings() { world.problem("the audit of the store finds: \(finding)") }
     }
 
     private func makeLife() throws(StoreError) -> Life {
-        let made: any StoreWriter = try storage.makeWriter()
-        let writer: any StoreWriter = mutation?.writer(made) ?? made
-        var readers: [ReadExecutor] = []
-        for _: Int in 0..<2 {
-            let made: any StoreReader = try storage.makeReader()
+        let made = try storage.makeWriter()
+        let writer = mutation?.writer(made) ?? made
+        var readers = [ReadExecutor]()
+        for _ in 0..<2 {
+            let made = try storage.makeReader()
             readers.append(
                 ReadExecutor(reader: mutation?.reader(made) ?? made, codec: codec, limits: world.scenario.limits))
         }
@@ -125,12 +125,12 @@ final class SimulatedServer {
 
     /// The process is killed.
     func crash() {
-        guard let life: Life else { return }
+        guard let life else { return }
         world.note("server dies", 0)
         self.life = nil
         storage.crash()
         // By number: the order of a dictionary is no part of a seed.
-        for link: Link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
         startLater()
     }
 
@@ -144,16 +144,16 @@ final class SimulatedServer {
         let base: Version
     }
 
-    private var backups: [Backup] = []
+    private var backups = [Backup]()
     /// Backups kept: the older ones are forgotten.
-    private static let backupsMax: Int = 3
+    private static let backupsMax = 3
 
     private func scheduleBackup(_ life: Life) {
         guard world.scenario.faults[.serverRestore] > 0 else { return }
         world.after(world.random.between(3_000_000, 20_000_000)) { [self] in
             guard self.life === life, !world.isCalm else { return }
             do {
-                guard let copy: [UInt8] = try storage.backUp() else { return }
+                guard let copy = try storage.backUp() else { return }
                 backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: storage.identity.versionBase))
                 if backups.count > Self.backupsMax { backups.removeFirst() }
                 world.note("backup", copy.count / 4_096)
@@ -166,27 +166,27 @@ final class SimulatedServer {
 
     /// The server is ended, and begins anew from one of its backups.
     func restore() {
-        guard let life: Life, !backups.isEmpty else { return }
-        let backup: Backup = backups[world.random.below(backups.count)]
+        guard let life, !backups.isEmpty else { return }
+        let backup = backups[world.random.below(backups.count)]
         world.note("server restored", 0)
         world.tally.faults[.serverRestore] += 1
         world.isRestored = true
         self.life = nil
-        for link: Link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
         do {
             try storage.restore(backup.copy)
         } catch {
             return world.problem("the restore fails: \(error)")
         }
         codec = ChangeVersionCodec(storage.identity)
-        let base: Version = storage.identity.versionBase
-        for account: Account in world.names.accounts { world.restoreModel(account, to: backup.mirrors) }
+        let base = storage.identity.versionBase
+        for account in world.names.accounts { world.restoreModel(account, to: backup.mirrors) }
         world.ledger.restore(backup.mirrors, adding: base - backup.base, base: base)
         startLater()
     }
 
     private func startLater() {
-        let pause: Int64 = world.random.delay(50_000, 10_000_000)
+        let pause = world.random.delay(50_000, 10_000_000)
         world.after(pause) { [self] in if self.life == nil { start() } }
     }
 
@@ -199,12 +199,12 @@ final class SimulatedServer {
 
     /// - Returns: false when nobody listens.
     func accept(_ link: Link) -> Bool {
-        guard let life: Life else { return false }
+        guard let life else { return false }
         serial += 1
         var slot: Int32 = 0
         while life.slots.contains(slot) { slot += 1 }
         life.slots.insert(slot)
-        let id: ConnectionID = ConnectionID(slot: slot, serial: serial)
+        let id = ConnectionID(slot: slot, serial: serial)
         link.id = id
         life.links[id] = link
         life.hub.opened(id, app: link.peer.account.app.text)
@@ -213,12 +213,12 @@ final class SimulatedServer {
     }
 
     func received(_ link: Link, _ text: [UInt8]) {
-        guard let life: Life, let id: ConnectionID = link.id, life.links[id] === link else { return }
+        guard let life, let id = link.id, life.links[id] === link else { return }
         world.note("server <", link.serial, text)
         world.tally.messages += 1
         link.watch.asked(text, codec, self)
         life.hub.received(id, mutation?.received(text) ?? text, now: instant)
-        if let clear: [UInt8] = clearWrite(beside: text, of: link.peer.account) {
+        if let clear = clearWrite(beside: text, of: link.peer.account) {
             life.hub.received(id, clear, now: instant)
         }
         perform(life)
@@ -235,7 +235,7 @@ final class SimulatedServer {
 
     /// The server notices that a client is gone.
     func lost(_ link: Link) {
-        guard let life: Life, let id: ConnectionID = link.id, life.links[id] === link else { return }
+        guard let life, let id = link.id, life.links[id] === link else { return }
         world.note("server lost", link.serial)
         forget(link, id, life)
         life.hub.closed(id)
@@ -257,11 +257,11 @@ final class SimulatedServer {
     }
 
     private func perform(_ life: Life, isBroadcast: Bool = false) {
-        for action: HubAction in life.hub.takeActions() {
+        for action in life.hub.takeActions() {
             switch action {
             case .send(let id, let frame):
                 guard let link: Link = life.links[id] else { continue }
-                guard let text: [UInt8] = sent(frame, isBroadcast) else { continue }
+                guard let text = sent(frame, isBroadcast) else { continue }
                 world.note("server >", link.serial, text)
                 link.watch.told(text, codec, world.ledger)
                 if !link.answer(text) { drop(link, id, life) }
@@ -288,24 +288,24 @@ final class SimulatedServer {
 
     /// nil: a bug loses it.
     private func sent(_ frame: SharedFrame, _ isBroadcast: Bool) -> [UInt8]? {
-        let text: [UInt8] = Self.payload(frame)
-        guard let mutation: Mutation else { return text }
+        let text = Self.payload(frame)
+        guard let mutation else { return text }
         return mutation.sent(text, isBroadcast)
     }
 
     /// What a server's text frame carries.
     private static func payload(_ frame: SharedFrame) -> [UInt8] {
-        let bytes: [UInt8] = frame.bytes
-        let head: Int = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
+        let bytes = frame.bytes
+        let head = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
         return Array(bytes[head...])
     }
 
     /// An administrator asks the clients of a bucket for their state.
     func ask() {
-        guard let life: Life else { return }
+        guard let life else { return }
         asks += 1
-        let ids: [BucketID] = world.names.ids
-        let bucket: BucketID = ids[world.random.below(ids.count)]
+        let ids = world.names.ids
+        let bucket = ids[world.random.below(ids.count)]
         life.hub.ask(asks, RemoteQuestion(bucket: bucket, kind: .index, seconds: 5), now: instant)
         perform(life)
     }
@@ -313,8 +313,8 @@ final class SimulatedServer {
     // MARK: - The other threads
 
     private func scheduleTick(_ life: Life) {
-        guard let pause: Int = life.hub.tickMilliseconds else { return }
-        let time: Int64 = world.now + Int64(pause) * 1_000
+        guard let pause = life.hub.tickMilliseconds else { return }
+        let time = world.now + Int64(pause) * 1_000
         guard time < life.nextTick ?? .max else { return }
         life.nextTick = time
         world.agenda.at(time) { [self] in
@@ -327,14 +327,14 @@ final class SimulatedServer {
 
     /// A reader looks at one moment and its answer reaches the loop at another.
     private func read(_ request: ReadRequest, _ life: Life) {
-        let slow: Bool = world.befalls(.slowRead)
-        let lookAt: Int64 = world.random.delay(50, slow ? 3_000_000 : 20_000)
-        let travel: Int64 = world.random.delay(20, slow ? 2_000_000 : 5_000)
+        let slow = world.befalls(.slowRead)
+        let lookAt = world.random.delay(50, slow ? 3_000_000 : 20_000)
+        let travel = world.random.delay(20, slow ? 2_000_000 : 5_000)
         life.reads += 1
-        let reader: ReadExecutor = life.readers[life.reads % life.readers.count]
+        let reader = life.readers[life.reads % life.readers.count]
         world.after(lookAt) { [self] in
             guard self.life === life else { return }
-            let answer: ReadAnswer = reader.answer(request)
+            let answer = reader.answer(request)
             world.after(travel) { [self] in
                 guard self.life === life else { return }
                 life.hub.answered(request, answer, now: instant)
@@ -355,21 +355,21 @@ final class SimulatedServer {
 
     /// The cycle of the shard's thread: take what has queued, commit when full and at the end.
     private func decide(_ life: Life) {
-        let count: Int = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
-        var requests: Int = 0
+        let count = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
+        var requests = 0
         // Now and then as the loop does it with changes that nobody else waits for.
         life.turns += 1
         if life.turns % 3 == 0, count > 0, !life.core.isFull {
             _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
         }
-        var left: [ShardRequest] = []
-        for request: ShardRequest in life.queue.prefix(count) {
+        var left = [ShardRequest]()
+        for request in life.queue.prefix(count) {
             if case .change(let change) = request, life.held.contains(change.ticket.tenant) {
                 left.append(request)
                 continue
             }
             requests += 1
-            if let long: LongDecision = life.core.receive(request) { decideElsewhere(long, life) }
+            if let long = life.core.receive(request) { decideElsewhere(long, life) }
             guard life.core.isFull else { continue }
             guard commit(life, requests) else { return }
             requests = 0
@@ -383,13 +383,13 @@ final class SimulatedServer {
 
     /// Another thread looks at one moment, and its result is the first of its user's at another.
     private func decideElsewhere(_ long: LongDecision, _ life: Life) {
-        let tenant: UInt32 = long.submitted.ticket.tenant
+        let tenant = long.submitted.ticket.tenant
         life.held.insert(tenant)
         world.tally.decidedElsewhere += 1
-        let reader: (any StoreReader)? = world.random.chance(900) ? life.auditor : nil
+        let reader = world.random.chance(900) ? life.auditor : nil
         world.after(world.random.delay(50, 300_000)) { [self] in
             guard self.life === life else { return }
-            let result: LongDecision.Result = long.decide(reading: reader)
+            let result = long.decide(reading: reader)
             world.after(world.random.delay(20, 300_000)) { [self] in
                 guard self.life === life else { return }
                 life.held.remove(tenant)
@@ -407,7 +407,7 @@ final class SimulatedServer {
     /// - Returns: false when the process died of it.
     private func commit(_ life: Life, _ requests: Int) -> Bool {
         storage.beginWrite()
-        let outcome: CommitOutcome = life.core.commit()
+        let outcome = life.core.commit()
         endWrite()
         world.ledger.observe(self)
         if outcome.failure != nil, !storage.isDown { world.tally.faults[.commitRefused] += 1 }
@@ -417,10 +417,10 @@ final class SimulatedServer {
             return false
         }
         world.note("commit", outcome.appliedCount)
-        let travel: Int64 = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
+        let travel = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
         life.outcomesAt = max(life.outcomesAt, world.now + travel)
-        guard let told: CommitOutcome = mutation.map({ $0.told(outcome) }) ?? outcome else { return true }
-        let late: Int64 = mutation?.lateness ?? 0
+        guard let told = mutation.map({ $0.told(outcome) }) ?? outcome else { return true }
+        let late = mutation?.lateness ?? 0
         world.agenda.at(life.outcomesAt + late) { [self] in
             guard self.life === life else { return }
             life.hub.committed(told, now: instant)
@@ -431,7 +431,7 @@ final class SimulatedServer {
 
     private func scheduleKeeper(_ life: Life) {
         world.after(world.random.between(100_000, 2_000_000) * (world.scenario.isDays ? 60 : 1)) { [self] in
-            guard self.life === life, let keeper: any StoreKeeper = life.keeper else { return }
+            guard self.life === life, let keeper = life.keeper else { return }
             storage.beginWrite()
             keep(life, keeper)
             endWrite()
@@ -446,7 +446,7 @@ final class SimulatedServer {
 
     private func keep(_ life: Life, _ keeper: any StoreKeeper) {
         do {
-            guard let batch: MaintenanceBatch = try keeper.nextBatch(now: instant.unix) else { return }
+            guard let batch = try keeper.nextBatch(now: instant.unix) else { return }
             _ = try life.core.apply(batch)
             world.tally.logCuts += 1
             world.note("log cut", 0)

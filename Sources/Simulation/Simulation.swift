@@ -40,9 +40,9 @@ public enum Simulation {
         seed: UInt64, with changes: [String: Int] = [:], kind: Kind? = nil, isSealed: Bool = false,
         mutant: Mutant? = nil, sink: (@Sendable (String) -> Void)? = nil
     ) -> SimulationResult {
-        var scenario: Scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
+        var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
         scenario.build(in: mutant)
-        for (name, value): (String, Int) in changes.sorted(by: { $0.key < $1.key }) {
+        for (name, value) in changes.sorted(by: { $0.key < $1.key }) {
             _ = scenario.turn(name, to: value)
         }
         return run(scenario, sink: sink)
@@ -53,9 +53,9 @@ public enum Simulation {
 
     static func run(_ scenario: Scenario, sink: (@Sendable (String) -> Void)?) -> SimulationResult {
         do {
-            let world: World = try World(scenario, sink: sink)
+            let world = try World(scenario, sink: sink)
             try world.run()
-            let seconds: Int64 = world.now / 1_000_000
+            let seconds = world.now / 1_000_000
             return SimulationResult(
                 seed: scenario.seed, kind: scenario.kind, problems: world.problems, traceHash: world.trace.hash,
                 events: world.trace.events,

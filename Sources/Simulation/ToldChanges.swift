@@ -1,14 +1,15 @@
 import ThicketServer
 
-/// The changes that one channel is told of: each once, none left out, in order, but for the gaps that the rules close otherwise.
+/// The changes that one channel is told of: each once, none left out, in order, but for the gaps that the rules close
+/// otherwise.
 struct ToldChanges {
     /// The last change that was sent.
     private var last: GlobalID?
     /// Positions the channel was promised the changes after, and how often.
-    private var starts: [GlobalID: Int] = [:]
-    /// The server has said that it does not know where the channel stands: until that asks again it is told its own changes,
-    /// whatever others did between them.
-    private var isLost: Bool = false
+    private var starts = [GlobalID: Int]()
+    /// The server has said that it does not know where the channel stands: until that asks again it is told its own
+    /// changes, whatever others did between them.
+    private var isLost = false
 
     init() {}
 
@@ -23,7 +24,8 @@ struct ToldChanges {
 
     mutating func askedForIndex() { isLost = false }
 
-    /// A page of an index. At the end of a walk the server goes on from there by itself, and the client asks for the same.
+    /// A page of an index. At the end of a walk the server goes on from there by itself, and the client asks for the
+    /// same.
     mutating func index(at position: GlobalID) { starts[position] = max(1, starts[position] ?? 0) }
 
     /// The log was cut under a walk (decision 0081). The one that took its place closes the gap.
@@ -43,12 +45,12 @@ struct ToldChanges {
     mutating func told(_ change: GlobalID, after before: GlobalID, isOwn: Bool) -> String? {
         var flaw: String?
         if last != before {
-            if let count: Int = starts[before] {
+            if let count = starts[before] {
                 starts[before] = count > 1 ? count - 1 : nil
             } else if isLost, isOwn {
                 return nil
             } else if let last {
-                let what: String = change <= last ? "doubled" : "changes are missing before it"
+                let what = change <= last ? "doubled" : "changes are missing before it"
                 flaw = "change \(change) after \(last): \(what)"
             }
         }

@@ -2,7 +2,7 @@
 struct Trace {
     /// FNV-1a over all events: equal for equal seeds.
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    private(set) var events: Int = 0
+    private(set) var events = 0
     /// Takes one line per event; nil: nobody reads.
     let sink: (@Sendable (String) -> Void)?
 
@@ -12,18 +12,18 @@ struct Trace {
         events += 1
         mix(UInt64(bitPattern: time))
         what.withUTF8Buffer { buffer in
-            for byte: UInt8 in buffer { mix(byte) }
+            for byte in buffer { mix(byte) }
         }
         mix(UInt64(bitPattern: Int64(who)))
-        for byte: UInt8 in bytes { mix(byte) }
+        for byte in bytes { mix(byte) }
         guard let sink else { return }
-        let milliseconds: String = String(time / 1_000) + "." + String(1_000 + time % 1_000).dropFirst()
+        let milliseconds = String(time / 1_000) + "." + String(1_000 + time % 1_000).dropFirst()
         sink("\(milliseconds) ms  \(what) \(who)  \(String(decoding: bytes, as: UTF8.self))")
     }
 
     private mutating func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
 
     private mutating func mix(_ number: UInt64) {
-        for shift: UInt64 in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: number >> shift)) }
+        for shift in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: number >> shift)) }
     }
 }

@@ -1,13 +1,13 @@
 /// What people typed into one text and what they deleted again, character by character. Nobody types a character twice.
 struct TypedText {
     /// Typed and kept.
-    private(set) var kept: Set<UInt32> = []
+    private(set) var kept = Set<UInt32>()
     /// Deleted by somebody who saw it.
-    private(set) var deleted: Set<UInt32> = []
+    private(set) var deleted = Set<UInt32>()
     /// There once or not at all: a restore of the server undid what became of them.
-    private(set) var doubtful: Set<UInt32> = []
+    private(set) var doubtful = Set<UInt32>()
     /// Nobody can say any more what it must hold.
-    private(set) var isAbandoned: Bool = false
+    private(set) var isAbandoned = false
 
     mutating func abandon() { isAbandoned = true }
 
@@ -15,9 +15,9 @@ struct TypedText {
     private(set) var mustStand = false
     mutating func stand() { mustStand = true }
 
-    /// A sealed object of a server that was restored: nothing is taken back silently, so all that was typed must be there or
-    /// have been given up by somebody; what was deleted may be there again.
-    private(set) var isRestoredSealed: Bool = false
+    /// A sealed object of a server that was restored: nothing is taken back silently, so all that was typed must be
+    /// there or have been given up by somebody; what was deleted may be there again.
+    private(set) var isRestoredSealed = false
 
     mutating func restoredSealed() {
         isRestoredSealed = true
@@ -36,7 +36,7 @@ struct TypedText {
     mutating func type(_ scalars: [Unicode.Scalar]) { kept.formUnion(scalars.map(\.value)) }
 
     mutating func delete(_ scalars: some Sequence<Unicode.Scalar>) {
-        for scalar: Unicode.Scalar in scalars {
+        for scalar in scalars {
             // What may be gone anyway may also come back.
             if kept.remove(scalar.value) != nil { deleted.insert(scalar.value) }
         }
@@ -46,17 +46,17 @@ struct TypedText {
     /// - Parameters:
     ///   - forgivesReturns: whether a deleted character may be there once, because a whole object took the place of the
     ///     change that deleted it.
-    ///   - givenUp: characters that people chose against after a restore of a sealed bucket, or that they were told of as the
-    ///     losing side of a conflict. They may be missing, or there twice: two devices may both bring them back.
+    ///   - givenUp: characters that people chose against after a restore of a sealed bucket, or that they were told of
+    ///     as the losing side of a conflict. They may be missing, or there twice: two devices may both bring them back.
     func flaw(in text: String, forgivesReturns: Bool, givenUp: Set<UInt32> = []) -> String? {
         if isAbandoned { return nil }
-        var counts: [UInt32: Int] = [:]
-        for scalar: Unicode.Scalar in text.unicodeScalars { counts[scalar.value, default: 0] += 1 }
-        for value: UInt32 in kept.sorted() where counts[value] != 1 {
+        var counts = [UInt32: Int]()
+        for scalar in text.unicodeScalars { counts[scalar.value, default: 0] += 1 }
+        for value in kept.sorted() where counts[value] != 1 {
             if givenUp.contains(value) || (isRestoredSealed && counts[value] ?? 0 > 0) { continue }
             return "\(name(value)) was typed and is there \(counts[value] ?? 0) times"
         }
-        for (value, count): (UInt32, Int) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
+        for (value, count) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
             if doubtful.contains(value) {
                 // Under one ccid for good, however often the server is restored (0082).
                 if count == 1 || isRestoredSealed { continue }
@@ -89,7 +89,7 @@ struct MarkerSource {
 
     mutating func next() -> Unicode.Scalar? {
         count += Self.stride
-        let isFar: Bool = count / Self.stride % 5 == 0 || count >= Self.planeEnd - Self.plane
+        let isFar = count / Self.stride % 5 == 0 || count >= Self.planeEnd - Self.plane
         return Unicode.Scalar((isFar ? Self.farPlane : Self.plane) + count)
     }
 
@@ -110,7 +110,7 @@ struct MarkerSource {
     /// differences have them.
     static func stranger(in text: [UInt8], besides own: Int) -> Int? {
         var (value, rest): (UInt32, Int) = (0, 0)
-        var place: Int = 0
+        var place = 0
         while place < text.count {
             var byte: UInt8 = text[place]
             place += 1
@@ -123,7 +123,7 @@ struct MarkerSource {
             case 0xF0...0xF7: (value, rest) = (UInt32(byte & 0x07), 3)
             case 0x80...0xBF where rest > 0:
                 (value, rest) = (value << 6 | UInt32(byte & 0x3F), rest - 1)
-                if rest == 0, let found: Int = account(of: value), found != own { return found }
+                if rest == 0, let found = account(of: value), found != own { return found }
             default: rest = 0
             }
         }

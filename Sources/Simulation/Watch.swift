@@ -11,7 +11,7 @@ final class Watch {
         /// A library whose walk is to be walked once more when the log was cut under it (decision 0081).
         let isToldNoPosition: Bool
         /// Positions of the walks that were gone on with.
-        var walks: Set<GlobalID> = []
+        var walks = Set<GlobalID>()
 
         init(_ bucket: BucketName, clientID: String?, library: String?, told: ToldChanges) {
             (self.bucket, self.clientID, self.told) = (bucket, clientID, told)
@@ -22,7 +22,7 @@ final class Watch {
     private unowned let world: World
     private let link: Int
     private let account: Account
-    private var channels: [ChannelNumber: Channel] = [:]
+    private var channels = [ChannelNumber: Channel]()
 
     init(_ world: World, _ link: Int, _ account: Account) {
         self.world = world
@@ -35,58 +35,59 @@ final class Watch {
     func asked(_ text: [UInt8], _ codec: ChangeVersionCodec, _ server: SimulatedServer) {
         // Heartbeats are most of what is sent, and say nothing.
         if text.first == 0x68 { return }
-        guard let message: ClientMessage = try? ClientMessage(parsing: text) else {
+        guard let message = try? ClientMessage(parsing: text) else {
             return world.problem("link \(link): a client sent what cannot be read")
         }
         guard case .channel(let number, let request) = message else { return }
         if isHeads(request, number) { world.headsWrites += 1 } else { world.lastWork = world.now }
         if case .initialize(let hello) = request {
-            guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
-            let before: Channel? = channels[number].flatMap { $0.bucket == bucket ? $0 : nil }
-            let told: ToldChanges = before.map { ToldChanges(after: $0.told) } ?? ToldChanges()
+            guard let bucket = try? BucketName(hello.name ?? "") else { return }
+            let before = channels[number].flatMap { $0.bucket == bucket ? $0 : nil }
+            let told = before.map { ToldChanges(after: $0.told) } ?? ToldChanges()
             channels[number] = Channel(bucket, clientID: hello.clientID, library: hello.library, told: told)
-            if let first: ChannelRequest = hello.firstRequest { asked(first, number, codec) }
+            if let first = hello.firstRequest { asked(first, number, codec) }
         } else {
             asked(request, number, codec)
         }
     }
 
     private func asked(_ request: ChannelRequest, _ number: ChannelNumber, _ codec: ChangeVersionCodec) {
-        guard let channel: Channel = channels[number] else { return }
+        guard let channel = channels[number] else { return }
         if case .change(let change) = request, world.names.isSealed(channel.bucket) { return asked(sealed: change) }
         switch request {
         case .changesSince(let position):
-            if let gid: GlobalID = codec.decode(position, tag: tag(channel.bucket, codec)) {
+            if let gid = codec.decode(position, tag: tag(channel.bucket, codec)) {
                 channels[number]?.told.asked(since: gid)
             }
         case .index(let page):
             world.tally.walks += 1
             channels[number]?.told.askedForIndex()
             // The walk's position, the place below which it goes on, and where a walk stood that was begun anew.
-            let marks: [GlobalID] = (page.mark ?? "").split(separator: ".").compactMap {
+            let marks = (page.mark ?? "").split(separator: ".").compactMap {
                 codec.decode(String($0), tag: tag(channel.bucket, codec))
             }
             if marks.count > 1 { channels[number]?.walks.insert(marks.count == 3 ? marks[2] : marks[0]) }
         case .change(let change):
             // Elsewhere a text may be replaced as a whole meanwhile, and then one of the two wins.
-            let isTyped: Bool = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
+            let isTyped = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
             if isTyped { world.ledger.sent(change.ccid, insertsOnly: change.insertsOnly) }
         default: break
         }
     }
 
-    /// What devices write for each other, at no moment that has to do with anything: within the hour after the last edit.
+    /// What devices write for each other, at no moment that has to do with anything: within the hour after the last
+    /// edit.
     private func isHeads(_ request: ChannelRequest, _ number: ChannelNumber) -> Bool {
-        guard case .change(let change) = request, let channel: Channel = channels[number],
-            let keys: SealedBucketKeys = world.names.keys(channel.bucket, of: account)
+        guard case .change(let change) = request, let channel = channels[number],
+            let keys = world.names.keys(channel.bucket, of: account)
         else { return false }
         return keys.serverKey(of: SealedHeads.appKey).utf8.elementsEqual(change.key.utf8)
     }
 
     /// Once sealed, the bytes of an operation never change under its ccid.
     private func asked(sealed change: ChangeRequest) {
-        guard let operation: String = change.sealedOperation else { return }
-        if let before: String = world.sealings[change.ccid], before != operation {
+        guard let operation = change.sealedOperation else { return }
+        if let before = world.sealings[change.ccid], before != operation {
             return world.problem("link \(link): \(change.ccid) was sealed twice")
         }
         world.sealings[change.ccid] = operation
@@ -96,7 +97,7 @@ final class Watch {
 
     func told(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
         if text.first == 0x68 { return }
-        if let stranger: Int = MarkerSource.stranger(in: text, besides: account.number) {
+        if let stranger = MarkerSource.stranger(in: text, besides: account.number) {
             return world.problem("link \(link): account \(account.number) was sent what belongs to account \(stranger)")
         }
         let message: ServerMessage
@@ -105,21 +106,21 @@ final class Watch {
         } catch {
             return world.problem("link \(link): the server sent what cannot be read: \(error)")
         }
-        guard case .channel(let number, let reply) = message, let channel: Channel = channels[number] else { return }
+        guard case .channel(let number, let reply) = message, let channel = channels[number] else { return }
         if world.names.isSealed(channel.bucket), MarkerSource.stranger(in: text, besides: -1) != nil {
             return world.problem("link \(link): what somebody wrote into a sealed bucket is sent in clear")
         }
-        let mirror: Ledger.Mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
+        let mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
         switch reply {
         case .changes(let events):
-            for event: ChangeEvent in events { told(event, number, mirror, codec) }
+            for event in events { told(event, number, mirror, codec) }
         case .index(let page):
             told(page, number, channel, codec)
-            for entry: IndexPage.Entry in page.entries {
+            for entry in page.entries {
                 check(entry.key, entry.version, entry.data, mirror, "the index")
             }
         case .entity(let reply):
-            guard let key: EntityKey = try? EntityKey(reply.key), let data: JSONFragment = reply.data else { return }
+            guard let key = try? EntityKey(reply.key), let data = reply.data else { return }
             check(key, reply.version, data, mirror, "e")
         case .changeVersionUnknown:
             channels[number]?.told.positionUnknown()
@@ -128,10 +129,10 @@ final class Watch {
     }
 
     private func told(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
-        let tag: UInt32 = tag(channel.bucket, codec)
-        if let gid: GlobalID = codec.decode(page.current.text, tag: tag) {
+        let tag = tag(channel.bucket, codec)
+        if let gid = codec.decode(page.current.text, tag: tag) {
             channels[number]?.told.index(at: gid)
-        } else if channel.isToldNoPosition, let gid: GlobalID = codec.decode(page.current.text, tag: ~tag),
+        } else if channel.isToldNoPosition, let gid = codec.decode(page.current.text, tag: ~tag),
             channel.walks.contains(gid)
         {
             channels[number]?.told.walkedAnew()
@@ -143,7 +144,7 @@ final class Watch {
     private func check(
         _ key: EntityKey, _ version: Version, _ data: JSONFragment?, _ mirror: Ledger.Mirror, _ place: String
     ) {
-        guard let known: JSONObject = mirror.entities[key]?.history[version] else {
+        guard let known = mirror.entities[key]?.history[version] else {
             return world.problem("link \(link): \(place) tells \(key.text).\(version), which never was")
         }
         guard let data, data.bytes != JSONValue.object(known).serialized() else { return }
@@ -155,19 +156,19 @@ final class Watch {
     ) {
         switch event {
         case .applied(let change):
-            guard let channel: Channel = channels[number] else { return }
-            let gid: GlobalID? = codec.decode(change.cv.text, tag: tag(channel.bucket, codec))
-            guard let gid: GlobalID, let before: GlobalID = mirror.previous[gid] else {
+            guard let channel = channels[number] else { return }
+            let gid = codec.decode(change.cv.text, tag: tag(channel.bucket, codec))
+            guard let gid, let before = mirror.previous[gid] else {
                 return world.problem("link \(link): a change of \(change.key.text) was sent that is not durable")
             }
             if change.ccids.contains(where: { mirror.changeIDs[$0] != gid }) {
                 world.problem("link \(link): change \(gid) was sent under another ccid than its own")
             }
-            if let row: Ledger.Row = mirror.rows[gid], row.source != change.sv || row.version != change.ev {
+            if let row = mirror.rows[gid], row.source != change.sv || row.version != change.ev {
                 world.problem("link \(link): change \(gid) was sent with other versions than its row has")
             }
-            let isOwn: Bool = change.clientID == channel.clientID
-            if let flaw: String = channels[number]?.told.told(gid, after: before, isOwn: isOwn) {
+            let isOwn = change.clientID == channel.clientID
+            if let flaw = channels[number]?.told.told(gid, after: before, isOwn: isOwn) {
                 world.problem("link \(link), channel \(number): \(flaw)")
             }
         case .refused(let refusal):
@@ -187,8 +188,8 @@ final class Watch {
 extension ChangeRequest {
     /// Nothing but insertions into the text `t`.
     fileprivate var insertsOnly: Bool {
-        guard object == nil, sv != nil, let value: JSONValue = diff?.value,
-            let edit: ObjectDiff = try? ObjectDiff(value),
+        guard object == nil, sv != nil, let value = diff?.value,
+            let edit = try? ObjectDiff(value),
             edit.operations.count == 1, case .text(let delta)? = edit["t"]
         else { return false }
         return delta.operations.allSatisfy { if case .delete = $0 { false } else { true } }

@@ -15,7 +15,7 @@ struct Weather {
         if world.befalls(.serverKill) { world.server.crash() }
         if world.isStruck(by: .serverRestore) { world.server.restore() }
         if world.befalls(20) { world.server.ask() }
-        for peer: Peer in world.peers {
+        for peer in world.peers {
             if world.befalls(.cut) { peer.link?.cut() }
             if world.befalls(.slowReader) { peer.link?.stopReading(for: world.random.between(5, 60) * 1_000_000) }
             if world.befalls(.partition) {

@@ -12,34 +12,35 @@ final class World {
     private static let eventsMax: (storm: Int, clientDay: Int) = (400_000, 60_000)
 
     let scenario: Scenario
-    let agenda: Agenda = Agenda()
+    let agenda = Agenda()
     var random: SimulationRandom
     var trace: Trace
     /// What went wrong; the first one ends the run.
-    private(set) var problems: [String] = []
+    private(set) var problems = [String]()
     /// From here on nothing new goes wrong and nobody edits.
-    private(set) var isCalm: Bool = false
+    private(set) var isCalm = false
     let names: WorldNames
     let ledger: Ledger
     private var madeServer: SimulatedServer?
-    private(set) var people: [SimulatedClient] = []
-    private(set) var legacies: [LegacyClient] = []
-    var lastConnection: Int = 0
-    var tally: Tally = Tally()
+    private(set) var people = [SimulatedClient]()
+    private(set) var legacies = [LegacyClient]()
+    var lastConnection = 0
+    var tally = Tally()
     /// By the account's number.
     var models: [Model]
     /// Sealed operations by their ccid, as a client sent them first.
-    var sealings: [String: String] = [:]
+    var sealings = [String: String]()
     /// Alarms of sealed objects that wait for their users' choice.
-    var hasAlarms: Bool = false
+    var hasAlarms = false
     /// The server went on from a backup.
-    var isRestored: Bool = false
-    /// Characters of texts that somebody chose against after a restore, or was told of as the losing side of a conflict.
-    private(set) var givenUp: Set<UInt32> = []
+    var isRestored = false
+    /// Characters of texts that somebody chose against after a restore, or was told of as the losing side of a
+    /// conflict.
+    private(set) var givenUp = Set<UInt32>()
     /// Server keys of objects of which somebody chose to keep theirs.
-    var replaced: Set<EntityKey> = []
+    var replaced = Set<EntityKey>()
     /// Changes of `heads` that clients have sent.
-    var headsWrites: Int = 0
+    var headsWrites = 0
     /// When a client last sent anything but a heartbeat or a change of `heads`, microseconds.
     var lastWork: Int64 = 0
 
@@ -60,7 +61,7 @@ final class World {
 
     /// There from the beginning of the run on.
     var server: SimulatedServer {
-        guard let madeServer: SimulatedServer else { preconditionFailure("the run has not begun") }
+        guard let madeServer else { preconditionFailure("the run has not begun") }
         return madeServer
     }
 
@@ -82,19 +83,19 @@ final class World {
 
     /// The same, found by somebody who looks at the object.
     func alarm(on place: EntityAddress, of client: SimulatedClient) {
-        guard let word: String = client.blockade(place.bucket, place.key) else {
+        guard let word = client.blockade(place.bucket, place.key) else {
             return problem("client \(client.number): \(place.key.text) is read-only for no reason")
         }
-        let isRemoval: Bool = word.utf8.elementsEqual(SealedIntegrity.removed.description.utf8)
+        let isRemoval = word.utf8.elementsEqual(SealedIntegrity.removed.description.utf8)
         guard isHonest(isRemoval ? .removed : .rolledBack, in: place.bucket) else {
             return problem("client \(client.number): a false alarm: \(place.key.text): \(word)")
         }
         hasAlarms = true
     }
 
-    /// Whether an honest server may be the reason: after a restore it shows older states, and objects that somebody made
-    /// anew; and where the log was cut, nothing tells any more that a missing object was deleted, which happens in one
-    /// bucket only.
+    /// Whether an honest server may be the reason: after a restore it shows older states, and objects that somebody
+    /// made anew; and where the log was cut, nothing tells any more that a missing object was deleted, which happens in
+    /// one bucket only.
     private func isHonest(_ kind: IntegrityReport.Kind, in bucket: BucketName) -> Bool {
         if isRestored, [.rolledBack, .forked, .removed].contains(kind) { return true }
         // Where somebody kept theirs against a removal, the others are told of it.
@@ -145,34 +146,34 @@ final class World {
         defer {
             agenda.clear()
             // As do a peer and its link.
-            for peer: Peer in peers { peer.link = nil }
+            for peer in peers { peer.link = nil }
             (people, legacies, madeServer) = ([], [], nil)
         }
         madeServer = try SimulatedServer(self)
         server.start()
-        for number: Int in 0..<scenario.clients {
+        for number in 0..<scenario.clients {
             people.append(try SimulatedClient(joining: self, as: number, of: account(number)))
         }
-        for number: Int in 0..<scenario.legacies {
-            let number: Int = scenario.clients + number
+        for number in 0..<scenario.legacies {
+            let number = scenario.clients + number
             legacies.append(LegacyClient(self, number, account(number)))
         }
-        for person: SimulatedClient in people { person.begin() }
-        for legacy: LegacyClient in legacies { legacy.begin() }
+        for person in people { person.begin() }
+        for legacy in legacies { legacy.begin() }
         Weather(self).begin()
         play(until: scenario.duration)
         isCalm = true
         note("calm", 0)
         server.heal()
-        for peer: Peer in peers { peer.heal() }
+        for peer in peers { peer.heal() }
         Rest(self).check()
     }
 
     /// Adds clients that have never seen anything, one for each account.
     func addFreshClients() throws {
-        for account: Account in names.accounts {
-            let number: Int = people.count + legacies.count
-            let fresh: SimulatedClient = try SimulatedClient(joining: self, as: number, of: account)
+        for account in names.accounts {
+            let number = people.count + legacies.count
+            let fresh = try SimulatedClient(joining: self, as: number, of: account)
             people.append(fresh)
             fresh.begin()
         }
@@ -193,19 +194,19 @@ final class World {
 
 /// How often what happened, for the summary of a run.
 struct Tally: Sendable, Equatable {
-    var edits: Int = 0
-    var applied: Int = 0
-    var refusals: [Int: Int] = [:]
-    var faults: FaultCounts = FaultCounts()
-    var walks: Int = 0
-    var logCuts: Int = 0
+    var edits = 0
+    var applied = 0
+    var refusals = [Int: Int]()
+    var faults = FaultCounts()
+    var walks = 0
+    var logCuts = 0
     /// Changes that were decided beside the shard.
-    var decidedElsewhere: Int = 0
-    var messages: Int = 0
+    var decidedElsewhere = 0
+    var messages = 0
     /// In sealed buckets: operations, snapshots of others than creations, alarms where one is honest.
-    var operations: Int = 0
-    var compactions: Int = 0
-    var alarms: Int = 0
+    var operations = 0
+    var compactions = 0
+    var alarms = 0
 
     mutating func add(_ other: Tally) {
         edits += other.edits
@@ -240,7 +241,7 @@ struct WorldNames: Sendable {
     /// Anything may happen here.
     let scratch: BucketName
     /// Keys of the sealed ones: their secrets are random, and all clients of an account have them.
-    private var keys: [BucketID: SealedBucketKeys] = [:]
+    private var keys = [BucketID: SealedBucketKeys]()
 
     /// Two users of one app, then the first one's name in another app; all with the same buckets and keys.
     init(accounts count: Int, _ sealing: SealingShare, seed: UInt64) throws {
@@ -252,11 +253,11 @@ struct WorldNames: Sendable {
         }
         notes = try BucketName("notes")
         scratch = try BucketName("scratch")
-        var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ec2_e700)
-        let sealed: [BucketName] = (sealing.hasNotes ? [notes] : []) + (sealing.hasScratch ? [scratch] : [])
-        for account: Account in accounts {
-            for bucket: BucketName in sealed {
-                let secret: SecureBytes = SecureBytes(copying: (0..<32).map { _ in UInt8(random.below(256)) })
+        var random = SimulationRandom(seed: seed ^ 0x5ec2_e700)
+        let sealed = (sealing.hasNotes ? [notes] : []) + (sealing.hasScratch ? [scratch] : [])
+        for account in accounts {
+            for bucket in sealed {
+                let secret = SecureBytes(copying: (0..<32).map { _ in UInt8(random.below(256)) })
                 keys[id(bucket, of: account)] = try SealedBucketKeys(
                     owner: account.user.text, app: account.app.text, bucket: bucket.text, secrets: [0: secret])
             }
@@ -269,7 +270,7 @@ struct WorldNames: Sendable {
     func isSealed(_ bucket: BucketName) -> Bool { keys.keys.contains { $0.name == bucket } }
 
     /// Most accounts that a run may have.
-    static let accountsMax: Int = 3
+    static let accountsMax = 3
 
     var buckets: [BucketName] { [notes, scratch] }
     var ids: [BucketID] { accounts.flatMap { account in buckets.map { id($0, of: account) } } }

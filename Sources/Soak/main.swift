@@ -3,7 +3,7 @@ import ThicketCommandLine
 import ThicketSimulation
 
 /// Plays the simulation for as long as one likes, one seed again, or checks that it finds what it should.
-private let program: Program = .init(
+private let program = Program(
     name: "thicket-soak", summary: "the simulation of Thicket", version: "1",
     commands: [
         Command(
@@ -44,7 +44,7 @@ private let program: Program = .init(
 private struct Wishes {
     var minutes: Double?
     var seed: UInt64?
-    var changes: [String: Int] = [:]
+    var changes = [String: Int]()
     var isVerbose: Bool
     var tellsTraces: Bool
     var shrinks: Bool
@@ -61,28 +61,28 @@ private struct Wishes {
         if call.value("runs") != nil { runs = try call.number("runs", else: 1, in: 1...1_000_000_000) }
         tellsTraces = call.flag("traces")
         (isVerbose, shrinks, playsMutants) = (call.flag("verbose"), call.flag("shrink"), call.flag("mutants"))
-        let kinds: [Kind] = Kind.allCases.filter { call.flag($0.rawValue) }
+        let kinds = Kind.allCases.filter { call.flag($0.rawValue) }
         guard kinds.count < 2 else {
             throw BadValue("--\(kinds[0].rawValue) and --\(kinds[1].rawValue) exclude each other")
         }
         kind = kinds.first
-        if let name: String = call.value("mutant") {
-            guard let known: Mutant = Mutant(rawValue: name) else {
+        if let name = call.value("mutant") {
+            guard let known = Mutant(rawValue: name) else {
                 throw BadValue(
                     "there is no mutant '\(name)'; there are: "
                         + Mutant.allCases.map(\.rawValue).joined(separator: ", "))
             }
             mutant = known
         }
-        if let list: String = call.value("with") { changes = try Self.changes(list) }
+        if let list = call.value("with") { changes = try Self.changes(list) }
         try check()
     }
 
     private static func changes(_ list: String) throws(BadValue) -> [String: Int] {
-        var changes: [String: Int] = [:]
-        for pair: Substring in list.split(separator: ",") {
+        var changes = [String: Int]()
+        for pair in list.split(separator: ",") {
             let parts: [Substring] = pair.split(separator: "=", omittingEmptySubsequences: false)
-            guard parts.count == 2, let value: Int = Int(parts[1]), Simulation.knobNames.contains(String(parts[0]))
+            guard parts.count == 2, let value = Int(parts[1]), Simulation.knobNames.contains(String(parts[0]))
             else {
                 throw BadValue(
                     "--with wants NAME=NUMBER,…, not '\(pair)'; names: " + Simulation.knobNames.joined(separator: ", "))
@@ -94,7 +94,7 @@ private struct Wishes {
 
     /// What cannot go together is refused, not passed over.
     private func check() throws(BadValue) {
-        let isOne: Bool = seed != nil && minutes == nil && runs == nil
+        let isOne = seed != nil && minutes == nil && runs == nil
         if runs != nil, shrinks || minutes != nil || playsMutants {
             throw BadValue("--runs says how long: leave --minutes, --shrink and --mutants out")
         }
@@ -122,18 +122,18 @@ private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
         seed: seed, with: wishes.changes, kind: wishes.kind, isSealed: wishes.isSealed, mutant: wishes.mutant,
         sink: wishes.isVerbose ? tell : nil)
     say(result.traceText)
-    for problem: String in result.problems { say("    \(problem)") }
+    for problem in result.problems { say("    \(problem)") }
     say(result.problems.isEmpty ? "simulation: passed" : "simulation: FAILED")
     return result.problems.isEmpty ? 0 : 1
 }
 
 private func shrink(_ wishes: Wishes) -> Int32 {
     // With a bug built in, the first seed that finds it will do.
-    let seeds: ClosedRange<UInt64> = wishes.seed.map { $0...$0 } ?? 1...1_000
-    let kind: Kind? = wishes.kind ?? wishes.mutant?.kind
-    for seed: UInt64 in seeds {
+    let seeds = wishes.seed.map { $0...$0 } ?? 1...1_000
+    let kind = wishes.kind ?? wishes.mutant?.kind
+    for seed in seeds {
         guard
-            let outcome: Shrinking.Outcome = Shrinking.run(
+            let outcome = Shrinking.run(
                 seed: seed, kind: kind, isSealed: wishes.isSealed, mutant: wishes.mutant, tell: { say("  " + $0) })
         else { continue }
         say(outcome.story)
@@ -145,37 +145,37 @@ private func shrink(_ wishes: Wishes) -> Int32 {
 
 /// - Returns: 1 when a mutant lives for a minute.
 private func hunt(_ cores: Int, from first: UInt64) async -> Int32 {
-    var alive: Int = 0
+    var alive = 0
     say("mutant                    found after   seeds   by")
-    for mutant: Mutant in Mutant.allCases {
-        let report: Campaign.Report = await Campaign.run(
+    for mutant in Mutant.allCases {
+        let report = await Campaign.run(
             firstSeed: first, seconds: 60, tasks: cores, kind: mutant.kind, mutant: mutant
         ) { _ in }
-        let found: SimulationResult? = report.failures.first
+        let found = report.failures.first
         if found == nil { alive += 1 }
-        let name: String = mutant.rawValue + String(repeating: " ", count: max(1, 26 - mutant.rawValue.count))
-        let time: String = found == nil ? "not found" : "\(Double(Int(report.seconds * 100)) / 100) s"
-        let count: String = String(report.runs)
-        let why: String = found?.problems.first.map { String($0.prefix(90)) } ?? ""
+        let name = mutant.rawValue + String(repeating: " ", count: max(1, 26 - mutant.rawValue.count))
+        let time = found == nil ? "not found" : "\(Double(Int(report.seconds * 100)) / 100) s"
+        let count = String(report.runs)
+        let why = found?.problems.first.map { String($0.prefix(90)) } ?? ""
         say(
             name + time + String(repeating: " ", count: max(1, 14 - time.count)) + count
                 + String(repeating: " ", count: max(1, 8 - count.count)) + why)
     }
-    let count: Int = Mutant.allCases.count
+    let count = Mutant.allCases.count
     say(alive == 0 ? "mutants: all \(count) found: passed" : "mutants: \(alive) of \(count) not found: FAILED")
     return alive == 0 ? 0 : 1
 }
 
 private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
-    let wishes: Wishes = try Wishes(call)
-    let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-    let first: UInt64 = wishes.seed ?? UInt64.random(in: 1...(1 << 40))
+    let wishes = try Wishes(call)
+    let cores = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let first = wishes.seed ?? UInt64.random(in: 1...(1 << 40))
     if wishes.playsMutants { return await hunt(cores, from: first) }
     if wishes.shrinks { return shrink(wishes) }
     if let seed: UInt64 = wishes.seed, wishes.minutes == nil, wishes.runs == nil { return replay(seed, wishes) }
-    let minutes: Double = wishes.minutes ?? (wishes.runs == nil ? 10 : 1_000_000)
+    let minutes = wishes.minutes ?? (wishes.runs == nil ? 10 : 1_000_000)
     say("simulation: first seed \(first), " + (wishes.runs.map { "\($0) seeds" } ?? "\(minutes) minutes"))
-    let report: Campaign.Report = await Campaign.run(
+    let report = await Campaign.run(
         firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, isSealed: wishes.isSealed,
         runsMax: wishes.runs ?? .max, mutant: wishes.mutant
     ) { result in
@@ -184,13 +184,13 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
     }
     say(report.summary)
     if wishes.kind == .days, !wishes.isSealed, wishes.mutant == nil {
-        let isMet: Bool = report.clientDaysPerMinute >= Campaign.Report.clientDaysMin
+        let isMet = report.clientDaysPerMinute >= Campaign.Report.clientDaysMin
         say("client-days a minute: goal ≥ \(Campaign.Report.clientDaysMin) on two cores: \(isMet ? "met" : "NOT MET")")
     }
     return report.failures.isEmpty ? 0 : 1
 }
 
 // Options alone mean `play`.
-private let words: [String] = Array(CommandLine.arguments.dropFirst())
-private let isBare: Bool = words.first.map { $0.hasPrefix("-") && $0 != "--help" && $0 != "--version" } ?? true
+private let words = Array(CommandLine.arguments.dropFirst())
+private let isBare = words.first.map { $0.hasPrefix("-") && $0 != "--help" && $0 != "--version" } ?? true
 exit(await program.main(isBare ? ["play"] + words : words.first == "--help" ? ["play", "--help"] : words, soak))

@@ -86,12 +86,21 @@ struct BannedCallTests {
     @Test("T14: secrets are compared in constant time, never by ==, != or byte by byte", arguments: secrets)
     func comparisons(rule: Rule) { calls(rule: rule) }
 
+    private func isName(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+
+    /// Whether a pattern begins with the name of a type.
+    private func isNamed(_ pattern: String) -> Bool { pattern.first?.isUppercase ?? false }
+
     @Test("a banned call is not made", arguments: rules)
     func calls(rule: Rule) {
         for folder: String in rule.folders {
             for path: String in SwiftText.paths(folder) where !rule.except.contains(path) {
                 let code: [UInt8] = SwiftText.code(path)
                 for place: Int in Bytes.places(of: rule.pattern, in: code) {
+                    // The end of a longer name is another name.
+                    if isNamed(rule.pattern), place > 0, isName(code[place - 1]) { continue }
                     // Whether there is a secret at all is none.
                     if code[(place + rule.pattern.utf8.count)...].starts(with: "nil".utf8) { continue }
                     let line: Int = Bytes.line(of: place, in: code)

@@ -2,8 +2,8 @@ import ThicketProtocol
 
 /// How users of built-in accounts prove who they are. One account has one scheme for good (docs/AUTH.md, "Accounts").
 ///
-/// Today there is one, `PasswordScheme`. The scheme in which the password stays on the device takes the same place: what it
-/// has more, the account's keys, it takes out of the same calls and adds to `AccountGrant`.
+/// Today there is one, `PasswordScheme`. The scheme in which the password stays on the device takes the same place:
+/// what it has more, the account's keys, it takes out of the same calls and adds to `AccountGrant`.
 package protocol AccountScheme: Sendable {
     /// Makes an account and logs in.
     func signUp(_ login: AccountLogin, _ calls: ServerCalls) async throws(ClientError) -> AccountGrant
@@ -47,7 +47,7 @@ package struct PasswordScheme: AccountScheme {
     package func changePassword(
         _ login: AccountLogin, to new: String, _ calls: ServerCalls
     ) async throws(ClientError) -> AccountGrant {
-        var body: JSONObject = Self.body(login)
+        var body = Self.body(login)
         body["new_password"] = .string(new)
         _ = try await calls.ask("POST", "/1/\(calls.app)/update/", body, fields: calls.appFields)
         return try await signIn(AccountLogin(name: login.name, password: new), calls)
@@ -60,9 +60,9 @@ package struct PasswordScheme: AccountScheme {
     private func grant(
         _ path: String, _ login: AccountLogin, _ calls: ServerCalls
     ) async throws(ClientError) -> AccountGrant {
-        let answer: JSONObject = try ServerCalls.object(
+        let answer = try ServerCalls.object(
             try await calls.ask("POST", "/1/\(calls.app)/\(path)", Self.body(login), fields: calls.appFields))
-        let token: String = try ServerCalls.text("access_token", in: answer)
+        let token = try ServerCalls.text("access_token", in: answer)
         guard LoginToken.isAcceptable(token) else {
             throw ClientError(.protocolViolation, "the server gave a token that cannot be used")
         }

@@ -25,7 +25,7 @@ public struct Address: Codable, Sendable, Hashable, Identifiable {
 
     /// What is missing in the object is an empty text: other apps may know less of an address.
     public init(from decoder: any Decoder) throws {
-        let members: KeyedDecodingContainer<CodingKeys> = try decoder.container(keyedBy: CodingKeys.self)
+        let members = try decoder.container(keyedBy: CodingKeys.self)
         func text(_ key: CodingKeys) throws -> String { try members.decodeIfPresent(String.self, forKey: key) ?? "" }
         id = try text(.id)
         (fullName, line1, line2, city) = (try text(.fullName), try text(.line1), try text(.line2), try text(.city))
@@ -35,28 +35,28 @@ public struct Address: Codable, Sendable, Hashable, Identifiable {
 
 /// The addresses of a session's user: a bucket with a type.
 ///
-/// Addresses are on this device at once and sent when there is a connection. A token that ends meanwhile is renewed by the
-/// session; nothing here, nor in the app, has to know of it.
+/// Addresses are on this device at once and sent when there is a connection. A token that ends meanwhile is renewed by
+/// the session; nothing here, nor in the app, has to know of it.
 public struct AddressBook: Sendable {
     /// The bucket that holds them.
-    public static let bucketName: String = "addressbook"
+    public static let bucketName = "addressbook"
     /// How long `getAll` waits for the server.
-    private static let patience: Duration = .seconds(30)
+    private static let patience = Duration.seconds(30)
 
     let session: ClientSession
 
-    /// All addresses, ordered by name: as the server has them, with this device's own edits; without a connection, as they
-    /// were known last.
+    /// All addresses, ordered by name: as the server has them, with this device's own edits; without a connection, as
+    /// they were known last.
     ///
-    /// - Throws: `unauthorized` (401) when the user is signed out, `deadline` when a server that is there does not answer,
-    ///   `store`, `closed`.
+    /// - Throws: `unauthorized` (401) when the user is signed out, `deadline` when a server that is there does not
+    ///   answer, `store`, `closed`.
     public func getAll() async throws(ClientError) -> [Address] {
-        let bucket: Bucket = try await bucket()
+        let bucket = try await bucket()
         try await upToDate(bucket)
-        var addresses: [Address] = []
-        for key: String in try await bucket.keys() {
+        var addresses = [Address]()
+        for key in try await bucket.keys() {
             do throws(ClientError) {
-                if let address: Address = try await bucket.get(key, as: Address.self) { addresses.append(address) }
+                if let address = try await bucket.get(key, as: Address.self) { addresses.append(address) }
             } catch {
                 // What somebody else has put there and is no address does not hide the others; a store that fails does.
                 guard error.code == .invalidValue else { throw error }

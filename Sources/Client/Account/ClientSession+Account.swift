@@ -3,15 +3,15 @@ import ThicketProtocol
 
 /// The account behind a session: its password, its logins, its end.
 extension ClientSession {
-    /// Sets another password of a built-in account. Other devices are signed out by it; this one goes on with a new token,
-    /// and no edit is lost.
+    /// Sets another password of a built-in account. Other devices are signed out by it; this one goes on with a new
+    /// token, and no edit is lost.
     ///
     /// - Throws: `unauthorized` (401) when the old password is wrong, `refused` (400) when the new one cannot be used,
-    ///   `invalidOptions` for a session that is no built-in account's; then nothing was changed. `unavailable`, `network`:
-    ///   perhaps it was. If so the user is signed out soon, and the new password is the one to sign in with.
+    ///   `invalidOptions` for a session that is no built-in account's; then nothing was changed. `unavailable`,
+    ///   `network`: perhaps it was. If so the user is signed out soon, and the new password is the one to sign in with.
     public func changePassword(from old: String, to new: String) async throws(ClientError) {
-        let login: AccountLogin = try login(old)
-        let (scheme, calls): (any AccountScheme, ServerCalls) = (scheme, calls)
+        let login = try login(old)
+        let (scheme, calls) = (scheme, calls)
         try await keeper.replace { () async throws(ClientError) in
             try await scheme.changePassword(login, to: new, calls).accessToken
         }
@@ -19,15 +19,16 @@ extension ClientSession {
 
     /// Logs in again to the same built-in account after a sign-out. Edits that waited go out.
     ///
-    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in account's.
+    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in
+    ///   account's.
     public func signIn(password: String) async throws(ClientError) {
         try await signIn(accessToken: try await scheme.signIn(try login(password), calls).accessToken)
     }
 
     /// Deletes the built-in account with everything it keeps at the server, and signs out. The local copy stays.
     ///
-    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in account's;
-    ///   then nothing was deleted. `network`: it is not known whether it was.
+    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in
+    ///   account's; then nothing was deleted. `network`: it is not known whether it was.
     public func deleteAccount(password: String) async throws(ClientError) {
         try await scheme.deleteAccount(try login(password), calls)
         await keeper.end(.deleted)
@@ -44,8 +45,8 @@ extension ClientSession {
 
     /// Where the user is logged in, the newest first.
     ///
-    /// Of a partner's user: the devices that the server has let in. Of a built-in account: the logins that are still good,
-    /// under the names that they gave.
+    /// Of a partner's user: the devices that the server has let in. Of a built-in account: the logins that are still
+    /// good, under the names that they gave.
     ///
     /// - Throws: as `calling`.
     public func devices() async throws(ClientError) -> [SessionDevice] {
@@ -56,14 +57,14 @@ extension ClientSession {
                     isThisOne: token.isCurrent)
             }
         }
-        let path: String = "/api/v1/partner/\(Self.coded(partner))/customer/\(Self.coded(entity))/devices"
-        let own: String = deviceId
-        let calls: ServerCalls = calls
-        let answer: HTTPAnswer = try await calling { token throws(ClientError) in
+        let path = "/api/v1/partner/\(Self.coded(partner))/customer/\(Self.coded(entity))/devices"
+        let own = deviceId
+        let calls = calls
+        let answer = try await calling { token throws(ClientError) in
             try await calls.ask("GET", path, fields: calls.partnerFields(token))
         }
         return try Self.list("devices", answer) { item in
-            guard let id: String = item["device_id"]?.stringValue, let first: Int64 = item["first_seen"]?.intValue
+            guard let id = item["device_id"]?.stringValue, let first = item["first_seen"]?.intValue
             else { return nil }
             return SessionDevice(
                 id: id, firstSeen: first, lastSeen: item["last_seen"]?.intValue,
@@ -76,7 +77,7 @@ extension ClientSession {
     /// - Throws: as `calling`; `invalidOptions` for a session that is no built-in account's.
     public func tokens() async throws(ClientError) -> [SessionToken] {
         try Self.list("tokens", try await account("GET", "tokens")) { item in
-            guard let id: String = item["id"]?.stringValue, let created: Int64 = item["created"]?.intValue else {
+            guard let id = item["id"]?.stringValue, let created = item["created"]?.intValue else {
                 return nil
             }
             return SessionToken(
@@ -89,8 +90,8 @@ extension ClientSession {
     /// tokens come back by themselves.
     ///
     /// - Parameter id: as `tokens` lists it.
-    /// - Throws: as `calling`; `notFound` when there is no such token, `invalidOptions` for a session that is no built-in
-    ///   account's.
+    /// - Throws: as `calling`; `notFound` when there is no such token, `invalidOptions` for a session that is no
+    ///   built-in account's.
     public func revokeToken(_ id: String) async throws(ClientError) {
         do throws(ClientError) { _ = try await account("DELETE", "tokens/\(Self.coded(id))") } catch {
             guard error.number == 400 else { throw error }
@@ -102,7 +103,7 @@ extension ClientSession {
         guard case .account = user else {
             throw ClientError(.invalidOptions, "only built-in accounts have tokens that can be listed and ended")
         }
-        let calls: ServerCalls = calls
+        let calls = calls
         return try await calling { token throws(ClientError) in
             try await calls.ask(method, "/1/\(calls.app)/auth/\(path)", fields: calls.accountFields(token))
         }
@@ -119,8 +120,8 @@ extension ClientSession {
 
     /// Fit for one part of a path (RFC 3986, 2.3).
     private static func coded(_ text: String) -> String {
-        var coded: String = ""
-        for byte: UInt8 in text.utf8 {
+        var coded = ""
+        for byte in text.utf8 {
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
                 coded.unicodeScalars.append(Unicode.Scalar(byte))

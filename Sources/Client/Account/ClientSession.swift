@@ -30,12 +30,12 @@ public final class ClientSession: Sendable {
         try await sync.bucket(name, sealed: sealed)
     }
 
-    /// Gives the session the keys of its account, where it was not made by `ThicketApp.resume`: a partner's user's, or an
-    /// account's that was locked before.
+    /// Gives the session the keys of its account, where it was not made by `ThicketApp.resume`: a partner's user's, or
+    /// an account's that was locked before.
     ///
     /// - Throws: `sealed` for keys of another user or app.
     public func useKeys(of account: OpenAccount) async throws(ClientError) {
-        let id: String =
+        let id =
             switch user {
             case .partner(let entity, _): entity
             case .account(_, let userId): userId
@@ -59,31 +59,31 @@ public final class ClientSession: Sendable {
     /// Why the user is signed out; nil: is not.
     public var signOutReason: SignOutReason? { get async { await keeper.signOut } }
 
-    /// The token at this moment, to be kept where nobody else reads it; `ThicketApp.createSession` and `resumeSession` take
-    /// it after a restart.
+    /// The token at this moment, to be kept where nobody else reads it; `ThicketApp.createSession` and `resumeSession`
+    /// take it after a restart.
     public var accessToken: String { get async { await keeper.current.text } }
 
     // MARK: - Calls
 
     /// Makes a call that needs the user's token, to the Thicket server or to any other that takes it.
     ///
-    /// When the call is refused because the token has ended, another token is asked for, once, and the call is made once
-    /// more. Calls that are refused meanwhile wait for the same token. Refused again, the user is signed out.
+    /// When the call is refused because the token has ended, another token is asked for, once, and the call is made
+    /// once more. Calls that are refused meanwhile wait for the same token. Refused again, the user is signed out.
     ///
-    /// - Parameter body: gets the token; throws `ClientError(.unauthorized, …, number: 401)` for an answer of 401. Every
-    ///   other error, a 403 too, is passed on and renews nothing.
-    /// - Throws: what `body` throws, `unauthorized` (401) when the user is signed out, `deadline` or what the token source
-    ///   failed with when no token came.
+    /// - Parameter body: gets the token; throws `ClientError(.unauthorized, …, number: 401)` for an answer of 401.
+    ///   Every other error, a 403 too, is passed on and renews nothing.
+    /// - Throws: what `body` throws, `unauthorized` (401) when the user is signed out, `deadline` or what the token
+    ///   source failed with when no token came.
     public func calling<Value: Sendable>(
         _ body: @Sendable (_ token: String) async throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
-        let first: TokenMachine.Token = try await keeper.token()
+        let first = try await keeper.token()
         do throws(ClientError) {
             return try await attempt(first, body)
         } catch {
             guard error.isTokenOver else { throw error }
         }
-        let second: TokenMachine.Token = try await keeper.token(after: first.number)
+        let second = try await keeper.token(after: first.number)
         do throws(ClientError) {
             return try await attempt(second, body)
         } catch {
@@ -95,7 +95,7 @@ public final class ClientSession: Sendable {
     private func attempt<Value: Sendable>(
         _ token: TokenMachine.Token, _ body: @Sendable (_ token: String) async throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
-        let value: Value = try await body(token.text)
+        let value = try await body(token.text)
         await keeper.worked(token.number)
         return value
     }
@@ -105,7 +105,7 @@ public final class ClientSession: Sendable {
     /// - Parameter path: behind `/1/APP/`; holds nothing that needs coding.
     /// - Throws: as `calling`.
     package func look(_ path: String) async throws(ClientError) -> JSONObject {
-        let calls: ServerCalls = calls
+        let calls = calls
         return try ServerCalls.object(
             try await calling { token throws(ClientError) in
                 try await calls.ask("GET", "/1/\(calls.app)/\(path)", fields: calls.accountFields(token))
@@ -122,8 +122,8 @@ public final class ClientSession: Sendable {
     /// - Returns: whether the server has heard of it. If not, the token stays good there until its own end.
     @discardableResult
     public func signOut() async -> Bool {
-        let token: String = await keeper.current.text
-        let wasOut: Bool = await keeper.signOut != nil
+        let token = await keeper.current.text
+        let wasOut = await keeper.signOut != nil
         await keeper.end(.requested)
         if wasOut { return true }
         do throws(ClientError) {

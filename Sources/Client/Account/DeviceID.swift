@@ -10,13 +10,13 @@ internal import ThicketCrypto
 /// user's login tokens.
 public enum DeviceID {
     /// Bytes of one that is read.
-    static let bytesMax: Int = 128
+    static let bytesMax = 128
 
     /// A new one.
     public static func make() -> String { Hex.encode(RandomBytes.make(16)) }
 
-    /// The one that belongs to a store: kept in a file beside it (`notes.db.device`), which only its owner reads, and made
-    /// at the first call. Of a store in memory it is a new one each time.
+    /// The one that belongs to a store: kept in a file beside it (`notes.db.device`), which only its owner reads, and
+    /// made at the first call. Of a store in memory it is a new one each time.
     ///
     /// - Throws: `store` when the file cannot be read or made, or is damaged.
     public static func kept(by store: StoreLocation) throws(ClientError) -> String {
@@ -28,23 +28,23 @@ public enum DeviceID {
 
     /// - Parameter path: the file.
     package static func kept(at path: String) throws(ClientError) -> String {
-        if let known: String = try read(path) { return known }
+        if let known = try read(path) { return known }
         try write(make(), to: path)
         // Perhaps another program was faster: then its one counts.
-        guard let made: String = try read(path) else { throw failure("cannot be read", path) }
+        guard let made = try read(path) else { throw failure("cannot be read", path) }
         return made
     }
 
     private static func read(_ path: String) throws(ClientError) -> String? {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
             throw failure("cannot be read: \(String(cString: strerror(errno)))", path)
         }
         defer { close(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: bytesMax + 2)
-        let count: Int = Glue.read(file, &bytes)
-        let text: ArraySlice<UInt8> = bytes[..<max(0, count)].prefix { $0 != 0x0A }
+        var bytes = [UInt8](repeating: 0, count: bytesMax + 2)
+        let count = Glue.read(file, &bytes)
+        let text = bytes[..<max(0, count)].prefix { $0 != 0x0A }
         guard (8...bytesMax).contains(text.count), text.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw failure(
                 "is damaged: with another device id the user has to log in again, so nothing is put in its place",
@@ -55,13 +55,13 @@ public enum DeviceID {
 
     /// The file appears whole or not at all, and never in the place of another.
     private static func write(_ id: String, to path: String) throws(ClientError) {
-        let draft: String = "\(path).\(Hex.encode(RandomBytes.make(4)))"
-        let file: Int32 = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let draft = "\(path).\(Hex.encode(RandomBytes.make(4)))"
+        let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("cannot be made: \(String(cString: strerror(errno)))", path) }
         defer { unlink(draft) }
         let bytes: [UInt8] = Array((id + "\n").utf8)
-        let isWritten: Bool = Glue.write(file, bytes) == bytes.count && fsync(file) == 0
-        let problem: Int32 = errno
+        let isWritten = Glue.write(file, bytes) == bytes.count && fsync(file) == 0
+        let problem = errno
         close(file)
         guard isWritten else { throw failure("cannot be written: \(String(cString: strerror(problem)))", path) }
         guard link(draft, path) == 0 || errno == EEXIST else {

@@ -18,9 +18,9 @@ enum PartnerPasswords {
         let body: JSONObject = [
             "deviceId": .string(calls.deviceId), "username": .string(login.name), "password": .string(login.password),
         ]
-        let answer: HTTPAnswer = try await calls.ask(
+        let answer = try await calls.ask(
             "POST", "/v2/credentials/login", body, fields: calls.partnerFields())
-        let user: JSONObject = try ServerCalls.object(answer)
+        let user = try ServerCalls.object(answer)
         return Grant(
             entityId: try ServerCalls.text("sdkEntity", in: user),
             partnerId: try ServerCalls.text("sdkPartner", in: user),
@@ -43,7 +43,7 @@ struct PingSource: TokenSource {
 
     func token(for request: TokenRequest) async throws -> String {
         do throws(ClientError) {
-            let answer: JSONObject = try ServerCalls.object(
+            let answer = try ServerCalls.object(
                 try await calls.ask(
                     "GET", "/v2/credentials/ping", fields: calls.partnerFields(request.accessToken), isUrgent: true))
             return try PartnerPasswords.bearer(answer["accessToken"]?.stringValue)

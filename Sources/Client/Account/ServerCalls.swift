@@ -3,12 +3,13 @@ import ThicketProtocol
 
 /// Requests to the server that are no sync: accounts, partners, tokens, devices.
 package struct ServerCalls: Sendable {
-    /// Longest wait for an answer, seconds, unless said otherwise. Stretching a password at a busy server takes a while.
-    package static let timeoutSeconds: Int = 30
+    /// Longest wait for an answer, seconds, unless said otherwise. Stretching a password at a busy server takes a
+    /// while.
+    package static let timeoutSeconds = 30
     /// The same for telling the server of a logout, which nobody waits for gladly.
-    static let logoutSeconds: Int = 10
+    static let logoutSeconds = 10
     /// Bytes of a server's explanation that are shown.
-    private static let explanationMax: Int = 200
+    private static let explanationMax = 200
 
     private let http: HTTPClient
     /// For what must not wait behind a slow call: renewals and logouts.
@@ -47,10 +48,10 @@ package struct ServerCalls: Sendable {
         _ method: String, _ path: String, _ body: JSONObject? = nil, fields: [String],
         timeoutSeconds: Int? = nil, isUrgent: Bool = false
     ) async throws(ClientError) -> HTTPAnswer {
-        let isPost: Bool = method == "POST"
-        var fields: [String] = fields
+        let isPost = method == "POST"
+        var fields = fields
         if isPost { fields.append("Content-Type: application/json") }
-        let answer: HTTPAnswer = try await (isUrgent ? urgent : http).request(
+        let answer = try await (isUrgent ? urgent : http).request(
             address + path, method: isPost || method == "GET" ? nil : method, fields: fields,
             body: isPost ? body?.serialized() ?? [] : nil, timeoutSeconds: timeoutSeconds ?? self.timeoutSeconds)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
@@ -61,7 +62,7 @@ package struct ServerCalls: Sendable {
     func ask(
         _ method: String, _ path: String, secret: SecureBytes, fields: [String]
     ) async throws(ClientError) -> HTTPAnswer {
-        let answer: HTTPAnswer = try await http.request(
+        let answer = try await http.request(
             address + path, method: method == "POST" ? nil : method,
             fields: fields + ["Content-Type: application/json"], secret: secret, timeoutSeconds: timeoutSeconds)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
@@ -80,14 +81,14 @@ package struct ServerCalls: Sendable {
 
     /// The members of an answer.
     package static func object(_ answer: HTTPAnswer) throws(ClientError) -> JSONObject {
-        guard let object: JSONObject = (try? JSONValue(parsing: answer.body))?.objectValue else {
+        guard let object = (try? JSONValue(parsing: answer.body))?.objectValue else {
             throw ClientError(.protocolViolation, "the server's answer is no JSON object")
         }
         return object
     }
 
     package static func text(_ name: String, in object: JSONObject) throws(ClientError) -> String {
-        guard let text: String = object[name]?.stringValue, !text.isEmpty else {
+        guard let text = object[name]?.stringValue, !text.isEmpty else {
             throw ClientError(.protocolViolation, "the server's answer has no \(name)")
         }
         return text
@@ -108,7 +109,7 @@ package struct ServerCalls: Sendable {
 
     /// A partner's app; with a token, its user on this device.
     func partnerFields(_ token: String? = nil) -> [String] {
-        var fields: [String] = ["x-rezolve-partner-apikey: \(apiKey)", "x-rezolve-device-id: \(deviceId)"]
+        var fields = ["x-rezolve-partner-apikey: \(apiKey)", "x-rezolve-device-id: \(deviceId)"]
         if let token { fields.append("Authorization: Bearer \(token)") }
         return fields
     }
@@ -117,12 +118,12 @@ package struct ServerCalls: Sendable {
 
     /// What an answer that is no success means for who asked. `number` is its status.
     static func refusal(_ answer: HTTPAnswer) -> ClientError {
-        let words: String = explanation(answer)
+        let words = explanation(answer)
         switch answer.status {
         case 401, 403: return ClientError(.unauthorized, words, number: answer.status)
         case 404: return ClientError(.notFound, words, number: 404)
         case 429:
-            let wait: String = answer.fields["retry-after"].map { "; try again in \($0) s" } ?? ""
+            let wait = answer.fields["retry-after"].map { "; try again in \($0) s" } ?? ""
             return ClientError(.unavailable, words + wait, number: 429)
         case 500...: return ClientError(.unavailable, words, number: answer.status)
         default: return ClientError(.refused, words, number: answer.status)
@@ -131,9 +132,9 @@ package struct ServerCalls: Sendable {
 
     /// The text, or the message in the JSON, of a refusal; made fit to be shown.
     private static func explanation(_ answer: HTTPAnswer) -> String {
-        let parsed: JSONObject? = (try? JSONValue(parsing: answer.body))?.objectValue
-        let text: String = parsed?["message"]?.stringValue ?? (parsed == nil ? answerText(answer) : "")
-        let shown: String = String(
+        let parsed = (try? JSONValue(parsing: answer.body))?.objectValue
+        let text = parsed?["message"]?.stringValue ?? (parsed == nil ? answerText(answer) : "")
+        let shown = String(
             String.UnicodeScalarView(
                 text.unicodeScalars.prefix(explanationMax).filter { $0.value >= 0x20 && $0.value != 0x7F }))
         return shown.isEmpty ? "the server answered \(answer.status)" : shown
@@ -141,7 +142,7 @@ package struct ServerCalls: Sendable {
 
     private static func answerText(_ answer: HTTPAnswer) -> String {
         // A page of a proxy is of no use to anybody.
-        let text: String = String(decoding: answer.body.prefix(explanationMax), as: UTF8.self)
+        let text = String(decoding: answer.body.prefix(explanationMax), as: UTF8.self)
         return text.contains("<") ? "" : text
     }
 }

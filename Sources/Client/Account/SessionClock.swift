@@ -23,7 +23,7 @@ package struct SystemClock: SessionClock {
     package func milliseconds() -> Int64 { monotonicMilliseconds() }
 
     package func unixSeconds() -> Double {
-        var time: timespec = timespec()
+        var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
@@ -38,9 +38,9 @@ enum LoginToken {
     /// `exp` in seconds since 1970; nil for tokens of another form.
     static func expiry(of token: String) -> Double? {
         let parts: [ArraySlice<UInt8>] = Array(token.utf8).split(separator: 0x2E, omittingEmptySubsequences: false)
-        guard parts.count == 3, let payload: [UInt8] = Base64.decodeURL(parts[1]),
-            let document: JSONDocument = try? JSONDocument(parsing: payload[...], maxDepth: 64),
-            let expiry: Double = document.root["exp"]?.number?.double, expiry.isFinite
+        guard parts.count == 3, let payload = Base64.decodeURL(parts[1]),
+            let document = try? JSONDocument(parsing: payload[...], maxDepth: 64),
+            let expiry = document.root["exp"]?.number?.double, expiry.isFinite
         else { return nil }
         return expiry
     }
@@ -48,8 +48,8 @@ enum LoginToken {
     /// Milliseconds until the token ends by this machine's clock; nil when it does not say, or when the clock cannot be
     /// right.
     static func lifetime(of token: String, now: Double) -> Int64? {
-        guard let expiry: Double = expiry(of: token) else { return nil }
-        let seconds: Double = expiry - now
+        guard let expiry = expiry(of: token) else { return nil }
+        let seconds = expiry - now
         return seconds > 0 && seconds < 1e9 ? Int64(seconds * 1_000) : nil
     }
 

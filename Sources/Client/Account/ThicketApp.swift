@@ -42,7 +42,7 @@ public struct ThicketApp: Sendable {
         server: String, app: String, apiKey: String, store: StoreLocation, deviceId: String?, options: SessionOptions,
         clock: any SessionClock, scheme: any AccountScheme = PasswordScheme()
     ) throws(ClientError) {
-        let endpoint: Endpoint = try Endpoint(server)
+        let endpoint = try Endpoint(server)
         do { _ = try AppID(app) } catch { throw ClientError(.invalidName, error.description) }
         let device: String
         if let deviceId { device = deviceId } else { device = try DeviceID.kept(by: store) }
@@ -75,7 +75,7 @@ public struct ThicketApp: Sendable {
     ///
     /// - Throws: `refused` when the name is taken or name or password cannot be used, `unavailable`, `network`.
     public func signUpAtPartner(username: String, password: String) async throws(ClientError) -> ClientSession {
-        let login: AccountLogin = AccountLogin(name: username, password: password)
+        let login = AccountLogin(name: username, password: password)
         try await PartnerPasswords.signUp(login, calls)
         return try await signInAtPartner(username: username, password: password)
     }
@@ -84,7 +84,7 @@ public struct ThicketApp: Sendable {
     ///
     /// - Throws: `unauthorized` (401 or 403) for a wrong name or password, `unavailable` (429: too many attempts).
     public func signInAtPartner(username: String, password: String) async throws(ClientError) -> ClientSession {
-        let grant: PartnerPasswords.Grant = try await PartnerPasswords.signIn(
+        let grant = try await PartnerPasswords.signIn(
             AccountLogin(name: username, password: password), calls)
         return try await open(
             grant.accessToken, .partner(entityId: grant.entityId, partnerId: grant.partnerId), PingSource(calls: calls))
@@ -97,16 +97,16 @@ public struct ThicketApp: Sendable {
 
     /// Makes an account at the server and logs in.
     ///
-    /// - Throws: `refused` (409: the name is taken; 400: name or password cannot be used), `unauthorized` (the API key),
-    ///   `unavailable` (429: too many attempts; 503), `network`, and what opening the store throws.
+    /// - Throws: `refused` (409: the name is taken; 400: name or password cannot be used), `unauthorized` (the API
+    ///   key), `unavailable` (429: too many attempts; 503), `network`, and what opening the store throws.
     public func signUp(username: String, password: String) async throws(ClientError) -> ClientSession {
         try await open(try await scheme.signUp(AccountLogin(name: username, password: password), calls))
     }
 
     /// Logs in to an account at the server.
     ///
-    /// - Throws: `unauthorized` (401: the login or the API key is wrong), `unavailable` (429: too many attempts), `network`,
-    ///   and what opening the store throws.
+    /// - Throws: `unauthorized` (401: the login or the API key is wrong), `unavailable` (429: too many attempts),
+    ///   `network`, and what opening the store throws.
     public func signIn(username: String, password: String) async throws(ClientError) -> ClientSession {
         try await open(try await scheme.signIn(AccountLogin(name: username, password: password), calls))
     }
@@ -128,13 +128,13 @@ public struct ThicketApp: Sendable {
         guard LoginToken.isAcceptable(token) else {
             throw ClientError(.invalidOptions, "the token is empty, too long or holds characters that may not be there")
         }
-        let endpoint: Endpoint = try Endpoint(server)
-        var sync: SyncOptions = try options.syncOptions(app: app, token: token)
+        let endpoint = try Endpoint(server)
+        var sync = try options.syncOptions(app: app, token: token)
         (sync.tokenNumber, sync.renewsToken) = (1, true)
         if case .partner = user { sync.deviceID = deviceId }
-        let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
-        let device: String = deviceId
-        let keeper: TokenKeeper = TokenKeeper(
+        let engine = SyncEngine(loop: try EngineLoop())
+        let device = deviceId
+        let keeper = TokenKeeper(
             engine: engine, token: token, source: source,
             makeRequest: { user.request(token: $0, device: device) }, clock: clock,
             random: SystemRandomNumberGenerator())

@@ -9,10 +9,10 @@ package actor TokenKeeper {
     private var random: any RandomNumberGenerator & Sendable
     private var machine: TokenMachine
     private var hub: EventHub<SessionEvent> = EventHub(overrun: nil)
-    private var waiters: [Int: CheckedContinuation<TokenMachine.Verdict, Never>] = [:]
-    private var waiterCount: Int = 0
+    private var waiters = [Int: CheckedContinuation<TokenMachine.Verdict, Never>]()
+    private var waiterCount = 0
     private var renewal: Task<Void, Never>?
-    private var isClosed: Bool = false
+    private var isClosed = false
     private var alarm: (moment: Int64, task: Task<Void, Never>)?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { engine.executor }
@@ -27,7 +27,7 @@ package actor TokenKeeper {
         self.source = source
         self.makeRequest = makeRequest
         self.clock = clock
-        var random: any RandomNumberGenerator & Sendable = random
+        var random = random
         machine = TokenMachine(
             token: token, lifetime: LoginToken.lifetime(of: token, now: clock.unixSeconds()), hasSource: source != nil,
             now: clock.milliseconds(), random: random.next())
@@ -48,7 +48,7 @@ package actor TokenKeeper {
     /// The token to call with; waits when another one is on its way because this one is over.
     package func token() async throws(ClientError) -> TokenMachine.Token {
         try expectOpen()
-        let (verdict, actions): (TokenMachine.Verdict, [TokenMachine.Action]) = machine.wanted(
+        let (verdict, actions) = machine.wanted(
             now: clock.milliseconds())
         perform(actions)
         return try await outcome(verdict)
@@ -57,7 +57,7 @@ package actor TokenKeeper {
     /// The token to call with after the one of this number was refused.
     package func token(after number: Int) async throws(ClientError) -> TokenMachine.Token {
         try expectOpen()
-        let (verdict, actions): (TokenMachine.Verdict, [TokenMachine.Action]) = machine.refused(
+        let (verdict, actions) = machine.refused(
             number, now: clock.milliseconds())
         perform(actions)
         return try await outcome(verdict)
@@ -84,7 +84,7 @@ package actor TokenKeeper {
             return .failed(ClientError(.limit, "more than \(TokenLimits.waitersMax) calls wait for another token"))
         }
         waiterCount += 1
-        let id: Int = waiterCount
+        let id = waiterCount
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiters[id] = continuation
@@ -106,9 +106,9 @@ package actor TokenKeeper {
         switch notice {
         case .good(let number): machine.worked(number)
         case .ended(let number):
-            let current: TokenMachine.Token = machine.token
+            let current = machine.token
             // The app went online all the same.
-            if let reason: SignOutReason = machine.signOut { return perform([.park(reason)]) }
+            if let reason = machine.signOut { return perform([.park(reason)]) }
             // It has learned of an older one only now.
             if number < current.number { return adopt(current) }
             perform(machine.refused(number, now: clock.milliseconds()).1)
@@ -146,9 +146,9 @@ package actor TokenKeeper {
     /// - Throws: what `body` throws, `unauthorized` when the user is signed out.
     package func replace(_ body: @Sendable () async throws(ClientError) -> String) async throws(ClientError) {
         try expectOpen()
-        var number: Int? = machine.beginReplacement(now: clock.milliseconds())
+        var number = machine.beginReplacement(now: clock.milliseconds())
         while number == nil {
-            if let reason: SignOutReason = machine.signOut { throw reason.error }
+            if let reason = machine.signOut { throw reason.error }
             // A renewal is under way: after it.
             if case .failed(let error) = await waitForRenewal() { throw error }
             number = machine.beginReplacement(now: clock.milliseconds())
@@ -156,7 +156,7 @@ package actor TokenKeeper {
         guard let number else { return }
         schedule()
         do throws(ClientError) {
-            let token: String = try await body()
+            let token = try await body()
             guard LoginToken.isAcceptable(token) else { throw Self.unusable }
             perform(
                 machine.renewed(
@@ -183,7 +183,7 @@ package actor TokenKeeper {
         if isClosed { throw ClientError(.closed, "the session is closed") }
     }
 
-    private static let unusable: ClientError = ClientError(
+    private static let unusable = ClientError(
         .invalidOptions, "the token is empty, too long or holds characters that may not be there")
 
     private func lifetime(_ token: String) -> Int64? { LoginToken.lifetime(of: token, now: clock.unixSeconds()) }
@@ -191,7 +191,7 @@ package actor TokenKeeper {
     // MARK: - Doing what the machine wants
 
     private func perform(_ actions: [TokenMachine.Action]) {
-        for action: TokenMachine.Action in actions {
+        for action in actions {
             switch action {
             case .renew(let number, let old): ask(number, old)
             case .cancel: renewal?.cancel()
@@ -212,12 +212,12 @@ package actor TokenKeeper {
     private func resume(_ verdict: TokenMachine.Verdict) {
         let waiting: [CheckedContinuation<TokenMachine.Verdict, Never>] = Array(waiters.values)
         waiters = [:]
-        for waiter: CheckedContinuation<TokenMachine.Verdict, Never> in waiting { waiter.resume(returning: verdict) }
+        for waiter in waiting { waiter.resume(returning: verdict) }
     }
 
     private func ask(_ number: Int, _ old: String) {
         guard let source, !isClosed else { return }
-        let request: TokenRequest = makeRequest(old)
+        let request = makeRequest(old)
         renewal = Task { [weak self] in
             let answer: Result<String, any Error>
             do { answer = .success(try await source.token(for: request)) } catch { answer = .failure(error) }
@@ -227,7 +227,7 @@ package actor TokenKeeper {
 
     private func answered(_ number: Int, _ answer: Result<String, any Error>) {
         guard !isClosed else { return }
-        let now: Int64 = clock.milliseconds()
+        let now = clock.milliseconds()
         switch answer {
         case .success(let token) where LoginToken.isAcceptable(token):
             perform(
@@ -236,7 +236,7 @@ package actor TokenKeeper {
             perform(machine.renewalFailed(number, Self.unusable, denial: nil, now: now, random: random.next()))
         case .failure(let error):
             let denial: SignOutReason? = error is TokenDenied ? .denied : nil
-            let reason: ClientError =
+            let reason =
                 error as? ClientError ?? ClientError(.unavailable, "another token was asked for, and none came")
             perform(machine.renewalFailed(number, reason, denial: denial, now: now, random: random.next()))
         }
@@ -244,14 +244,14 @@ package actor TokenKeeper {
 
     /// Has `tick` called at the machine's deadline.
     private func schedule() {
-        guard !isClosed, let moment: Int64 = machine.deadline else {
+        guard !isClosed, let moment = machine.deadline else {
             alarm?.task.cancel()
             alarm = nil
             return
         }
         guard alarm?.moment != moment else { return }
         alarm?.task.cancel()
-        let clock: any SessionClock = clock
+        let clock = clock
         alarm = (
             moment,
             Task { [weak self] in

@@ -1,10 +1,10 @@
-/// The life of one user's token on this device: when another one is asked for, by whom it is waited for, and when nobody
-/// has one any more.
+/// The life of one user's token on this device: when another one is asked for, by whom it is waited for, and when
+/// nobody has one any more.
 ///
-/// Pure: moments (milliseconds of a clock that never goes back), randomness and what came out of a renewal are passed in,
-/// and what to do comes out as actions. The rules: one renewal at a time, whoever wants it; a call that is refused is made
-/// once more with the next token, and when that is refused too, the user is signed out; after a sign-out no renewal begins
-/// and none that is under way counts.
+/// Pure: moments (milliseconds of a clock that never goes back), randomness and what came out of a renewal are passed
+/// in, and what to do comes out as actions. The rules: one renewal at a time, whoever wants it; a call that is refused
+/// is made once more with the next token, and when that is refused too, the user is signed out; after a sign-out no
+/// renewal begins and none that is under way counts.
 package struct TokenMachine: Sendable {
     /// A token with its number: what is said of one is never taken for another.
     package struct Token: Sendable, Equatable {
@@ -48,16 +48,16 @@ package struct TokenMachine: Sendable {
     /// Somebody can be asked for another token.
     private let hasSource: Bool
     package private(set) var token: Token
-    private var phase: Phase = .good
+    private var phase = Phase.good
     /// The server has said that the token is over: it is of no use for calls.
-    private var isOver: Bool = false
+    private var isOver = false
     /// The token came by a renewal, and nothing has shown yet that the server takes it.
-    private var isFresh: Bool = false
+    private var isFresh = false
     private var gotAt: Int64
     /// When to ask for the next token before this one ends.
     private var renewAt: Int64?
-    private var renewals: Int = 0
-    private var backoff: Backoff = Backoff(
+    private var renewals = 0
+    private var backoff = Backoff(
         shortest: TokenLimits.pauseMinMilliseconds, longest: TokenLimits.pauseMaxMilliseconds)
 
     /// - Parameters:
@@ -96,10 +96,10 @@ package struct TokenMachine: Sendable {
         guard number == token.number else { return wanted(now: now) }
         // The renewal brought nothing better: the user has no access any more.
         if isSecond || (isFresh && now - gotAt < TokenLimits.freshMilliseconds) {
-            let actions: [Action] = end(.refused)
+            let actions = end(.refused)
             return (.failed(SignOutReason.refused.error), actions)
         }
-        var actions: [Action] = []
+        var actions = [Action]()
         if !isOver {
             isOver = true
             actions.append(.tell(.expired))
@@ -108,7 +108,7 @@ package struct TokenMachine: Sendable {
             actions += end(.expired)
             return (.failed(SignOutReason.expired.error), actions)
         }
-        let (verdict, more): (Verdict, [Action]) = another(now)
+        let (verdict, more) = another(now)
         return (verdict, actions + more)
     }
 
@@ -191,8 +191,8 @@ package struct TokenMachine: Sendable {
     private mutating func plan(_ lifetime: Int64?, _ now: Int64, _ random: UInt64) {
         renewAt = nil
         guard hasSource, let lifetime, lifetime >= TokenLimits.lifetimeMinMilliseconds else { return }
-        let life: Int64 = min(lifetime, TokenLimits.lifetimeMaxMilliseconds)
-        let ahead: Int64 = min(life / 10, TokenLimits.aheadMaxMilliseconds)
+        let life = min(lifetime, TokenLimits.lifetimeMaxMilliseconds)
+        let ahead = min(life / 10, TokenLimits.aheadMaxMilliseconds)
         renewAt = now + life - ahead / 2 - Int64(random % UInt64(ahead + 1))
     }
 
@@ -226,7 +226,7 @@ package struct TokenMachine: Sendable {
     /// The user is signed out: no renewal begins any more, and one that is under way does not count.
     package mutating func end(_ reason: SignOutReason) -> [Action] {
         if case .signedOut = phase { return [] }
-        var actions: [Action] = []
+        var actions = [Action]()
         if case .renewing(let number, _, _) = phase { actions.append(.cancel(number)) }
         phase = .signedOut(reason)
         isOver = true
@@ -236,14 +236,14 @@ package struct TokenMachine: Sendable {
 
     /// Somebody signed in with this token; also over an older one.
     package mutating func signIn(_ text: String, lifetime: Int64?, now: Int64, random: UInt64) -> [Action] {
-        var actions: [Action] = []
+        var actions = [Action]()
         if case .renewing(let number, _, _) = phase { actions.append(.cancel(number)) }
         backoff.reset()
         isFresh = false
         return actions + take(text, lifetime, now, random)
     }
 
-    private static let overdue: ClientError = ClientError(
+    private static let overdue = ClientError(
         .deadline, "another token was asked for, and none came within \(TokenLimits.renewalMaxMilliseconds / 1_000) s")
 }
 
@@ -264,7 +264,7 @@ package enum TokenLimits {
     /// Longest time before the end at which the next token is asked for, jitter aside.
     package static let aheadMaxMilliseconds: Int64 = 60_000
     /// Calls that wait for one renewal.
-    package static let waitersMax: Int = 1_024
+    package static let waitersMax = 1_024
     /// Bytes of a token (part 4 of the partner scheme: 8 KiB).
-    package static let tokenBytesMax: Int = 8_192
+    package static let tokenBytesMax = 8_192
 }

@@ -5,18 +5,18 @@ import ThicketProtocol
 /// How `thicket` ends, besides the codes of every program. The one list: help and documents are made from it.
 extension ExitCode {
     /// No such object, version, field or profile.
-    static let notFound: ExitCode = .init(3)
+    static let notFound = ExitCode(3)
     /// The server refused the change for good.
-    static let refused: ExitCode = .init(4)
+    static let refused = ExitCode(4)
     /// The server cannot be reached, did not answer in time, or does not open the bucket now.
-    static let offline: ExitCode = .init(5)
+    static let offline = ExitCode(5)
     /// Nobody is logged in, or the token is not accepted or does not permit this.
-    static let unauthorized: ExitCode = .init(6)
+    static let unauthorized = ExitCode(6)
     /// Another command uses the local store.
-    static let storeInUse: ExitCode = .init(7)
+    static let storeInUse = ExitCode(7)
 
     /// The profile is locked.
-    static let locked: ExitCode = .init(8)
+    static let locked = ExitCode(8)
 
     /// Every code with its meaning.
     static let meanings: [(code: ExitCode, meaning: String)] = [
@@ -53,7 +53,7 @@ struct Failure: Error, Equatable {
     }
 
     private static func reason(_ error: ClientError) -> String {
-        if error.code == .refused || error.code == .unauthorized, let number: Int = error.number {
+        if error.code == .refused || error.code == .unauthorized, let number = error.number {
             return "\(error.detail) (\(number))"
         }
         return error.code == .integrity ? "\(error.detail) ('thicket repair' shows both)" : error.detail

@@ -23,7 +23,7 @@ public enum ThicketCommand {
             Terminal.writeError(text)
             return ExitCode.usage.number
         case .run(let invocation):
-            let call: Call = Call(invocation, environment)
+            let call = Call(invocation, environment)
             do throws(Failure) {
                 try await perform(call)
                 return (call.opened.refusalCode ?? .success).number
@@ -98,7 +98,7 @@ public enum ThicketCommand {
 struct Call: Sendable {
     let invocation: Invocation
     let environment: [String: String]
-    let opened: OpenedBuckets = .init()
+    let opened = OpenedBuckets()
     private let secrets: [String: SecureBytes]
 
     init(_ invocation: Invocation, _ variables: ProcessVariables) {
@@ -117,7 +117,7 @@ struct Call: Sendable {
 
     /// The flag, else the environment's `THICKET_…`; empty counts as not given.
     func setting(_ name: String) -> String? {
-        for value: String? in [value(name), environment[Call.variable(name)]] {
+        for value in [value(name), environment[Call.variable(name)]] {
             if let value, !value.isEmpty { return value }
         }
         return nil
@@ -130,8 +130,8 @@ struct Call: Sendable {
 
     /// A whole number in a range.
     func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) throws(Failure) -> Int {
-        guard let text: String = value(name) else { return standard }
-        guard let number: Int = Int(text), range.contains(number) else {
+        guard let text = value(name) else { return standard }
+        guard let number = Int(text), range.contains(number) else {
             throw Failure(
                 "--\(name) is a whole number of \(range.lowerBound) to \(range.upperBound), not '\(text)'", .usage)
         }
@@ -140,8 +140,8 @@ struct Call: Sendable {
 
     /// Longest wait for an answer of the server.
     func timeout() throws(Failure) -> Duration {
-        guard let text: String = setting("timeout") else { return .seconds(30) }
-        guard let time: Duration = Duration(written: text), time >= .milliseconds(1), time <= .seconds(86_400) else {
+        guard let text = setting("timeout") else { return .seconds(30) }
+        guard let time = Duration(written: text), time >= .milliseconds(1), time <= .seconds(86_400) else {
             throw Failure("--timeout is a time such as 500ms, 30s or 5m (a day at most), not '\(text)'", .usage)
         }
         return time
@@ -157,7 +157,7 @@ extension Duration {
     /// Reads `500ms`, `30s`, `5m` or `1h`; without a unit, seconds.
     init?(written text: String) {
         let digits: Substring = text.prefix { $0.isASCII && $0.isNumber }
-        guard let number: Int64 = Int64(digits), number <= 100_000_000 else { return nil }
+        guard let number = Int64(digits), number <= 100_000_000 else { return nil }
         switch text.dropFirst(digits.count) {
         case "ms": self = .milliseconds(number)
         case "s", "": self = .seconds(number)
@@ -169,7 +169,7 @@ extension Duration {
 
     /// As a person writes it: `30 s`, `500 ms`.
     var words: String {
-        let (seconds, attoseconds): (Int64, Int64) = components
+        let (seconds, attoseconds) = components
         return attoseconds == 0 ? "\(seconds) s" : "\(seconds * 1_000 + attoseconds / 1_000_000_000_000_000) ms"
     }
 }

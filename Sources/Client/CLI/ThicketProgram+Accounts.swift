@@ -22,10 +22,10 @@ extension ThicketProgram {
                 + "input), or the variable THICKET_PASSWORD."),
     ]
 
-    private static let discardOption: Option = .flag(
+    private static let discardOption = Option.flag(
         "discard", "replace another account under this profile's name, with edits it never sent")
 
-    static let signup: Command = .init(
+    static let signup = Command(
         "signup", summary: "make an account at a server and log in",
         details: """
             Asks for the password twice, without showing it. The password stays on this machine: the server gets a key made
@@ -43,7 +43,7 @@ extension ThicketProgram {
                     + "--user ada@example.com --password-file -", "the password from another program"),
         ])
 
-    static let login: Command = .init(
+    static let login = Command(
         "login", summary: "log in to an account, or with a token, and keep the login on this machine",
         details: """
             With --user, or in a profile of an account, asks for the password, which stays on this machine, and opens the
@@ -66,7 +66,7 @@ extension ThicketProgram {
             Example("thicket login", "again, after the login has ended"),
         ])
 
-    static let logout: Command = .init(
+    static let logout = Command(
         "logout", summary: "end the login, forget the profile and its copies",
         details: """
             Tells the server, which lets nobody in by this login any more, and removes the profile and the local copies
@@ -75,14 +75,14 @@ extension ThicketProgram {
         options: [.flag("discard", "also when edits were never sent")] + accountOptions,
         examples: [Example("thicket logout --profile work", "forget one")])
 
-    private static let passphraseOption: Option = .value(
+    private static let passphraseOption = Option.value(
         "passphrase-file", "FILE",
         "the passphrase from this file or '-' for standard input; else it is asked for (THICKET_PASSPHRASE_FILE, "
             + "THICKET_PASSPHRASE)", completion: .file)
-    private static let profileOption: Option = .value(
+    private static let profileOption = Option.value(
         "profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default")
 
-    static let lock: Command = .init(
+    static let lock = Command(
         "lock", summary: "close the login and the local copies until a passphrase is given",
         details: """
             Login and copies are always sealed; the key lies beside them, for you alone. This seals the key too, under a
@@ -100,7 +100,7 @@ extension ThicketProgram {
             Example("thicket lock --new-passphrase", "another one, from the unlocked state"),
         ])
 
-    static let unlock: Command = .init(
+    static let unlock = Command(
         "unlock", summary: "open the login and the local copies of a locked profile",
         details: """
             Takes about a second, by design. The key then lies in memory (XDG_RUNTIME_DIR) until you log out of the
@@ -112,13 +112,13 @@ extension ThicketProgram {
             Example("pass show notes | thicket unlock --passphrase-file -", "from another program"),
         ])
 
-    static let whoami: Command = .init(
+    static let whoami = Command(
         "whoami", summary: "print the name of the user who is logged in",
         details: "As it was at the login; 'thicket status' asks the server whether the login is still good.",
         options: [jsonOption] + accountOptions,
         examples: [Example("thicket whoami", "the name"), Example("thicket whoami --json", "with server and app")])
 
-    static let devices: Command = .init(
+    static let devices = Command(
         "devices", summary: "list where you are logged in",
         details: """
             Of an account: the logins that are good, by the ids that 'thicket token revoke' takes. Of a partner's user: the
@@ -126,26 +126,26 @@ extension ThicketProgram {
             """,
         options: [jsonOption] + accountOptions, examples: [Example("thicket devices", "all of them")])
 
-    private static let nowOption: Option = .value(
+    private static let nowOption = Option.value(
         "password-file", "FILE",
         "the password there is, from this file or '-' for standard input; else it is asked for "
             + "(THICKET_PASSWORD_FILE, THICKET_PASSWORD)", completion: .file)
 
-    private static let newPasswordOption: Option = .value(
+    private static let newPasswordOption = Option.value(
         "new-password-file", "FILE", "the new one, likewise (THICKET_NEW_PASSWORD_FILE, THICKET_NEW_PASSWORD)",
         completion: .file)
 
-    private static let passwordDetails: String = """
+    private static let passwordDetails = """
         Other machines are signed out by it; the login here goes on, and what is sealed stays as it was. For a partner's
         user this is the content passphrase, under which the keys lie at the server.
         """
 
-    static let passwd: Command = .init(
+    static let passwd = Command(
         "passwd", summary: "set another password for your account", details: passwordDetails,
         options: [nowOption, newPasswordOption] + accountOptions,
         examples: [Example("thicket passwd", "asks for the old one, then twice for the new one")])
 
-    static let password: Command = .init(
+    static let password = Command(
         "password", summary: "the same as passwd", details: passwordDetails,
         options: [nowOption, newPasswordOption] + accountOptions,
         examples: [Example("thicket password", "asks for the old one, then twice for the new one")])
@@ -153,7 +153,7 @@ extension ThicketProgram {
     // MARK: - Keys
 
     /// What was kept outside of machines. Never an argument.
-    private static let backupOptions: [Option] = [
+    private static let backupOptions = [
         .value(
             "words-file", "FILE", "the 24 words, from this file or '-' for standard input; else they are asked for",
             completion: .file),
@@ -165,10 +165,10 @@ extension ThicketProgram {
         .refused("words", "\(seen) Leave it out and type them when asked, or use --words-file FILE."),
     ]
 
-    private static let passcodeOption: Option = .value(
+    private static let passcodeOption = Option.value(
         "passcode-file", "FILE", "the passcode of a code (THICKET_PASSCODE_FILE, THICKET_PASSCODE)", completion: .file)
 
-    static let recover: Command = .init(
+    static let recover = Command(
         "recover", summary: "set another password with the recovery words, and get everything back",
         details: """
             For who has forgotten the password or lost every machine. The words are typed in one line; capitals do not count,
@@ -183,7 +183,7 @@ extension ThicketProgram {
             Example("thicket recover --code-file code.txt", "with a code and its passcode"),
         ])
 
-    static let forgot: Command = .init(
+    static let forgot = Command(
         "forgot", summary: "set another password with a code that the server mails",
         details: """
             For an account whose name is a mail address, at a server that sends mail. The code resets what lets you in, and
@@ -200,7 +200,7 @@ extension ThicketProgram {
             Example("thicket forgot", "in a profile of the account: asks for the code, then twice for a new password")
         ])
 
-    static let words: Command = .init(
+    static let words = Command(
         "words", summary: "show the recovery words of your account, or the same key as a code or in pieces",
         details: """
             The key that is shown opens everything in the account, without any password. A code is the key under a passcode
@@ -224,7 +224,7 @@ extension ThicketProgram {
             Example("thicket words --renew", "somebody has seen the paper: asks for the password, shows new words"),
         ])
 
-    static let verify: Command = .init(
+    static let verify = Command(
         "verify", summary: "check that the words you kept are the key of your account",
         details: "Until this was done once, commands remind you of it.",
         options: backupOptions + accountOptions,
@@ -233,7 +233,7 @@ extension ThicketProgram {
             Example("thicket verify --pieces-file pieces.txt", "tries some of the pieces"),
         ])
 
-    static let pair: Command = .init(
+    static let pair = Command(
         "pair", summary: "get your account's keys from another machine that has them",
         details: """
             On the new machine, without CODE: prints a code of 26 letters and waits for two minutes. On a machine that has the
@@ -252,17 +252,17 @@ extension ThicketProgram {
             Example("thicket pair abcd-efgh-ijkl-mnop-qrst-uvwx-yz", "on the old one"),
         ])
 
-    static let audit: Command = .init(
+    static let audit = Command(
         "audit", summary: "show what the server stores of you beside what you see",
         details: "Without BUCKET: the account. With it: the bucket's objects, 100 at most.",
         arguments: [.optional("BUCKET", "name of a bucket, such as notes")], options: accountOptions,
         examples: [Example("thicket audit", "the account"), Example("thicket audit notes", "objects")])
 
-    private static let contentPassphraseOption: Option = .value(
+    private static let contentPassphraseOption = Option.value(
         "content-passphrase-file", "FILE",
         "the content passphrase (THICKET_CONTENT_PASSPHRASE_FILE, THICKET_CONTENT_PASSPHRASE)", completion: .file)
 
-    static let keys: Command = .init(
+    static let keys = Command(
         "keys",
         summary: "open the keys of a partner's user on this machine, or make them; put keys back after a restore",
         details: """
@@ -288,7 +288,7 @@ extension ThicketProgram {
             Example("thicket keys --restored", "the server was restored from a backup, says who runs it"),
         ])
 
-    static let accountDelete: Command = .init(
+    static let accountDelete = Command(
         "account delete", summary: "delete your account and everything the server keeps for it",
         details: """
             Asks for the password. The data is erased at the server; backups that its operator made before still have it.
@@ -297,17 +297,17 @@ extension ThicketProgram {
         options: [nowOption] + accountOptions,
         examples: [Example("thicket account delete", "asks for the password first")])
 
-    static let tokenList: Command = .init(
+    static let tokenList = Command(
         "token list", summary: "list the tokens of your account: one for each login",
         options: [jsonOption] + accountOptions,
         examples: [Example("thicket token list", "ids, ages and ends; '*' is the one used here")])
 
-    static let tokenRevoke: Command = .init(
+    static let tokenRevoke = Command(
         "token revoke", summary: "end a token: whoever has it is signed out",
         arguments: [.one("ID", "as listed by 'thicket token list'; its first digits are enough")],
         options: accountOptions, examples: [Example("thicket token revoke 3f09a1", "a machine that was lost")])
 
-    static let tokenPrint: Command = .init(
+    static let tokenPrint = Command(
         "token print", summary: "print the token itself, renewed if need be, for another program",
         details: "Whoever has the token is you, until it ends. It is printed to standard output and nowhere else.",
         options: accountOptions,

@@ -2,12 +2,12 @@ import ThicketCommandLine
 
 /// The commands about encrypted notes.
 extension ThicketProgram {
-    static let onions: [Command] = [
+    static let onions = [
         onionsList, onionsShow, onionsNew, onionsEdit, onionsRemove, onionsView, onionsExport, onionsImport,
         onionsSignup, onionsUpgrade, onionsDelete,
     ]
 
-    private static let onionOptions: [Option] =
+    private static let onionOptions =
         [
             .flag(
                 "old-account",
@@ -16,7 +16,7 @@ extension ThicketProgram {
         ] + oldAccountOptions
 
     /// Of commands that are about accounts of the old notes app alone.
-    private static let oldAccountOptions: [Option] =
+    private static let oldAccountOptions =
         [
             .value(
                 "user", "NAME",
@@ -33,18 +33,18 @@ extension ThicketProgram {
                     + "input), or the variable THICKET_PASSWORD."),
         ] + accountOptions.filter { $0.name != "token-file" && $0.name != "token" }
 
-    private static let slowOption: Option = .flag(
+    private static let slowOption = Option.flag(
         "slow", "open a note that asks for more than 1,000,000 rounds of key stretching")
-    private static let noteArgument: Argument = .one("NOTE", "its number or id, as 'onions list' prints them")
+    private static let noteArgument = Argument.one("NOTE", "its number or id, as 'onions list' prints them")
 
-    private static let whose: String =
+    private static let whose =
         "The notes are those of the profile's account, which its login and its keys open; with --old-account, those of an account "
         + "of the old notes app."
-    private static let nothingKept: String =
+    private static let nothingKept =
         "With --old-account it logs in and out again. Notes are never written to this machine's disk, and nor are the password "
         + "and the keys of an old account."
 
-    static let onionsList: Command = .init(
+    static let onionsList = Command(
         "onions list", summary: "list your encrypted notes, the oldest first",
         details: """
             One line for each: number, beginning of the id, title. Notes of the first format are brought to the second on
@@ -59,12 +59,12 @@ extension ThicketProgram {
             Example("thicket onions list --json | jq -r .title", "for a script; the rest is in THICKET_… variables"),
         ])
 
-    static let onionsShow: Command = .init(
+    static let onionsShow = Command(
         "onions show", summary: "print an encrypted note",
         details: nothingKept, arguments: [noteArgument], options: [jsonOption, slowOption] + onionOptions,
         examples: [Example("thicket onions show 3", "the third of the list")])
 
-    static let onionsNew: Command = .init(
+    static let onionsNew = Command(
         "onions new", summary: "make an encrypted note of what standard input has",
         details: """
             The first line is the title (at most 30 characters), the rest the text (at most 2,500), as UTF-16 counts
@@ -76,19 +76,19 @@ extension ThicketProgram {
             Example("thicket onions new", "typed in, ended by Ctrl-D"),
         ])
 
-    static let onionsEdit: Command = .init(
+    static let onionsEdit = Command(
         "onions edit", summary: "put what standard input has into an encrypted note",
         details: "Title and text as for 'onions new'. A note that does not open is never written over. \(nothingKept)",
         arguments: [noteArgument], options: [slowOption] + onionOptions,
         examples: [Example("thicket onions show 3 | sed 's/blue/red/' | thicket onions edit 3", "change a word")])
 
-    static let onionsRemove: Command = .init(
+    static let onionsRemove = Command(
         "onions rm", summary: "remove encrypted notes",
         details: nothingKept,
         arguments: [.atLeastOne("NOTE", "their numbers or ids, as 'onions list' prints them")], options: onionOptions,
         examples: [Example("thicket onions rm 3 5", "two of them")])
 
-    static let onionsView: Command = .init(
+    static let onionsView = Command(
         "onions view", summary: "read and write encrypted notes on the whole screen",
         details: """
             A list, a note, a note being written; the last row says which keys do what. Logs out, drops all notes and
@@ -98,7 +98,7 @@ extension ThicketProgram {
         options: [.value("lock-after", "TIME", "time without a key until it locks", defaultText: "5m")] + onionOptions,
         examples: [Example("thicket onions view --lock-after 1m", "asks for the password")])
 
-    static let onionsExport: Command = .init(
+    static let onionsExport = Command(
         "onions export", summary: "write all encrypted notes to a file, in clear or sealed",
         details: """
             A line of JSON for each, the oldest first: {"title","info","createdAt"}. In clear: whoever reads the file reads
@@ -113,7 +113,7 @@ extension ThicketProgram {
         ] + onionOptions,
         examples: [Example("thicket onions export --sealed notes.jsonl", "a copy to keep")])
 
-    static let onionsImport: Command = .init(
+    static let onionsImport = Command(
         "onions import", summary: "take encrypted notes from a file that 'onions export' or the old app's server wrote",
         details: """
             Lines of JSON, a list, or {"results": […]}: notes in clear (title, info), or sealed under the password of this
@@ -123,7 +123,7 @@ extension ThicketProgram {
         arguments: [.one("FILE", "the file, '-' for standard input", .file)], options: [slowOption] + onionOptions,
         examples: [Example("thicket onions import notes.jsonl", "all of them")])
 
-    static let onionsSignup: Command = .init(
+    static let onionsSignup = Command(
         "onions signup", summary: "make an account of the old notes app",
         details: """
             Of the kind that the first encrypted notes app makes: user name and password are stretched here without a
@@ -136,7 +136,7 @@ extension ThicketProgram {
             Example("thicket onions signup --server https://sync.example.com --app onions --api-key 0123…", "begin")
         ])
 
-    static let onionsUpgrade: Command = .init(
+    static let onionsUpgrade = Command(
         "onions upgrade", summary: "give an account of the old notes app keys of its own",
         details: """
             The account stays, and so do its notes: each is sealed anew under keys that are made here, and then the old login
@@ -155,7 +155,7 @@ extension ThicketProgram {
         ] + oldAccountOptions,
         examples: [Example("thicket onions upgrade --new-user ada@example.com", "asks for the old login first")])
 
-    static let onionsDelete: Command = .init(
+    static let onionsDelete = Command(
         "onions delete", summary: "delete all your encrypted notes, then your account",
         details: "If the notes are not all gone the account stays. There is no way back.", options: onionOptions,
         examples: [

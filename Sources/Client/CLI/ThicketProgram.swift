@@ -4,7 +4,7 @@ import ThicketCommandLine
 /// The declaration of `thicket`: its commands, options, examples and exit codes.
 public enum ThicketProgram {
     /// The whole program.
-    public static let program: Program = .init(
+    public static let program = Program(
         name: "thicket", summary: "notes, lists and settings in sync, from the command line", version: Thicket.version,
         commands: [
             signup, login, recover, forgot, words, verify, pair, keys, audit, logout, lock, unlock, whoami, devices,
@@ -18,10 +18,10 @@ public enum ThicketProgram {
         footer: footer)
 
     /// Why secrets are no arguments.
-    static let seen: String =
+    static let seen =
         "everybody on this machine can see the words of a command, and the shell keeps them; take this one as seen."
 
-    private static let proxySecret: String =
+    private static let proxySecret =
         "\(seen) A proxy with a name and a password is set with the variable THICKET_PROXY."
 
     /// Who talks to which server.
@@ -39,9 +39,9 @@ public enum ThicketProgram {
             .refusing { $0.utf8.contains(UInt8(ascii: "@")) ? proxySecret : nil },
         .value("timeout", "TIME", "longest wait for the server (THICKET_TIMEOUT)", defaultText: "30s"),
     ]
-    static let jsonOption: Option = .flag("json", "print JSON, one object a line")
-    private static let bucketArgument: Argument = .one("BUCKET", "name of the bucket, such as notes")
-    private static let keyArgument: Argument = .one("KEY", "key of the object, such as plan")
+    static let jsonOption = Option.flag("json", "print JSON, one object a line")
+    private static let bucketArgument = Argument.one("BUCKET", "name of the bucket, such as notes")
+    private static let keyArgument = Argument.one("KEY", "key of the object, such as plan")
 
     /// Of commands on the objects of a bucket.
     static let bucketOptions: [Option] =
@@ -55,14 +55,14 @@ public enum ThicketProgram {
 
     // MARK: - Accounts
 
-    static let status: Command = .init(
+    static let status = Command(
         "status", summary: "show who is logged in, whether the server answers, and what is not sent yet",
         options: [jsonOption] + accountOptions,
         examples: [Example("thicket status", "all of it"), Example("thicket status --json", "for a script")])
 
     // MARK: - Objects
 
-    static let list: Command = .init(
+    static let list = Command(
         "ls", summary: "list the objects of a bucket with their versions, or the buckets used here",
         arguments: [.optional("BUCKET", "name of the bucket; without it, the buckets used on this machine")],
         options: [
@@ -76,7 +76,7 @@ public enum ThicketProgram {
             Example("thicket ls notes --removed", "what can be brought back with 'thicket revert'"),
         ])
 
-    static let get: Command = .init(
+    static let get = Command(
         "get", summary: "print an object, an old version of it, or one field",
         arguments: [bucketArgument, keyArgument],
         options: [
@@ -90,7 +90,7 @@ public enum ThicketProgram {
             Example("thicket get notes plan --version 3", "as it was"),
         ])
 
-    static let put: Command = .init(
+    static let put = Command(
         "put", summary: "make an object what is given",
         details: """
             Replaces the whole object and waits until the server has confirmed it. Only the difference to what was there
@@ -109,7 +109,7 @@ public enum ThicketProgram {
                 "thicket get notes plan | jq '.done = true' | thicket put notes plan -", "change with another program"),
         ])
 
-    static let remove: Command = .init(
+    static let remove = Command(
         "rm", summary: "remove objects",
         arguments: [bucketArgument, .atLeastOne("KEY", "keys of the objects")],
         options: [
@@ -118,7 +118,7 @@ public enum ThicketProgram {
         ] + bucketOptions,
         examples: [Example("thicket rm notes plan draft", "two objects")])
 
-    static let edit: Command = .init(
+    static let edit = Command(
         "edit", summary: "edit an object in your editor and merge what you save",
         details: """
             Opens $VISUAL, else $EDITOR, else vi. What others change while you edit is not lost when you save: both edits
@@ -131,7 +131,7 @@ public enum ThicketProgram {
             Example("EDITOR='code --wait' thicket edit notes plan", "with another editor"),
         ])
 
-    static let watch: Command = .init(
+    static let watch = Command(
         "watch", summary: "print changes as they happen, until Ctrl-C",
         details: """
             Prints '+' for a new object, '~' for a changed one with what changed in it, '-' for a removed one. How the
@@ -149,7 +149,7 @@ public enum ThicketProgram {
             Example("thicket watch notes --json plan | jq .object.title", "one object, for a script"),
         ])
 
-    static let history: Command = .init(
+    static let history = Command(
         "history", summary: "list the versions of an object that the server keeps, newest first",
         arguments: [bucketArgument, keyArgument],
         options: [
@@ -163,7 +163,7 @@ public enum ThicketProgram {
             Example("thicket history diary today --limit 1000 --export > today.history", "to be checked"),
         ])
 
-    static let verifyHistory: Command = .init(
+    static let verifyHistory = Command(
         "verify-history", summary: "check that the exported versions of a sealed object are one history",
         details: """
             Opens every version with the account's keys that this machine has, and holds each against the one before: none may leave
@@ -178,7 +178,7 @@ public enum ThicketProgram {
             Example("thicket verify-history today.history", "a file from 'thicket history diary today --export'")
         ])
 
-    static let revert: Command = .init(
+    static let revert = Command(
         "revert", summary: "make an object what it was in an old version",
         details: """
             The old state becomes a new version; nothing of the history is lost. Without VERSION the object becomes what the
@@ -191,7 +191,7 @@ public enum ThicketProgram {
             Example("thicket revert notes plan", "back to what the server has"),
         ])
 
-    static let drop: Command = .init(
+    static let drop = Command(
         "drop", summary: "give up edits kept here that the server refused or never got",
         details: """
             The object is as the server has it again. What the edits had made of it is printed first, as one line of JSON on
@@ -202,7 +202,7 @@ public enum ThicketProgram {
         options: bucketOptions,
         examples: [Example("thicket drop notes plan > plan.json", "keep what is given up in a file")])
 
-    static let repair: Command = .init(
+    static let repair = Command(
         "repair", summary: "choose between this machine's object and the server's, where a sealed bucket does not fit",
         details: """
             The server of a sealed bucket cannot read it, and is not believed: where it shows something else than this machine has
@@ -227,20 +227,20 @@ public enum ThicketProgram {
 
     // MARK: - Folders
 
-    private static let fileRules: String = """
+    private static let fileRules = """
         A file KEY.json is the object KEY; any other text file is an object {"text": …} whose key is the file's name.
         Characters that keys do not admit are written as in URLs: 'my notes.md' is the object my%20notes.md. Hidden files,
         subfolders and files that are not UTF-8 are left out.
         """
 
-    static let importing: Command = .init(
+    static let importing = Command(
         "import", summary: "take the files of a folder into a bucket",
         details: fileRules
             + "\n\nFiles that cannot be taken are named, the others are taken. Objects without a file stay.",
         arguments: [bucketArgument, .one("DIR", "the folder", .folder)], options: bucketOptions,
         examples: [Example("thicket import notes ./my-notes", "all files")])
 
-    static let exporting: Command = .init(
+    static let exporting = Command(
         "export", summary: "write the objects of a bucket into a folder",
         details: fileRules + "\n\nA file that is there with other content is kept unless --force is given.",
         arguments: [bucketArgument, .one("DIR", "the folder; made when it is missing", .folder)],
@@ -250,7 +250,7 @@ public enum ThicketProgram {
         ] + bucketOptions,
         examples: [Example("thicket export notes ./backup", "all objects")])
 
-    static let mirror: Command = .init(
+    static let mirror = Command(
         "mirror", summary: "keep a folder and a bucket the same, both ways",
         details: fileRules + """
 
@@ -279,7 +279,7 @@ public enum ThicketProgram {
 
     // MARK: - Tools
 
-    static let replay: Command = .init(
+    static let replay = Command(
         "replay", summary: "type recorded sessions through real clients and compare every end",
         details: """
             TRACE is a recording in the JSON format of the public editing traces, packed with gzip or not. In a recording
@@ -302,7 +302,7 @@ public enum ThicketProgram {
             Example("thicket replay --sealed two.json.gz", "in a bucket that the server cannot read"),
         ])
 
-    static let jsondiff: Command = .init(
+    static let jsondiff = Command(
         "jsondiff", summary: "compare, patch and transform JSON objects for other programs",
         details: """
             Reads a JSON object a line and answers each with a line:
@@ -317,7 +317,7 @@ public enum ThicketProgram {
             Example(#"echo '{"source":{"a":1},"target":{"a":2}}' | thicket jsondiff diff --lines"#, "one difference")
         ])
 
-    static let crypto: Command = .init(
+    static let crypto = Command(
         "crypto", summary: "seal, open, derive and prove for other programs, to compare them with this one",
         details: """
             Reads a JSON object a line and answers each with a line. Bytes are hex.
@@ -346,7 +346,7 @@ public enum ThicketProgram {
                 "what an old notes account sends"),
         ])
 
-    static let verifyRelease: Command = .init(
+    static let verifyRelease = Command(
         "verify-release", summary: "check that programs are those of a release that stands in the log of releases",
         details: """
             Compares each file with the manifest in the release's proof, and the proof with the log's head, its signature, and
@@ -370,9 +370,9 @@ public enum ThicketProgram {
             Example("thicket verify-release Downloads/thicketd --proof Downloads/release.json", "later"),
         ])
 
-    static let version: Command = .init("version", summary: "print the version")
+    static let version = Command("version", summary: "print the version")
 
-    private static let footer: String = """
+    private static let footer = """
         Exit codes: \(exitCodes)
         Who you are: flags over environment (THICKET_SERVER, THICKET_APP, THICKET_TOKEN, THICKET_PROFILE, THICKET_CA,
         THICKET_PROXY, THICKET_TIMEOUT) over the profile that 'thicket login' keeps in THICKET_HOME (~/.thicket).

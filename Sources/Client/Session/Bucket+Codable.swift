@@ -12,7 +12,7 @@ extension Bucket {
     ///
     /// - Throws: `invalidValue` when it does not have that shape.
     public func get<Value: Decodable>(_ key: String, as type: Value.Type) async throws(ClientError) -> Value? {
-        guard let object: JSONObject = try await get(key) else { return nil }
+        guard let object = try await get(key) else { return nil }
         return try type.init(fromObject: object)
     }
 
@@ -34,17 +34,17 @@ extension Bucket {
     public func update<Value: Codable & Sendable>(
         _ key: String, as initial: Value, _ body: @Sendable (inout Value) -> Void
     ) async throws(ClientError) {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         try await engine.act { (machine, now) throws(ClientError) in
-            let object: JSONObject? = try machine.object(bucket, key)
-            var value: Value = try object.map { (known) throws(ClientError) in try Value(fromObject: known) } ?? initial
-            let before: JSONObject = try object == nil ? JSONObject() : JSONObject(encoding: value)
+            let object = try machine.object(bucket, key)
+            var value = try object.map { (known) throws(ClientError) in try Value(fromObject: known) } ?? initial
+            let before = try object == nil ? JSONObject() : JSONObject(encoding: value)
             body(&value)
-            let after: JSONObject = try JSONObject(encoding: value)
-            var result: JSONObject = object ?? JSONObject()
-            for known: String in before.keys where !after.contains(known) { result[known] = nil }
-            for pair: JSONObject.Pair in after.pairs { result[pair.key] = pair.value }
+            let after = try JSONObject(encoding: value)
+            var result = object ?? JSONObject()
+            for known in before.keys where !after.contains(known) { result[known] = nil }
+            for pair in after.pairs { result[pair.key] = pair.value }
             return ((), try machine.set(bucket, key, to: result, now: now))
         }
     }
@@ -62,10 +62,10 @@ extension Decodable {
 
 extension JSONObject {
     fileprivate init(encoding value: some Encodable) throws(ClientError) {
-        let encoder: JSONEncoder = JSONEncoder()
+        let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data: Data = try? encoder.encode(value), let parsed: JSONValue = try? JSONValue(parsing: Array(data)),
-            let object: JSONObject = parsed.objectValue
+        guard let data = try? encoder.encode(value), let parsed = try? JSONValue(parsing: Array(data)),
+            let object = parsed.objectValue
         else { throw ClientError(.invalidValue, "\(type(of: value)) does not encode as a JSON object") }
         self = object
     }

@@ -19,7 +19,7 @@ extension Bucket {
     /// - Parameter limit: objects at most, 1...100,000.
     /// - Throws: `offline` without a connection, `unavailable` when the server does not list removals, `deadline`.
     public func removed(limit: Int = 10_000) async throws(ClientError) -> [RemovedObject] {
-        var found: [RemovedObject] = []
+        var found = [RemovedObject]()
         var mark: String? = ""
         while let after = mark, found.count < min(max(limit, 1), StreamLimits.removedMax) {
             let list = try await engine.removals(

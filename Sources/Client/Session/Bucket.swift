@@ -20,17 +20,17 @@ public struct Bucket: Sendable {
 
     /// The object as the app sees it, local edits included; nil when there is none.
     public func get(_ key: String) async throws(ClientError) -> JSONObject? {
-        let key: EntityKey = try Self.key(key)
+        let key = try Self.key(key)
         let bucket: BucketName = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.object(bucket, key), []) }
     }
 
     /// All keys, in byte order.
     public func keys() async throws(ClientError) -> [String] {
-        var keys: [String] = []
+        var keys = [String]()
         var last: String?
         while true {
-            let page: [String] = try await self.keys(after: last, limit: 10_000)
+            let page = try await self.keys(after: last, limit: 10_000)
             keys.append(contentsOf: page)
             guard page.count == 10_000 else { return keys }
             last = page.last
@@ -50,22 +50,22 @@ public struct Bucket: Sendable {
 
     /// The app's keys by those under which the server knows the objects, which in an open bucket are the same.
     package func namesByStoredKey() async throws(ClientError) -> [String: String] {
-        let bucket: BucketName = bucket
-        let names: [String] = try await keys()
+        let bucket = bucket
+        let names = try await keys()
         return try await engine.act { (machine, _) throws(ClientError) in
-            var stored: [String: String] = [:]
-            for name: String in names { stored[try machine.wireKey(bucket, try Self.key(name)).text] = name }
+            var stored = [String: String]()
+            for name in names { stored[try machine.wireKey(bucket, try Self.key(name)).text] = name }
             return (stored, [])
         }
     }
 
     /// What is known about an object besides its content; version 0 when nothing is.
     public func info(_ key: String) async throws(ClientError) -> ObjectInfo {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in
-            let standing: (version: Version, hasEdits: Bool, refusal: Int?) = try machine.standing(bucket, key)
-            let info: ObjectInfo = ObjectInfo(
+            let standing = try machine.standing(bucket, key)
+            let info = ObjectInfo(
                 version: standing.version, hasUnconfirmedEdits: standing.hasEdits, refusal: standing.refusal,
                 revision: machine.revision)
             return (info, [])
@@ -79,8 +79,8 @@ public struct Bucket: Sendable {
     /// What others have set to the same value meanwhile is left as it is: two devices that set one text to the same end
     /// with that text. Edits by `edit` and `editText` are never merged away so (docs/decisions/0086).
     public func set(_ key: String, to object: JSONObject) async throws(ClientError) {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         try await engine.act { (machine, now) throws(ClientError) in
             ((), try machine.set(bucket, key, to: object, now: now))
         }
@@ -88,8 +88,8 @@ public struct Bucket: Sendable {
 
     /// Removes the object; nothing happens when there is none.
     public func remove(_ key: String) async throws(ClientError) {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         try await engine.act { (machine, now) throws(ClientError) in
             ((), try machine.remove(bucket, key, now: now))
         }
@@ -103,10 +103,10 @@ public struct Bucket: Sendable {
     public func remove(
         _ key: String, if condition: @Sendable (_ object: JSONObject) -> Bool
     ) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
-            guard let object: JSONObject = try machine.object(bucket, key), condition(object) else {
+            guard let object = try machine.object(bucket, key), condition(object) else {
                 return (false, [])
             }
             return (true, try machine.remove(bucket, key, now: now))
@@ -117,8 +117,8 @@ public struct Bucket: Sendable {
     ///
     /// - Throws: `misfit` when it does not fit; the object is as before then.
     public func edit(_ key: String, by diff: ObjectDiff) async throws(ClientError) {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         try await engine.act { (machine, now) throws(ClientError) in
             ((), try machine.edit(bucket, key, by: diff, now: now))
         }
@@ -147,11 +147,11 @@ public struct Bucket: Sendable {
     private func edit(
         _ key: String, isWhole: Bool, _ body: @Sendable (_ object: JSONObject?, _ revision: Int64) -> ObjectDiff?
     ) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
-            let object: JSONObject? = try machine.object(bucket, key)
-            guard let diff: ObjectDiff = body(object, machine.revision) else { return (false, []) }
+            let object = try machine.object(bucket, key)
+            guard let diff = body(object, machine.revision) else { return (false, []) }
             return (true, try machine.edit(bucket, key, by: diff, isWhole: isWhole, now: now))
         }
     }
@@ -160,10 +160,10 @@ public struct Bucket: Sendable {
     ///
     /// - Parameter body: runs on the session's thread: must not block.
     public func update(_ key: String, _ body: @Sendable (inout JSONObject?) -> Void) async throws(ClientError) {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         try await engine.act { (machine, now) throws(ClientError) in
-            var object: JSONObject? = try machine.object(bucket, key)
+            var object = try machine.object(bucket, key)
             body(&object)
             guard let object else { return ((), try machine.remove(bucket, key, now: now)) }
             return ((), try machine.set(bucket, key, to: object, now: now))
@@ -177,14 +177,15 @@ public struct Bucket: Sendable {
     ///   - position: UTF-16 code units from the text's start.
     ///   - deleted: UTF-16 code units to delete there.
     ///   - inserted: text to put in their place.
-    /// - Throws: `misfit` when there is no text at `path`, or the place is not inside it; `invalidValue` for an empty path.
+    /// - Throws: `misfit` when there is no text at `path`, or the place is not inside it; `invalidValue` for an empty
+    ///   path.
     public func editText(
         _ key: String, path: [String], at position: Int, deleting deleted: Int = 0, inserting inserted: String = ""
     ) async throws(ClientError) {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         try await engine.act { (machine, now) throws(ClientError) in
-            let diff: ObjectDiff = try TextEdit(path: path, position: position, deleted: deleted, inserted: inserted)
+            let diff = try TextEdit(path: path, position: position, deleted: deleted, inserted: inserted)
                 .diff(in: try machine.object(bucket, key))
             return ((), try machine.edit(bucket, key, by: diff, now: now))
         }
@@ -196,8 +197,8 @@ public struct Bucket: Sendable {
     /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
     @discardableResult
     public func discardRefused(_ key: String) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
             guard try machine.isRefused(bucket, key) else { return (false, []) }
             return (true, try machine.discard(bucket, key, now: now))
@@ -208,7 +209,7 @@ public struct Bucket: Sendable {
     /// more (`retryRefused`), or the object is edited again. Edits that only wait because the token permits no changes
     /// are among them (`unauthorized`) once the server has said so on this connection.
     public func refused() async throws(ClientError) -> [RefusedEdit] {
-        let bucket: BucketName = bucket
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.refusals(bucket), []) }
     }
 
@@ -217,8 +218,8 @@ public struct Bucket: Sendable {
     /// - Returns: false when no edit of the object was refused.
     @discardableResult
     public func retryRefused(_ key: String) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
             try machine.retryRefused(bucket, key, now: now)
         }
@@ -230,8 +231,8 @@ public struct Bucket: Sendable {
     /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
     @discardableResult
     public func discardUnsent(_ key: String) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
             guard try machine.isUnsent(bucket, key) else { return (false, []) }
             return (true, try machine.discard(bucket, key, now: now))
@@ -240,14 +241,14 @@ public struct Bucket: Sendable {
 
     /// Whether the server certainly does not have the object's edits: what `discardUnsent` gives up.
     package func isUnsent(_ key: String) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.isUnsent(bucket, key), []) }
     }
 
     /// The keys of objects with edits that the server has not confirmed, in no order.
     package func unconfirmedKeys() async throws(ClientError) -> [String] {
-        let bucket: BucketName = bucket
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.unconfirmedKeys(bucket), []) }
     }
 
@@ -262,15 +263,15 @@ public struct Bucket: Sendable {
 
     /// What makes an object of a sealed bucket read-only, for a person; nil: nothing does.
     public func problem(of key: String) async throws(ClientError) -> String? {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.problem(bucket, key), []) }
     }
 
-    /// The keys of objects that are read-only until `keepMine` or `takeServers`, in byte order. Those that the app has deleted
-    /// are among them: they are in no other list.
+    /// The keys of objects that are read-only until `keepMine` or `takeServers`, in byte order. Those that the app has
+    /// deleted are among them: they are in no other list.
     public func problems() async throws(ClientError) -> [String] {
-        let bucket: BucketName = bucket
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in
             (try machine.problems(bucket).map(\.text), [])
         }
@@ -278,37 +279,38 @@ public struct Bucket: Sendable {
 
     /// What the server shows of an object that is read-only; nil: it has none. What it holds of others is `get`.
     ///
-    /// - Throws: `integrity` when that does not open, or holds two histories at once; `notFound` when there is nothing to choose.
+    /// - Throws: `integrity` when that does not open, or holds two histories at once; `notFound` when there is nothing
+    ///   to choose.
     public func servers(_ key: String) async throws(ClientError) -> JSONObject? {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.servers(bucket, key), []) }
     }
 
-    /// Keeps what this device shows of an object that is read-only (`BucketEvent.integrity`): it begins anew, and what the
-    /// server holds is removed. Other devices are asked the same question or get the new one. Where this device has deleted the
-    /// object, what the server shows is deleted.
+    /// Keeps what this device shows of an object that is read-only (`BucketEvent.integrity`): it begins anew, and what
+    /// the server holds is removed. Other devices are asked the same question or get the new one. Where this device has
+    /// deleted the object, what the server shows is deleted.
     ///
     /// - Returns: false when there is nothing to choose.
     /// - Throws: `integrity` when what the server holds was written by a newer program.
     @discardableResult
     public func keepMine(_ key: String) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
             try machine.keepMine(bucket, key, now: now)
         }
     }
 
-    /// Takes what the server shows of an object that is read-only. What this device showed is told as a conflict, so that
-    /// it can be kept elsewhere.
+    /// Takes what the server shows of an object that is read-only. What this device showed is told as a conflict, so
+    /// that it can be kept elsewhere.
     ///
     /// - Returns: false when there is nothing to choose.
     /// - Throws: `integrity` when what the server shows does not open.
     @discardableResult
     public func takeServers(_ key: String) async throws(ClientError) -> Bool {
-        let key: EntityKey = try Self.key(key)
-        let bucket: BucketName = bucket
+        let key = try Self.key(key)
+        let bucket = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
             try machine.takeServers(bucket, key, now: now)
         }
@@ -317,9 +319,9 @@ public struct Bucket: Sendable {
     // MARK: - Following
 
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
-    /// waiting events. A new reader's begins with the conflicts and alarms that came before and that no reader has got, at most
-    /// `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until somebody has them.
-    /// In front of them each edit that is refused at this moment is told (`BucketEvent.refused`).
+    /// waiting events. A new reader's begins with the conflicts and alarms that came before and that no reader has got,
+    /// at most `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until
+    /// somebody has them. In front of them each edit that is refused at this moment is told (`BucketEvent.refused`).
     ///
     /// Who waits for `caughtUp` takes `changesTellingCaughtUp`: it may have been told before this reader was there.
     public var changes: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: false) } }
@@ -334,14 +336,14 @@ public struct Bucket: Sendable {
         return stream
     }
 
-    /// For who does not follow the events: conflicts and alarms that came while nobody did, or for which no reader had room, the
-    /// oldest first, at most `StreamLimits.unheardMax`. They are told once; the store keeps them until then.
+    /// For who does not follow the events: conflicts and alarms that came while nobody did, or for which no reader had
+    /// room, the oldest first, at most `StreamLimits.unheardMax`. They are told once; the store keeps them until then.
     public func unheard() async -> [BucketEvent] { await engine.takeUnheard(bucket) }
 
     /// Objects with edits that the server has not confirmed.
     public var pendingCount: Int {
         get async throws(ClientError) {
-            let bucket: BucketName = bucket
+            let bucket = bucket
             return try await engine.act { (machine, _) throws(ClientError) in (machine.unconfirmed(bucket).edited, []) }
         }
     }
@@ -371,7 +373,7 @@ public struct Bucket: Sendable {
 
     /// The key under which the server has an object.
     package func storedKey(of key: String) async throws(ClientError) -> String {
-        let (bucket, key): (BucketName, EntityKey) = (bucket, try Self.key(key))
+        let (bucket, key) = (bucket, try Self.key(key))
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.wireKey(bucket, key).text, []) }
     }
 
@@ -380,7 +382,7 @@ public struct Bucket: Sendable {
     ) async throws(ClientError) -> [ObjectVersion] {
         let newest: Version = try await info(key).version
         let oldest: Version = max(1, newest - Version(min(max(limit, 1), StreamLimits.versionsMax)) + 1)
-        var found: [ObjectVersion] = []
+        var found = [ObjectVersion]()
         var next: Version = newest
         while next >= oldest {
             let last: Version = max(oldest, next - Version(StreamLimits.versionsInFlightMax) + 1)
@@ -398,7 +400,7 @@ public struct Bucket: Sendable {
     }
 
     private func fetched(_ version: Int64, of key: String) async throws(ClientError) -> FetchedVersion {
-        let key: EntityKey = try Self.key(key)
+        let key = try Self.key(key)
         return try await engine.fetch(bucket, key, version, milliseconds: SyncLimits.answerMilliseconds)
     }
 
@@ -407,7 +409,7 @@ public struct Bucket: Sendable {
         _ form: KeyPath<FetchedVersion, JSONObject?> & Sendable
     ) async throws(ClientError) -> [ObjectVersion] {
         let result: Result<[ObjectVersion], ClientError> = await withTaskGroup { group in
-            for version: Version in oldest...newest {
+            for version in oldest...newest {
                 group.addTask { () async -> Result<ObjectVersion?, ClientError> in
                     do throws(ClientError) {
                         guard let object: JSONObject = try await fetched(version, of: key)[keyPath: form] else {
@@ -419,8 +421,8 @@ public struct Bucket: Sendable {
                     }
                 }
             }
-            var found: [ObjectVersion] = []
-            for await one: Result<ObjectVersion?, ClientError> in group {
+            var found = [ObjectVersion]()
+            for await one in group {
                 switch one {
                 case .success(let version): if let version { found.append(version) }
                 case .failure(let error): return .failure(error)
@@ -457,7 +459,7 @@ public struct ObjectVersion: Sendable, Equatable {
 extension Duration {
     /// Whole milliseconds, rounded up; never negative.
     var wholeMilliseconds: Int64 {
-        let (seconds, attoseconds): (Int64, Int64) = components
+        let (seconds, attoseconds) = components
         guard seconds < Int64.max / 4_000 else { return Int64.max / 4 }
         return max(0, seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }

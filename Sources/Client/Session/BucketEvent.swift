@@ -11,7 +11,8 @@ public enum BucketEvent: Sendable, Equatable {
     /// `retryRefused` and another edit of the object are the ways out. Where the token permits no changes, one edit is
     /// told as it happens, and stands for all.
     case refused(RefusedEdit)
-    /// In a sealed bucket: two edits met, and only one value could stand. The other is told here, and is in the history.
+    /// In a sealed bucket: two edits met, and only one value could stand. The other is told here, and is in the
+    /// history.
     case conflict(ConflictReport)
     /// In a sealed bucket: something does not fit together. What is told is never shown as genuine.
     case integrity(IntegrityReport)
@@ -19,8 +20,9 @@ public enum BucketEvent: Sendable, Equatable {
     case unavailable(ClientError)
     /// The server told everything it has: the bucket is as the server's, local edits aside.
     case caughtUp
-    /// This reader was too slow and missed this many events: read the objects anew. Conflicts and alarms among them that no other
-    /// reader has got either are not lost: they follow when there is room, or are given to whoever asks first (`Bucket.unheard`).
+    /// This reader was too slow and missed this many events: read the objects anew. Conflicts and alarms among them
+    /// that no other reader has got either are not lost: they follow when there is room, or are given to whoever asks
+    /// first (`Bucket.unheard`).
     case overrun(missed: Int)
 }
 

@@ -17,10 +17,10 @@ internal import ThicketCrypto
 /// used by it alone; the file descriptors never change.
 package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     private struct State {
-        var jobs: [UnownedJob] = []
-        var isStopped: Bool = false
+        var jobs = [UnownedJob]()
+        var isStopped = false
         /// The thread sleeps, or is about to, and nobody has woken it yet.
-        var isResting: Bool = false
+        var isResting = false
         var thread: pthread_t?
 
         /// Ends the rest; true for the one who did, and who has to ring.
@@ -30,7 +30,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    private let state: Mutex<State> = Mutex(State())
+    private let state = Mutex(State())
     /// Reading end and writing end of the pipe that ends the sleep.
     private let pipeEnds: (read: Int32, write: Int32)
     /// Called on the thread after the jobs: milliseconds until it wants to be called again; nil: no limit.
@@ -38,7 +38,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     /// Sleeps, on the thread, until the wake descriptor is readable or something else happens.
     private var sleep: ((_ wake: Int32, _ milliseconds: Int32) -> Void)?
 
-    private static let stackBytes: Int = 16 << 20
+    private static let stackBytes = 16 << 20
 
     /// - Throws: `limit` when the system gives no pipe or no thread.
     package init() throws(ClientError) {
@@ -46,18 +46,18 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         guard pipe(&ends) == 0 else {
             throw ClientError(.limit, "the system gives no more pipes (errno \(errno))")
         }
-        for end: Int32 in ends {
+        for end in ends {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
         }
         pipeEnds = (ends[0], ends[1])
-        var thread: pthread_t = pthread_t()
-        let held: UnsafeMutableRawPointer = Unmanaged.passRetained(self).toOpaque()
+        var thread = pthread_t()
+        let held = Unmanaged.passRetained(self).toOpaque()
         // Merging follows the nesting of objects, which is deep for whoever wants to see it.
-        var attributes: pthread_attr_t = pthread_attr_t()
+        var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, Self.stackBytes)
-        let result: Int32 = pthread_create(&thread, &attributes, engineLoopMain, held)
+        let result = pthread_create(&thread, &attributes, engineLoopMain, held)
         pthread_attr_destroy(&attributes)
         guard result == 0 else {
             Unmanaged<EngineLoop>.fromOpaque(held).release()
@@ -72,8 +72,8 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        let job: UnownedJob = UnownedJob(job)
-        let isResting: Bool = state.withLock { state in
+        let job = UnownedJob(job)
+        let isResting = state.withLock { state in
             state.jobs.append(job)
             return state.takeRest()
         }
@@ -81,7 +81,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     }
 
     package func checkIsolated() {
-        let thread: pthread_t? = state.withLock { $0.thread }
+        let thread = state.withLock { $0.thread }
         precondition(thread == pthread_self(), "called off the engine's thread")
     }
 
@@ -113,7 +113,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     /// The thread ends when its jobs are done. From any thread.
     package func stop() {
-        let isResting: Bool = state.withLock { state in
+        let isResting = state.withLock { state in
             state.isStopped = true
             return state.takeRest()
         }
@@ -123,14 +123,14 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     fileprivate func run() {
         state.withLock { $0.thread = pthread_self() }
         while true {
-            let (jobs, isStopped): ([UnownedJob], Bool) = state.withLock { state in
+            let (jobs, isStopped) = state.withLock { state in
                 defer { state.jobs = [] }
                 return (state.jobs, state.isStopped)
             }
             if isStopped, jobs.isEmpty { break }
-            for job: UnownedJob in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
-            let pause: Int64 = turn?() ?? -1
-            let isIdle: Bool = state.withLock { state in
+            for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            let pause = turn?() ?? -1
+            let isIdle = state.withLock { state in
                 state.isResting = state.jobs.isEmpty && !state.isStopped
                 return state.isResting
             }
@@ -143,15 +143,15 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         if let sleep {
             sleep(pipeEnds.read, milliseconds)
         } else {
-            var watched: pollfd = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
+            var watched = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
             _ = poll(&watched, 1, milliseconds)
         }
         // Whoever ended the rest has put a byte into the pipe, or is about to.
-        let isRung: Bool = state.withLock { !$0.takeRest() }
+        let isRung = state.withLock { !$0.takeRest() }
         guard isRung else { return }
         var byte: UInt8 = 0
         while read(pipeEnds.read, &byte, 1) != 1 {
-            var watched: pollfd = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
+            var watched = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
             _ = poll(&watched, 1, -1)
         }
     }
@@ -166,7 +166,7 @@ private func engineLoopMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutabl
 
 /// Milliseconds of a clock that never goes back and goes on while the machine sleeps where the system has such a one.
 package func monotonicMilliseconds() -> Int64 {
-    var time: timespec = timespec()
+    var time = timespec()
     #if canImport(Darwin)
         clock_gettime(CLOCK_MONOTONIC, &time)
     #else

@@ -6,10 +6,10 @@ internal import ThicketProtocol
 struct EventHub<Element: Sendable> {
     private struct Reader {
         let continuation: AsyncStream<Element>.Continuation
-        var missed: Int = 0
+        var missed = 0
     }
 
-    private var readers: [Reader] = []
+    private var readers = [Reader]()
     /// Makes what a slow reader gets in place of what it missed; nil: nothing is told.
     private let overrun: (@Sendable (_ missed: Int) -> Element)?
 
@@ -26,11 +26,12 @@ struct EventHub<Element: Sendable> {
         readers.append(Reader(continuation: continuation))
     }
 
-    /// - Returns: whether a reader's buffer took it. Who had no room will be told that something was missed, but never has it.
+    /// - Returns: whether a reader's buffer took it. Who had no room will be told that something was missed, but never
+    ///   has it.
     @discardableResult
     mutating func yield(_ element: Element) -> Bool {
-        var isTaken: Bool = false
-        for index: Int in readers.indices.reversed() {
+        var isTaken = false
+        for index in readers.indices.reversed() {
             if readers[index].missed > 0, !admit(index) { continue }
             switch readers[index].continuation.yield(element) {
             case .enqueued: isTaken = true
@@ -42,13 +43,13 @@ struct EventHub<Element: Sendable> {
         return isTaken
     }
 
-    /// Gives readers that know what they missed something that is kept elsewhere until one of them has it: for who has no room it
-    /// does not count as missed.
+    /// Gives readers that know what they missed something that is kept elsewhere until one of them has it: for who has
+    /// no room it does not count as missed.
     ///
     /// - Returns: whether a reader's buffer took it.
     mutating func offer(_ element: Element) -> Bool {
-        var isTaken: Bool = false
-        for index: Int in readers.indices.reversed() where readers[index].missed == 0 {
+        var isTaken = false
+        for index in readers.indices.reversed() where readers[index].missed == 0 {
             switch readers[index].continuation.yield(element) {
             case .enqueued: isTaken = true
             case .terminated: readers.remove(at: index)
@@ -68,7 +69,7 @@ struct EventHub<Element: Sendable> {
 
     /// Tells readers that have room again what they missed.
     mutating func settle() {
-        for index: Int in readers.indices.reversed() where readers[index].missed > 0 {
+        for index in readers.indices.reversed() where readers[index].missed > 0 {
             _ = admit(index, counting: false)
         }
     }
@@ -90,7 +91,7 @@ struct EventHub<Element: Sendable> {
     }
 
     mutating func finish() {
-        for reader: Reader in readers { reader.continuation.finish() }
+        for reader in readers { reader.continuation.finish() }
         readers = []
     }
 }

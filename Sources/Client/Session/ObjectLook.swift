@@ -3,16 +3,16 @@ package import ThicketProtocol
 /// An object with what a program needs that keeps a copy of it elsewhere.
 package struct ObjectLook: Sendable, Equatable {
     package let object: JSONObject?
-    /// There is none, and there was one: a removal was made here or heard of. An object that is absent and was never seen
-    /// in this bucket is not a removed one.
+    /// There is none, and there was one: a removal was made here or heard of. An object that is absent and was never
+    /// seen in this bucket is not a removed one.
     package let isRemoved: Bool
     package let place: BucketPlace
 }
 
 /// Which bucket of which server a local copy follows, and how far it is.
 package struct BucketPlace: Sendable, Equatable {
-    /// Names the local copy, and counts how often it met a bucket that need not be the one known before: what was compared
-    /// at another origin says nothing of the objects that are here now. nil while such a bucket is being read.
+    /// Names the local copy, and counts how often it met a bucket that need not be the one known before: what was
+    /// compared at another origin says nothing of the objects that are here now. nil while such a bucket is being read.
     package let origin: String?
     /// The copy has met no such bucket since it was made.
     package let isFirst: Bool
@@ -36,7 +36,7 @@ extension SyncMachine {
         let record = channel.record
         let isLost = record.changeVersion == nil || record.walk?.isSame == false
         let isBetween = isLost && record.generation > 0
-        let isReading: Bool =
+        let isReading =
             switch channel.phase {
             case .opening, .walking, .catchingUp: true
             case .closed, .live, .refused, .lapsed, .renewing: false

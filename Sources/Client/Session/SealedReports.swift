@@ -1,8 +1,9 @@
 public import ThicketProtocol
 import ThicketSealed
 
-/// Two edits of one value met and only one could stand. Where both were ordered by the server every device finds the same one, and
-/// is told; where an edit had waited on a device, and prevails over what came meanwhile, that device is told.
+/// Two edits of one value met and only one could stand. Where both were ordered by the server every device finds the
+/// same one, and is told; where an edit had waited on a device, and prevails over what came meanwhile, that device is
+/// told.
 public struct ConflictReport: Sendable, Equatable {
     public let key: String
     /// Keys and list indexes from the outermost in; empty for the object itself.
@@ -22,8 +23,8 @@ public struct ConflictReport: Sendable, Equatable {
     }
 }
 
-/// An object of a sealed bucket is not what it should be: the server, or somebody with its powers, does not tell the truth,
-/// or something is broken.
+/// An object of a sealed bucket is not what it should be: the server, or somebody with its powers, does not tell the
+/// truth, or something is broken.
 public struct IntegrityReport: Sendable, Equatable {
     /// More may come: show `detail` for those you do not know.
     public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -32,21 +33,22 @@ public struct IntegrityReport: Sendable, Equatable {
         public var description: String { rawValue }
 
         /// One operation is not what an honest device has written. It changes nothing, and the object goes on.
-        public static let misfit: Kind = .init(rawValue: "misfit")
+        public static let misfit = Kind(rawValue: "misfit")
         /// Others have seen another history.
-        public static let forked: Kind = .init(rawValue: "forked")
+        public static let forked = Kind(rawValue: "forked")
         /// The server shows an older state than this device has seen; also after a restore from a backup.
-        public static let rolledBack: Kind = .init(rawValue: "rolled-back")
+        public static let rolledBack = Kind(rawValue: "rolled-back")
         /// The object is gone from the server, and nobody has deleted it.
-        public static let removed: Kind = .init(rawValue: "removed")
+        public static let removed = Kind(rawValue: "removed")
         /// The object is not sealed.
-        public static let clear: Kind = .init(rawValue: "clear")
+        public static let clear = Kind(rawValue: "clear")
         /// A snapshot does not open, or holds something else than the operations give.
-        public static let snapshotMismatch: Kind = .init(rawValue: "snapshot-mismatch")
-        /// Somebody writes under rules, or in a shape, that this program does not know: the object stops here until it is updated.
-        public static let unknownRules: Kind = .init(rawValue: "unknown-rules")
+        public static let snapshotMismatch = Kind(rawValue: "snapshot-mismatch")
+        /// Somebody writes under rules, or in a shape, that this program does not know: the object stops here until it
+        /// is updated.
+        public static let unknownRules = Kind(rawValue: "unknown-rules")
         /// The server says that the bucket is an open one.
-        public static let modeChanged: Kind = .init(rawValue: "mode-changed")
+        public static let modeChanged = Kind(rawValue: "mode-changed")
     }
 
     /// The app's key; the server's where the app's is not known, empty for the bucket as a whole.
@@ -77,7 +79,7 @@ public struct IntegrityReport: Sendable, Equatable {
     init(key: String, stoppedAfter position: Int?) {
         self.key = key
         (kind, self.position, needsChoice) = (.unknownRules, position, false)
-        let what: String =
+        let what =
             position.map { "operation \($0 + 1) was written under newer rules" }
             ?? "the object was written in a newer shape"
         detail = "\(what): update this program"

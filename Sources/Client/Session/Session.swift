@@ -17,8 +17,8 @@ public final class Session: Sendable {
     /// Opens a bucket: from now on it is kept in sync, also after a restart.
     ///
     /// - Parameter name: 1–64 of `[A-Za-z0-9._%-]`.
-    /// - Throws: `invalidName`, `limit` (1,000 buckets), `store`, `closed`, and `sealed` for a bucket that this store or the
-    ///   account's bundle knows as a sealed one: nothing is sent into it in clear.
+    /// - Throws: `invalidName`, `limit` (1,000 buckets), `store`, `closed`, and `sealed` for a bucket that this store
+    ///   or the account's bundle knows as a sealed one: nothing is sent into it in clear.
     public func bucket(_ name: String) async throws(ClientError) -> Bucket {
         let bucket: BucketName
         do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
@@ -29,28 +29,28 @@ public final class Session: Sendable {
         return Bucket(engine: engine, name: bucket)
     }
 
-    /// Gives the session the keys of its account: sealed buckets then open by name. They stay in memory until `close()` and
-    /// are kept nowhere. Give them again when the account's bundle has changed.
+    /// Gives the session the keys of its account: sealed buckets then open by name. They stay in memory until `close()`
+    /// and are kept nowhere. Give them again when the account's bundle has changed.
     ///
     /// - Parameter account: as it was opened by signing in, by pairing, by the words, or from `DeviceKeys`.
     /// - Throws: `sealed` for keys of another app.
     public func useKeys(of account: OpenAccount) async throws(ClientError) {
-        let app: String = account.app
+        let app = account.app
         try await engine.act { (machine, _) throws(ClientError) in
             guard machine.options.app.text.utf8.elementsEqual(app.utf8) else {
                 throw ClientError(.sealed, "these are keys of another app")
             }
             return ((), [])
         }
-        let given: SessionKeys = SessionKeys(account)
+        let given = SessionKeys(account)
         keys.withLock { $0 = given }
     }
 
     /// Whether the session has the keys of its account.
     public var hasKeys: Bool { keys.withLock { $0 != nil } }
 
-    /// Opens a bucket in the mode that is asked for: a sealed one with keys that are derived from the account's vault secret.
-    /// Everything else is as in an open one.
+    /// Opens a bucket in the mode that is asked for: a sealed one with keys that are derived from the account's vault
+    /// secret. Everything else is as in an open one.
     ///
     /// ```swift
     /// let diary = try await session.bucket("diary", sealed: true)
@@ -64,7 +64,7 @@ public final class Session: Sendable {
     public func bucket(_ name: String, sealed: Bool) async throws(ClientError) -> Bucket {
         guard sealed else { return try await bucket(name) }
         do { _ = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
-        guard let held: SessionKeys = keys.withLock({ $0 }) else {
+        guard let held = keys.withLock({ $0 }) else {
             throw ClientError(
                 .noKeys, "the session has no keys of its account: a sealed bucket opens after a sign-in with keys")
         }
@@ -80,17 +80,17 @@ public final class Session: Sendable {
 
     /// Whether the server has said, on this connection or one before, that it holds the bucket as a sealed one.
     package func isServedSealed(_ name: String) async -> Bool {
-        let isServed: Bool? = try? await engine.act { (machine, _) throws(ClientError) in
+        let isServed = try? await engine.act { (machine, _) throws(ClientError) in
             ((try? BucketName(name)).map { machine.isServedSealed($0) } ?? false, [])
         }
         return isServed ?? false
     }
 
-    /// Makes a copy that was opened as a sealed one an open one again, where the server shows nothing but clear objects and nothing
-    /// sealed was ever here. Tell the user: they wanted a sealed bucket.
+    /// Makes a copy that was opened as a sealed one an open one again, where the server shows nothing but clear objects
+    /// and nothing sealed was ever here. Tell the user: they wanted a sealed bucket.
     package func unseal(_ name: String) async throws(ClientError) -> Bool {
         try await engine.act { (machine, now) throws(ClientError) in
-            guard let bucket: BucketName = try? BucketName(name) else { return (false, []) }
+            guard let bucket = try? BucketName(name) else { return (false, []) }
             return try machine.unseal(bucket, now: now)
         }
     }
@@ -104,8 +104,8 @@ public final class Session: Sendable {
 
     /// Opens a sealed bucket with keys of the app's own, such as those of a bucket that several accounts share.
     ///
-    /// The keys are not kept: give them again after each start; until then the bucket is not synced. Keys of objects may
-    /// be as in open buckets; the server sees other ones.
+    /// The keys are not kept: give them again after each start; until then the bucket is not synced. Keys of objects
+    /// may be as in open buckets; the server sees other ones.
     ///
     /// - Parameters:
     ///   - name: 1–64 of `[A-Za-z0-9._%-]`.
@@ -195,17 +195,18 @@ public struct Traffic: Sendable, Equatable {
 /// Bounds of the streams that readers hold.
 public enum StreamLimits {
     /// Events of one bucket that wait for one reader; what comes then is told by `BucketEvent.overrun`.
-    public static let eventsMax: Int = 4_096
-    /// Conflicts and alarms of one bucket that wait for a reader, or for room in one's buffer; what comes then is told by `BucketEvent.overrun`.
-    public static let unheardMax: Int = 256
+    public static let eventsMax = 4_096
+    /// Conflicts and alarms of one bucket that wait for a reader, or for room in one's buffer; what comes then is told
+    /// by `BucketEvent.overrun`.
+    public static let unheardMax = 256
     /// Bytes of JSON in those conflicts.
-    public static let unheardBytesMax: Int = 16 << 20
+    public static let unheardBytesMax = 16 << 20
     /// Statuses that wait for one reader; older ones are dropped.
-    public static let statusesMax: Int = 64
+    public static let statusesMax = 64
     /// Old versions of an object asked for at once.
-    public static let versionsInFlightMax: Int = 16
+    public static let versionsInFlightMax = 16
     /// Objects that `Bucket.removed` lists at most.
-    public static let removedMax: Int = 100_000
+    public static let removedMax = 100_000
     /// Old versions that `Bucket.history` reads at most.
-    public static let versionsMax: Int = 1_000
+    public static let versionsMax = 1_000
 }

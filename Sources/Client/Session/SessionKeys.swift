@@ -1,8 +1,8 @@
 internal import ThicketCrypto
 internal import ThicketSealed
 
-/// What a session has of its account to open sealed buckets with: the vault secret, and what the account's bundle says of
-/// buckets (docs/decisions/0050).
+/// What a session has of its account to open sealed buckets with: the vault secret, and what the account's bundle says
+/// of buckets (docs/decisions/0050).
 struct SessionKeys: Sendable {
     /// The user's id at the server, which everything that is sealed names.
     let owner: String
@@ -26,18 +26,18 @@ struct SessionKeys: Sendable {
     /// - Throws: `sealed` when the bundle has the bucket as an open one, or in a mode that this program does not know;
     ///   `limit` for more than 1,024 epochs.
     func keys(of bucket: String) throws(ClientError) -> SealedBucketKeys {
-        let known: AccountBundle.BucketMode? = mode(of: bucket)
+        let known = mode(of: bucket)
         if let known, !known.isSealed {
             throw ClientError(
                 .sealed, "the account has the bucket as '\(known.mode)': a sealed one needs another name")
         }
-        let epoch: UInt32 = known?.epoch ?? 0
+        let epoch = known?.epoch ?? 0
         guard epoch < Self.epochsMax else {
             throw ClientError(.limit, "the bucket has more than \(Self.epochsMax) epochs of keys")
         }
         do {
-            var secrets: [UInt32: SecureBytes] = [:]
-            for each: UInt32 in 0...epoch {
+            var secrets = [UInt32: SecureBytes]()
+            for each in 0...epoch {
                 secrets[each] = try SealedBucketKeys.secret(vault: vault, app: app, bucket: bucket, epoch: each)
             }
             return try SealedBucketKeys(owner: owner, app: app, bucket: bucket, secrets: secrets)
@@ -49,7 +49,7 @@ struct SessionKeys: Sendable {
 
 extension AccountBundle.BucketMode {
     /// As the server names it.
-    static let sealedName: String = "sealed"
+    static let sealedName = "sealed"
     /// The server orders the bucket's objects and cannot read them.
     public var isSealed: Bool { mode.utf8.elementsEqual(Self.sealedName.utf8) }
 }

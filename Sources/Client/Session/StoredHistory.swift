@@ -1,9 +1,10 @@
 package import ThicketProtocol
 internal import ThicketSealed
 
-/// What a server has stored of one object of a sealed bucket, as `thicket history --export` writes it and `thicket verify-history`
-/// reads it: `{"history":1,"app":…,"bucket":…,"object":server key,"versions":[{"version":n,"value":{z,s,d}},…]}`, the oldest
-/// first. It holds nothing that the server does not have.
+/// What a server has stored of one object of a sealed bucket, as `thicket history --export` writes it and `thicket
+/// verify-history` reads it: `{"history":1,"app":…,"bucket":…,"object":server
+/// key,"versions":[{"version":n,"value":{z,s,d}},…]}`, the oldest first. It holds nothing that the server does not
+/// have.
 package struct StoredHistory: Sendable, Equatable {
     package let app: String
     package let bucket: String
@@ -29,14 +30,14 @@ package struct StoredHistory: Sendable, Equatable {
 
     /// - Returns: nil for what `json` does not write, as versions that do not grow.
     package init?(_ json: JSONValue) {
-        guard json["history"]?.intValue == Self.form, let app: String = json["app"]?.stringValue,
-            let bucket: String = json["bucket"]?.stringValue, let object: String = json["object"]?.stringValue,
-            let list: [JSONValue] = json["versions"]?.arrayValue
+        guard json["history"]?.intValue == Self.form, let app = json["app"]?.stringValue,
+            let bucket = json["bucket"]?.stringValue, let object = json["object"]?.stringValue,
+            let list = json["versions"]?.arrayValue
         else { return nil }
-        var versions: [ObjectVersion] = []
-        for entry: JSONValue in list {
-            guard let version: Int64 = entry["version"]?.intValue, version > versions.last?.version ?? 0,
-                let value: JSONObject = entry["value"]?.objectValue
+        var versions = [ObjectVersion]()
+        for entry in list {
+            guard let version = entry["version"]?.intValue, version > versions.last?.version ?? 0,
+                let value = entry["value"]?.objectValue
             else { return nil }
             versions.append(ObjectVersion(version: version, object: value))
         }
@@ -51,12 +52,12 @@ package struct StoredHistory: Sendable, Equatable {
             throw ClientError(
                 .sealed, "this is a history of the app '\(app)', and the keys are those of '\(account.app)'")
         }
-        let keys: SealedBucketKeys = try SessionKeys(account).keys(of: bucket)
+        let keys = try SessionKeys(account).keys(of: bucket)
         var history: SealedHistory
         do { history = try SealedHistory(keys: keys, serverKey: object) } catch {
             throw ClientError(.sealed, "an object's key could not be made: \(error)")
         }
-        for version: ObjectVersion in versions { history.read(version.object, version: version.version) }
+        for version in versions { history.read(version.object, version: version.version) }
         return HistoryReport(history)
     }
 }

@@ -12,7 +12,7 @@ extension SyncEngine {
     package func removals(
         _ bucket: BucketName, _ scope: RemovedRequest.Scope, limit: Int, milliseconds: Int64
     ) async throws(ClientError) -> RemovalList {
-        let result: Result<RemovalList, ClientError> = await withCheckedContinuation { continuation in
+        let result = await withCheckedContinuation { continuation in
             do throws(ClientError) {
                 let request = RemovedRequest(scope, limit: limit)
                 try act { (machine, now) throws(ClientError) in

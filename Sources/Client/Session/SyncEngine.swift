@@ -33,13 +33,13 @@ package actor SyncEngine {
     /// Hears of the token, on the engine's thread, behind everything else of a turn.
     private var tokenHandler: (@Sendable (TokenNotice) -> Void)?
     private var core: Core?
-    private var bucketHubs: [BucketName: EventHub<BucketEvent>] = [:]
+    private var bucketHubs = [BucketName: EventHub<BucketEvent>]()
     /// Buckets with conflicts and alarms that no reader has taken. All of them are in the store.
-    private var owed: [BucketName: Owed] = [:]
+    private var owed = [BucketName: Owed]()
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
-    private var syncWaiters: [UInt64: SyncWaiter] = [:]
-    private var fetchWaiters: [FetchID: [FetchWaiter]] = [:]
-    var removalWaiters: [BucketName: [RemovalWaiter]] = [:]
+    private var syncWaiters = [UInt64: SyncWaiter]()
+    private var fetchWaiters = [FetchID: [FetchWaiter]]()
+    var removalWaiters = [BucketName: [RemovalWaiter]]()
     private var waiterCount: UInt64 = 0
 
     /// What no reader has taken, read from the store once there is somebody to give it to; nil: not yet.
@@ -47,7 +47,7 @@ package actor SyncEngine {
     private struct Owed {
         var events: [BucketEvent]?
         /// More has come since they were read: it is behind them, in the store.
-        var hasMore: Bool = false
+        var hasMore = false
 
         mutating func more() {
             hasMore = true
@@ -57,12 +57,12 @@ package actor SyncEngine {
     }
 
     /// Messages taken from the transport in one turn, and so in one transaction.
-    private static let messagesPerTurn: Int = 256
+    private static let messagesPerTurn = 256
     /// Milliseconds between looks at readers that fell behind.
     private static let overrunPause: Int64 = 100
 
     /// Counted since the session was opened.
-    package private(set) var traffic: Traffic = Traffic()
+    package private(set) var traffic = Traffic()
 
     package init(loop: EngineLoop) { self.loop = loop }
     deinit { loop.stop() }
@@ -79,7 +79,7 @@ package actor SyncEngine {
     ) throws(ClientError) {
         guard core == nil else { return }
         tokenHandler = onToken
-        let store: any LocalStore = try makeStore()
+        let store = try makeStore()
         var machine: SyncMachine
         do {
             try Self.claim(store, options.app)
@@ -114,7 +114,7 @@ package actor SyncEngine {
         loop.release()
         statusHub.yield(.offline(.closed))
         statusHub.finish()
-        for name: BucketName in bucketHubs.keys { bucketHubs[name]?.finish() }
+        for name in bucketHubs.keys { bucketHubs[name]?.finish() }
         bucketHubs = [:]
         owed = [:]
         failWaiters(ClientError(.closed, "the session was closed"))
@@ -154,8 +154,8 @@ package actor SyncEngine {
     private func turn() -> Int64? {
         guard core != nil else { return nil }
         let events: [TransportEvent] = core?.transport.events(limit: Self.messagesPerTurn) ?? []
-        var texts: [[UInt8]] = []
-        for event: TransportEvent in events {
+        var texts = [[UInt8]]()
+        for event in events {
             if case .text(let text) = event {
                 texts.append(text)
                 continue
@@ -183,7 +183,7 @@ package actor SyncEngine {
         texts = []
         traffic.messagesReceived += Int64(batch.count)
         traffic.bytesReceived += batch.reduce(0) { $0 + Int64($1.count) }
-        let read: ServerBatch = ServerBatch(batch)
+        let read = ServerBatch(batch)
         feed { machine, now in machine.ahead(of: read, now: now) }
         core?.transport.flush()
         feed { machine, now in machine.received(read, now: now) }
@@ -195,9 +195,9 @@ package actor SyncEngine {
     }
 
     private func perform(_ actions: [SyncAction]) {
-        var notices: [TokenNotice] = []
-        var told: [BucketName: Int] = [:]
-        for action: SyncAction in actions {
+        var notices = [TokenNotice]()
+        var told = [BucketName: Int]()
+        for action in actions {
             switch action {
             case .connect: core?.transport.connect()
             case .disconnect: core?.transport.close()
@@ -211,7 +211,7 @@ package actor SyncEngine {
                 statusHub.yield(status)
                 if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }
             case .fetched(let address, let version, let value):
-                for waiter: FetchWaiter in fetchWaiters.removeValue(forKey: FetchID(address: address, version: version))
+                for waiter in fetchWaiters.removeValue(forKey: FetchID(address: address, version: version))
                     ?? []
                 {
                     waiter.continuation.resume(returning: .success(value))
@@ -221,10 +221,10 @@ package actor SyncEngine {
             case .tokenGood(let number): notices.append(.good(number))
             }
         }
-        for (bucket, count): (BucketName, Int) in told {
+        for (bucket, count) in told {
             feed { machine, now in machine.told(bucket, count: count, now: now) }
         }
-        for notice: TokenNotice in notices { tokenHandler?(notice) }
+        for notice in notices { tokenHandler?(notice) }
     }
 
     /// Waiters, slow readers, and the time until somebody needs the next turn.
@@ -233,14 +233,14 @@ package actor SyncEngine {
         let now: Int64 = monotonicMilliseconds()
         var next: Int64? = core?.machine.deadline
         if isSomebodySlow { next = min(next ?? .max, now + Self.overrunPause) }
-        for (id, waiter): (UInt64, SyncWaiter) in syncWaiters { settle(id, waiter, now, &next) }
-        for (id, waiters): (FetchID, [FetchWaiter]) in fetchWaiters {
-            for waiter: FetchWaiter in waiters where waiter.deadline <= now {
+        for (id, waiter) in syncWaiters { settle(id, waiter, now, &next) }
+        for (id, waiters) in fetchWaiters {
+            for waiter in waiters where waiter.deadline <= now {
                 waiter.continuation.resume(returning: .failure(ClientError(.deadline, "the server did not answer")))
             }
             let left: [FetchWaiter] = waiters.filter { $0.deadline > now }
             fetchWaiters[id] = left.isEmpty ? nil : left
-            for waiter: FetchWaiter in left { next = min(next ?? .max, waiter.deadline) }
+            for waiter in left { next = min(next ?? .max, waiter.deadline) }
         }
         expireRemovalWaiters(now, &next)
         return next.map { max(0, $0 - now) }
@@ -259,15 +259,15 @@ package actor SyncEngine {
         if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
         // A refusal lasts until it is resolved: each reader is told. What the store cannot read now, `refused()` says
         // later.
-        for edit: RefusedEdit in (try? core?.machine.refusals(bucket)) ?? [] {
+        for edit in (try? core?.machine.refusals(bucket)) ?? [] {
             bucketHubs[bucket]?.greet(.refused(edit))
         }
         owed[bucket] = Owed()
         giveOwed(bucket)
     }
 
-    /// Conflicts and alarms that no reader has taken, also from before the program was started; they are not told again.
-    /// Where the store cannot be read now, they stay in it.
+    /// Conflicts and alarms that no reader has taken, also from before the program was started; they are not told
+    /// again. Where the store cannot be read now, they stay in it.
     package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] {
         let taken: [BucketEvent]? = try? act { (machine, now) throws(ClientError) in
             try machine.takeUntold(bucket, now: now)
@@ -288,17 +288,17 @@ package actor SyncEngine {
         return false
     }
 
-    /// Gives readers the conflicts and alarms for which none had room when they came. They are forgotten as far as they are
-    /// taken; the rest follows when there is room.
+    /// Gives readers the conflicts and alarms for which none had room when they came. They are forgotten as far as they
+    /// are taken; the rest follows when there is room.
     private func giveOwed(_ bucket: BucketName) {
         while let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false {
-            // What the store does not give now is asked for again, after `overrunPause` at the latest. People learn of it by
-            // the turns that cannot read (`storeFailed`); here nothing is lost by waiting.
+            // What the store does not give now is asked for again, after `overrunPause` at the latest. People learn of
+            // it by the turns that cannot read (`storeFailed`); here nothing is lost by waiting.
             guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
             let hasMore: Bool = known.events != nil && known.hasMore
-            var count: Int = 0
+            var count = 0
             while count < events.count, bucketHubs[bucket]?.offer(events[count]) ?? false { count += 1 }
-            let left: [BucketEvent] = Array(events[count...])
+            let left = Array(events[count...])
             owed[bucket] = left.isEmpty ? (hasMore ? Owed() : nil) : Owed(events: left, hasMore: hasMore)
             if count > 0 { feed { machine, now in machine.gave(bucket, count: count, now: now) } }
             if !left.isEmpty { return }
@@ -309,9 +309,9 @@ package actor SyncEngine {
     ///
     /// - Returns: whether somebody still has no room.
     private func attendReaders() -> Bool {
-        var isSomebodySlow: Bool = false
+        var isSomebodySlow = false
         // Mostly nobody is: this runs after every turn.
-        for name: BucketName in bucketHubs.keys where owed[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
+        for name in bucketHubs.keys where owed[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
             bucketHubs[name]?.settle()
             giveOwed(name)
             guard let hub: EventHub<BucketEvent> = bucketHubs[name] else { continue }
@@ -334,10 +334,10 @@ package actor SyncEngine {
     package func waitUntilSynced(_ bucket: BucketName, milliseconds: Int64) async throws(ClientError) {
         waiterCount += 1
         let id: UInt64 = waiterCount
-        let deadline: Int64 = monotonicMilliseconds() + milliseconds
+        let deadline = monotonicMilliseconds() + milliseconds
         let result: Result<Void, ClientError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let waiter: SyncWaiter = SyncWaiter(bucket: bucket, deadline: deadline, continuation: continuation)
+                let waiter = SyncWaiter(bucket: bucket, deadline: deadline, continuation: continuation)
                 if core == nil {
                     continuation.resume(returning: .failure(ClientError(.closed, "the session is closed")))
                 } else {
@@ -360,7 +360,7 @@ package actor SyncEngine {
         guard let machine: SyncMachine = core?.machine else { return }
         let result: Result<Void, ClientError>
         if machine.isSynced(waiter.bucket) {
-            let refused: Int = machine.unconfirmed(waiter.bucket).refused
+            let refused = machine.unconfirmed(waiter.bucket).refused
             let number: Int? = (try? machine.refusals(waiter.bucket))?.first?.error.number
             result =
                 refused == 0
@@ -414,14 +414,14 @@ package actor SyncEngine {
         failRemovalWaiters(error)
         let waiters: [FetchWaiter] = fetchWaiters.values.flatMap { $0 }
         fetchWaiters = [:]
-        for waiter: FetchWaiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
+        for waiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
     }
 
     private func failWaiters(_ error: ClientError) {
         failFetches(error)
         let waiters: [SyncWaiter] = Array(syncWaiters.values)
         syncWaiters = [:]
-        for waiter: SyncWaiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
+        for waiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
     }
 }
 

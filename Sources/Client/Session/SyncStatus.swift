@@ -22,8 +22,8 @@ public enum OfflineReason: Sendable, Equatable {
     case requested
     /// The network or the server cannot be reached; tried again after a pause. The text is for a person.
     case unreachable(String)
-    /// Something answers and cannot prove that it is the server: its certificate or key is not good, or it speaks no TLS that
-    /// is. Nothing was sent to it; tried again after a pause. The text says what to do.
+    /// Something answers and cannot prove that it is the server: its certificate or key is not good, or it speaks no
+    /// TLS that is. Nothing was sent to it; tried again after a pause. The text says what to do.
     case untrusted(String)
     /// The server does not accept the token. Nothing is tried until `goOnline()` or a new token.
     case unauthorized(String)

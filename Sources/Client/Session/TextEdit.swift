@@ -9,22 +9,22 @@ struct TextEdit {
 
     /// The difference that does it.
     func diff(in object: JSONObject?) throws(ClientError) -> ObjectDiff {
-        guard let last: String = path.last else { throw ClientError(.invalidValue, "a path has at least one key") }
-        var value: JSONValue? = object.map(JSONValue.object)
-        for key: String in path { value = value?[key] }
+        guard let last = path.last else { throw ClientError(.invalidValue, "a path has at least one key") }
+        var value = object.map(JSONValue.object)
+        for key in path { value = value?[key] }
         guard case .string(let text)? = value else { throw ClientError(.misfit, "there is no text at that path") }
-        let length: Int = text.utf16Length
+        let length = text.utf16Length
         guard position >= 0, deleted >= 0, position <= length, deleted <= length - position else {
             throw ClientError(.misfit, "place \(position), deleting \(deleted), in a text of \(length) code units")
         }
-        var delta: TextDelta = TextDelta()
+        var delta = TextDelta()
         delta.retain(position)
         delta.delete(deleted)
         delta.insert(Array(inserted.utf16))
         delta.retain(length - position - deleted)
-        let edit: Operation = .text(delta)
-        var diff: ObjectDiff = ObjectDiff([(key: last, operation: edit)])
-        for key: String in path.dropLast().reversed() { diff = ObjectDiff([(key: key, operation: .object(diff))]) }
+        let edit = Operation.text(delta)
+        var diff = ObjectDiff([(key: last, operation: edit)])
+        for key in path.dropLast().reversed() { diff = ObjectDiff([(key: key, operation: .object(diff))]) }
         return delta.isIdentity ? ObjectDiff() : diff
     }
 }

@@ -10,7 +10,7 @@ import ThicketProtocol
 /// ```
 public enum Thicket {
     /// The version the client tells the server.
-    public static let version: String = "0.1.0"
+    public static let version = "0.1.0"
 
     /// Opens the local store and starts to sync in the background.
     ///
@@ -27,9 +27,9 @@ public enum Thicket {
         server: String, app: String, token: String, store: StoreLocation = .memory,
         options: SessionOptions = SessionOptions()
     ) async throws(ClientError) -> Session {
-        let endpoint: Endpoint = try Endpoint(server)
-        let sync: SyncOptions = try options.syncOptions(app: app, token: token)
-        let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
+        let endpoint = try Endpoint(server)
+        let sync = try options.syncOptions(app: app, token: token)
+        let engine = SyncEngine(loop: try EngineLoop())
         try await start(engine, endpoint, sync, store: store, options: options)
         return Session(engine: engine)
     }
@@ -39,8 +39,8 @@ public enum Thicket {
         _ engine: SyncEngine, _ endpoint: Endpoint, _ sync: SyncOptions, store: StoreLocation, options: SessionOptions,
         onToken: (@Sendable (TokenNotice) -> Void)? = nil
     ) async throws(ClientError) {
-        let transport: TransportOptions = options.transportOptions
-        let target: String = "/sock/1/\(sync.app.text)/websocket"
+        let transport = options.transportOptions
+        let target = "/sock/1/\(sync.app.text)/websocket"
         try await engine.start(
             options: sync, makeStore: { () throws(ClientError) in try store.open(options.durability) },
             // Linux only: the transport over libcurl; on Apple platforms: another class behind the same protocol.
@@ -55,8 +55,8 @@ public enum StoreLocation: Sendable, Hashable {
     case memory
     /// A SQLite file, made when missing (its folder must exist). One session at a time, in one process.
     ///
-    /// It is sealed under a key that is kept beside it, in `<file>.key`: a copy of the store without that tells nothing,
-    /// and cannot be opened.
+    /// It is sealed under a key that is kept beside it, in `<file>.key`: a copy of the store without that tells
+    /// nothing, and cannot be opened.
     case file(String)
     /// The same, sealed under a key that is kept elsewhere (`StoreKeyFile`).
     case sealed(String, StoreKey)
@@ -72,7 +72,7 @@ public enum StoreLocation: Sendable, Hashable {
 
     /// No new key in the place of one that is gone: what was sealed under that would look damaged.
     private static func key(beside path: String) throws(ClientError) -> StoreKey {
-        let file: StoreKeyFile = .init(path: path + ".key")
+        let file = StoreKeyFile(path: path + ".key")
         return try file.key(makesNew: !StoreSealing.isSealed(path))
     }
 }
@@ -90,14 +90,15 @@ public enum StoreDurability: Sendable, Hashable {
 public struct SessionOptions: Sendable {
     /// A PEM file with the certificates to trust instead of the system's.
     public var certificateFile: String?
-    /// Pins of public keys, one of which the server's has to be, besides a good certificate: `sha256//` and the base64 of the
-    /// key's SHA-256, several with semicolons between, as `curl --pinnedpubkey` takes them.
+    /// Pins of public keys, one of which the server's has to be, besides a good certificate: `sha256//` and the base64
+    /// of the key's SHA-256, several with semicolons between, as `curl --pinnedpubkey` takes them.
     public var pinnedKeys: String?
     /// A proxy (`http://host:port`, `socks5://host:port` ...); nil: as `https_proxy`, `http_proxy` and `no_proxy` say.
     public var proxy: String?
     /// Seconds until an attempt to connect is given up, 1...300.
     public var connectTimeoutSeconds: Int = 30
-    /// Seconds until an answer to a request that is no sync (logins, keys, devices) is waited for no longer, 1...86,400.
+    /// Seconds until an answer to a request that is no sync (logins, keys, devices) is waited for no longer,
+    /// 1...86,400.
     public var answerTimeoutSeconds: Int = 30
     /// Start connecting at once; otherwise with `Session.goOnline()`.
     public var startsOnline: Bool = true
@@ -123,7 +124,7 @@ public struct SessionOptions: Sendable {
         guard pinnedKeys.map(KeyPins.isGood) ?? true else {
             throw ClientError(.invalidOptions, "a pin of a key is 'sha256//' and 44 characters of base64")
         }
-        var sync: SyncOptions = SyncOptions(app: appID, token: token)
+        var sync = SyncOptions(app: appID, token: token)
         sync.version = Thicket.version
         sync.startsOnline = startsOnline
         sync.connectMilliseconds = Int64(connectTimeoutSeconds) * 1_000
@@ -131,7 +132,7 @@ public struct SessionOptions: Sendable {
     }
 
     var transportOptions: TransportOptions {
-        var transport: TransportOptions = TransportOptions()
+        var transport = TransportOptions()
         transport.certificateFile = certificateFile
         transport.pinnedKeys = pinnedKeys
         transport.proxy = proxy

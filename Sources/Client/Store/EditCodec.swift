@@ -8,7 +8,7 @@ enum EditCodec {
         case nil: return nil
         case .remove: return [0x2D]
         case .modify(let diff):
-            var writer: JSONWriter = JSONWriter()
+            var writer = JSONWriter()
             diff.write(to: &writer)
             return writer.bytes
         }
@@ -30,7 +30,7 @@ enum EditCodec {
 
     /// - Throws: `store` when the bytes are not what `encode` makes.
     static func kept(_ bytes: [UInt8]) throws(ClientError) -> SealedKept {
-        guard let kept: SealedKept = try object(bytes).flatMap({ SealedKept($0) }) else {
+        guard let kept = try object(bytes).flatMap({ SealedKept($0) }) else {
             throw ClientError(.store, "a sealed edit in the local store is damaged")
         }
         return kept
@@ -38,9 +38,9 @@ enum EditCodec {
 
     static func object(_ bytes: [UInt8]?) throws(ClientError) -> JSONObject? {
         guard let bytes else { return nil }
-        if bytes.first == PackedEntity.mark, let object: JSONObject = PackedEntity.unpack(bytes) { return object }
-        let value: JSONValue? = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling)
-        guard let object: JSONObject = value?.objectValue else {
+        if bytes.first == PackedEntity.mark, let object = PackedEntity.unpack(bytes) { return object }
+        let value = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling)
+        guard let object = value?.objectValue else {
             throw ClientError(.store, "an object in the local store is damaged")
         }
         return object

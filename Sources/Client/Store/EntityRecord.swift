@@ -52,9 +52,9 @@ package struct EditState: Sendable, Equatable {
     package var pending: PendingChange?
     /// Everything done after `pending`, as one exact edit.
     package var later: Edit? { didSet { if later == nil { isWhole = false } } }
-    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set to
-    /// the same value is left as it is (docs/decisions/0086).
-    package internal(set) var isWhole: Bool = false
+    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set
+    /// to the same value is left as it is (docs/decisions/0086).
+    package internal(set) var isWhole = false
     /// A newer ghost that cannot be taken over before we know whether `pending` is already inside it.
     package var held: Ghost?
     /// The version of the object we need and asked for, because a change did not fit our ghost.
@@ -78,8 +78,8 @@ package struct EditState: Sendable, Equatable {
     mutating func forgetRefusals() { (attempts, sendsWhole) = (0, false) }
     /// Nothing of it is sent before the app does something.
     package var isRefused: Bool { refusal != nil || isReadOnly }
-    /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules or in a newer shape, and edits wait
-    /// for a newer program.
+    /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules or in a
+    /// newer shape, and edits wait for a newer program.
     var isReadOnly: Bool { sealed.problem != nil || (sealed.isStopped && hasEdits) }
 }
 

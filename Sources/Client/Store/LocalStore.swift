@@ -4,10 +4,10 @@ package import ThicketProtocol
 package struct EntityParts: OptionSet, Sendable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
-    package static let ghost: EntityParts = .init(rawValue: 1)
-    package static let edits: EntityParts = .init(rawValue: 2)
+    package static let ghost = EntityParts(rawValue: 1)
+    package static let edits = EntityParts(rawValue: 2)
     /// `isLive`, `walk` and `name`.
-    package static let marks: EntityParts = .init(rawValue: 4)
+    package static let marks = EntityParts(rawValue: 4)
 }
 
 /// One object's part of a batch: its new record, and, where that is short to say, what led to it.
@@ -63,7 +63,7 @@ package struct NewObject: Sendable {
     ///
     /// - Throws: `misfit` when the body is no object, against the promise.
     package func record() throws(ClientError) -> EntityRecord {
-        guard let object: JSONObject = body.object else {
+        guard let object = body.object else {
             throw ClientError(.misfit, "an index lists what is no object")
         }
         return EntityRecord(

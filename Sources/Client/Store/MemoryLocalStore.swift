@@ -3,23 +3,23 @@ package import ThicketProtocol
 /// Keeps everything in memory, for tests and for clients that need nothing to survive.
 package final class MemoryLocalStore: LocalStore {
     private var identity: ClientID?
-    private var notes: [String: String] = [:]
-    private var bucketRecords: [BucketName: BucketRecord] = [:]
-    private var entities: [BucketName: [EntityKey: EntityRecord]] = [:]
-    private var untold: [BucketName: [Int: BucketEvent]] = [:]
+    private var notes = [String: String]()
+    private var bucketRecords = [BucketName: BucketRecord]()
+    private var entities = [BucketName: [EntityKey: EntityRecord]]()
+    private var untold = [BucketName: [Int: BucketEvent]]()
     /// Tests set it: the next commit fails and changes nothing.
     package var failsNextCommit: Bool = false
     /// Tests set it: so many commits are taken, and the one behind them fails. nil: none, or it has failed.
     package var commitsUntilFailure: Int?
     /// Transactions so far, and of these the ones that had to be on the disk.
-    package private(set) var commits: Int = 0
-    package private(set) var commitsOnDisk: Int = 0
+    package private(set) var commits = 0
+    package private(set) var commitsOnDisk = 0
 
     /// How often all conflicts and alarms of a bucket were read.
-    package private(set) var untoldReads: Int = 0
+    package private(set) var untoldReads = 0
 
     /// What the newest transaction was told about objects.
-    package private(set) var newest: [EntityWrite] = []
+    package private(set) var newest = [EntityWrite]()
     /// Keep what follows from the steps of a batch where it has any, as a store in a file does, and see that they lead
     /// to the record.
     private let replaysSteps: Bool
@@ -41,13 +41,13 @@ package final class MemoryLocalStore: LocalStore {
     }
 
     package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) -> [EntityKey] {
-        let keys: [EntityKey] = keys(bucket) { $0.isLive }
+        let keys = keys(bucket) { $0.isLive }
         guard let after else { return Array(keys.prefix(limit)) }
         return Array(keys.drop { !(after < $0) }.prefix(limit))
     }
     package func liveNames(_ bucket: BucketName, after: String?, limit: Int) -> [String] {
-        let names: [String] = (entities[bucket] ?? [:]).values.compactMap { $0.isLive ? $0.name : nil }
-        let sorted: [String] = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        let names = (entities[bucket] ?? [:]).values.compactMap { $0.isLive ? $0.name : nil }
+        let sorted = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         guard let after else { return Array(sorted.prefix(limit)) }
         return Array(sorted.drop { !after.utf8.lexicographicallyPrecedes($0.utf8) }.prefix(limit))
     }
@@ -77,21 +77,21 @@ package final class MemoryLocalStore: LocalStore {
         commitsUntilFailure = commitsUntilFailure.map { $0 - 1 }
         newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
-        for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
-        for bucket: BucketName in batch.told { untold[bucket] = nil }
-        for write: UntoldWrite in batch.untold { untold[write.bucket, default: [:]][write.place] = write.event }
+        for record in batch.buckets { bucketRecords[record.name] = record }
+        for bucket in batch.told { untold[bucket] = nil }
+        for write in batch.untold { untold[write.bucket, default: [:]][write.place] = write.event }
         for bucket in batch.forgottenRemovals {
             for (key, record) in entities[bucket] ?? [:] where record.ghost.object == nil {
                 entities[bucket]?[key]?.ghost.version = 0
             }
         }
-        for object: NewObject in batch.arrivals {
+        for object in batch.arrivals {
             assert(entities[object.address.bucket]?[object.address.key] == nil, "a new object is known")
             entities[object.address.bucket, default: [:]][object.address.key] = try object.record()
         }
-        for write: EntityWrite in batch.entities {
-            var kept: EntityRecord = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
-            let record: EntityRecord = replayed(write, kept) ?? write.record
+        for write in batch.entities {
+            var kept = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
+            let record = replayed(write, kept) ?? write.record
             if write.parts.contains(.marks) {
                 (kept.isLive, kept.walk, kept.name) = (record.isLive, record.walk, record.name)
             }
@@ -103,10 +103,10 @@ package final class MemoryLocalStore: LocalStore {
 
     private func replayed(_ write: EntityWrite, _ kept: EntityRecord) -> EntityRecord? {
         guard replaysSteps, write.ghostSteps != nil || write.laterSteps != nil else { return nil }
-        var result: EntityRecord = write.record
+        var result = write.record
         do {
-            if let steps: [GhostStep] = write.ghostSteps { result.ghost = try kept.ghost.after(steps) }
-            if let steps: [ObjectDiff] = write.laterSteps { result.edits = try kept.edits.after(steps) }
+            if let steps = write.ghostSteps { result.ghost = try kept.ghost.after(steps) }
+            if let steps = write.laterSteps { result.edits = try kept.edits.after(steps) }
         } catch {
             assertionFailure("steps do not fit what is kept: \(error)")
         }

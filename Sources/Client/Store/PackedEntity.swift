@@ -2,29 +2,31 @@ internal import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// How an object of a sealed bucket stands in a file: its texts are base64url, which takes a quarter less as the bytes it stands for.
+/// How an object of a sealed bucket stands in a file: its texts are base64url, which takes a quarter less as the bytes
+/// it stands for.
 ///
-/// 0x01, which begins no JSON ‖ number of snapshots(4), and of each position(8), length(4), bytes ‖ number of operations(4), and of
-/// each, the newest first, length(4), bytes; numbers big-endian. Whatever is not exactly a sealed object stands there as JSON.
+/// 0x01, which begins no JSON ‖ number of snapshots(4), and of each position(8), length(4), bytes ‖ number of
+/// operations(4), and of each, the newest first, length(4), bytes; numbers big-endian. Whatever is not exactly a sealed
+/// object stands there as JSON.
 enum PackedEntity {
     static let mark: UInt8 = 0x01
 
     /// The values of a sealed object, read as bytes.
     struct Values {
         /// By position, ascending.
-        var snapshots: [(position: Int, sealed: [UInt8])] = []
+        var snapshots = [(position: Int, sealed: [UInt8])]()
         /// The newest first.
-        var tail: [[UInt8]] = []
+        var tail = [[UInt8]]()
 
         /// - Returns: nil for a text that is no base64url, which would not come back the same.
         init?(_ entity: SealedEntity) {
-            for (position, text): (Int, String) in entity.snapshots.sorted(by: { $0.key < $1.key }) {
-                guard let sealed: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
+            for (position, text) in entity.snapshots.sorted(by: { $0.key < $1.key }) {
+                guard let sealed = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
                 snapshots.append((position, sealed))
             }
             tail.reserveCapacity(entity.tail.count)
-            for text: String in entity.tail {
-                guard let sealed: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
+            for text in entity.tail {
+                guard let sealed = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
                 tail.append(sealed)
             }
         }
@@ -32,21 +34,21 @@ enum PackedEntity {
 
     /// - Returns: nil for anything that would not come back the same.
     static func pack(_ object: JSONObject) -> [UInt8]? {
-        guard SealedEntity.looksSealed(object), let entity: SealedEntity = try? SealedEntity(object) else { return nil }
+        guard SealedEntity.looksSealed(object), let entity = try? SealedEntity(object) else { return nil }
         return Values(entity).map(pack)
     }
 
     static func pack(_ values: Values) -> [UInt8] {
-        var bytes: [UInt8] = [mark]
+        var bytes = [mark]
         bytes.reserveCapacity(
             64 + values.snapshots.reduce(0) { $0 + 12 + $1.sealed.count } + values.tail.reduce(0) { $0 + 4 + $1.count })
         append(UInt32(values.snapshots.count), to: &bytes)
-        for (position, sealed): (Int, [UInt8]) in values.snapshots {
+        for (position, sealed) in values.snapshots {
             append(UInt64(position), to: &bytes)
             append(sealed, to: &bytes)
         }
         append(UInt32(values.tail.count), to: &bytes)
-        for sealed: [UInt8] in values.tail { append(sealed, to: &bytes) }
+        for sealed in values.tail { append(sealed, to: &bytes) }
         return bytes
     }
 
@@ -64,10 +66,10 @@ enum PackedEntity {
     ///   - text: of the message.
     /// - Returns: nil for anything that would not come back the same.
     static func pack(_ outline: SealedOutline, of text: UnsafeBufferPointer<UInt8>) -> Packed? {
-        guard let size: Int = size(outline) else { return nil }
+        guard let size = size(outline) else { return nil }
         var places: (newest: Range<Int>, tail: [Range<Int>])?
-        let bytes: [UInt8] = .init(unsafeUninitializedCapacity: size) { room, count in
-            var writer: Writer = .init(text: text, room: UnsafeMutableRawBufferPointer(room))
+        let bytes = [UInt8](unsafeUninitializedCapacity: size) { room, count in
+            var writer = Writer(text: text, room: UnsafeMutableRawBufferPointer(room))
             places = writer.write(outline)
             count = size
         }
@@ -76,14 +78,14 @@ enum PackedEntity {
 
     /// Bytes of the object when it is packed.
     private static func size(_ outline: SealedOutline) -> Int? {
-        guard let newest: Int = Base64.decodedCount(outline.newest.text.count) else { return nil }
-        var size: Int = 1 + 4 + 12 + newest + 4
-        for snapshot: SealedOutline.Snapshot in outline.older {
-            guard let count: Int = Base64.decodedCount(snapshot.text.count) else { return nil }
+        guard let newest = Base64.decodedCount(outline.newest.text.count) else { return nil }
+        var size = 1 + 4 + 12 + newest + 4
+        for snapshot in outline.older {
+            guard let count = Base64.decodedCount(snapshot.text.count) else { return nil }
             size += 12 + count
         }
-        for text: Range<Int> in outline.tail {
-            guard let count: Int = Base64.decodedCount(text.count) else { return nil }
+        for text in outline.tail {
+            guard let count = Base64.decodedCount(text.count) else { return nil }
             size += 4 + count
         }
         return size
@@ -93,22 +95,22 @@ enum PackedEntity {
     private struct Writer {
         let text: UnsafeBufferPointer<UInt8>
         let room: UnsafeMutableRawBufferPointer
-        var place: Int = 0
+        var place = 0
 
         mutating func write(_ outline: SealedOutline) -> (newest: Range<Int>, tail: [Range<Int>])? {
             number(mark)
             number(UInt32(outline.older.count + 1))
-            for snapshot: SealedOutline.Snapshot in outline.older {
+            for snapshot in outline.older {
                 number(UInt64(snapshot.position))
                 guard sealed(snapshot.text) != nil else { return nil }
             }
             number(UInt64(outline.newest.position))
-            guard let newest: Range<Int> = sealed(outline.newest.text) else { return nil }
+            guard let newest = sealed(outline.newest.text) else { return nil }
             number(UInt32(outline.tail.count))
-            var tail: [Range<Int>] = []
+            var tail = [Range<Int>]()
             tail.reserveCapacity(outline.tail.count)
-            for text: Range<Int> in outline.tail {
-                guard let operation: Range<Int> = sealed(text) else { return nil }
+            for text in outline.tail {
+                guard let operation = sealed(text) else { return nil }
                 tail.append(operation)
             }
             return (newest, tail)
@@ -121,11 +123,11 @@ enum PackedEntity {
 
         /// - Returns: where its bytes stand; nil for what is no base64url.
         private mutating func sealed(_ letters: Range<Int>) -> Range<Int>? {
-            guard let count: Int = Base64.decodedCount(letters.count) else { return nil }
+            guard let count = Base64.decodedCount(letters.count) else { return nil }
             number(UInt32(count))
-            let range: Range<Int> = place..<place + count
+            let range = place..<place + count
             place = range.upperBound
-            let bytes: UnsafeMutableBufferPointer<UInt8> = room.assumingMemoryBound(to: UInt8.self)
+            let bytes = room.assumingMemoryBound(to: UInt8.self)
             return Base64.decodeURL(.init(rebasing: text[letters]), into: .init(rebasing: bytes[range])) ? range : nil
         }
     }
@@ -141,19 +143,19 @@ enum PackedEntity {
 
     /// - Returns: nil for what `pack` does not write.
     static func unpack(_ bytes: [UInt8]) -> JSONObject? {
-        var reader: Reader = .init(bytes: bytes[...])
-        guard reader.take(1)?.first == mark, let count: Int = reader.number(4), count <= SealedLimits.snapshotsMax
+        var reader = Reader(bytes: bytes[...])
+        guard reader.take(1)?.first == mark, let count = reader.number(4), count <= SealedLimits.snapshotsMax
         else {
             return nil
         }
-        var entity: SealedEntity = .init(snapshots: [:])
+        var entity = SealedEntity(snapshots: [:])
         for _ in 0..<count {
-            guard let position: Int = reader.number(8), let text: String = reader.text() else { return nil }
+            guard let position = reader.number(8), let text = reader.text() else { return nil }
             entity.snapshots[position] = text
         }
-        guard let operations: Int = reader.number(4) else { return nil }
+        guard let operations = reader.number(4) else { return nil }
         for _ in 0..<operations {
-            guard let text: String = reader.text() else { return nil }
+            guard let text = reader.text() else { return nil }
             entity.tail.append(text)
         }
         return reader.bytes.isEmpty ? entity.object : nil
@@ -170,13 +172,13 @@ enum PackedEntity {
 
         /// A number below 2^53.
         mutating func number(_ width: Int) -> Int? {
-            guard let read: ArraySlice<UInt8> = take(width) else { return nil }
-            let number: UInt64 = read.reduce(0) { $0 << 8 | UInt64($1) }
+            guard let read = take(width) else { return nil }
+            let number = read.reduce(0) { $0 << 8 | UInt64($1) }
             return number < 1 << 53 ? Int(number) : nil
         }
 
         mutating func text() -> String? {
-            guard let count: Int = number(4), let sealed: ArraySlice<UInt8> = take(count) else { return nil }
+            guard let count = number(4), let sealed = take(count) else { return nil }
             return Base64.encodeURL(Array(sealed))
         }
     }

@@ -8,7 +8,7 @@ struct EntityRow {
     let ghost: (version: Int64, object: [UInt8]?)
     let isLive: Bool
     let walk: Int64
-    var state: EditState = EditState()
+    var state = EditState()
     let change: (id: String, edit: [UInt8]?, source: Int64?, sent: [UInt8], appliedAt: Int64?, isConfirmed: Bool)?
     let later: [UInt8]?
     private let isLaterWhole: Bool
@@ -44,20 +44,20 @@ struct EntityRow {
     }
 
     func record() throws(ClientError) -> EntityRecord {
-        var edits: EditState = state
+        var edits = state
         edits.later = try EditCodec.decode(later)
         edits.isWhole = isLaterWhole
         if let sealed { edits.sealed = try EditCodec.kept(sealed) }
         if let held { edits.held = Ghost(version: held.version, object: try EditCodec.object(held.object)) }
         if let change {
-            guard let id: ChangeID = try? ChangeID(change.id) else {
+            guard let id = try? ChangeID(change.id) else {
                 throw ClientError(.store, "a change in the local store is damaged")
             }
             edits.pending = PendingChange(
                 changeID: id, edit: try EditCodec.decode(change.edit), source: change.source, bytes: change.sent,
                 appliedAt: change.appliedAt, isConfirmed: change.isConfirmed)
         }
-        let agreed: Ghost = Ghost(version: ghost.version, object: try EditCodec.object(ghost.object))
+        let agreed = Ghost(version: ghost.version, object: try EditCodec.object(ghost.object))
         return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, walk: walk, name: name)
     }
 }
@@ -70,10 +70,10 @@ struct EntityPlace {
 
 /// Numbers of the rows of objects that were read: what is read is often written next. A row keeps its number for ever.
 struct EntityRows {
-    private var ids: [EntityAddress: Int64] = [:]
+    private var ids = [EntityAddress: Int64]()
 
     /// Numbers held; forgotten all at once when there are more.
-    private static let idsMax: Int = 2_048
+    private static let idsMax = 2_048
 
     subscript(address: EntityAddress) -> Int64? { ids[address] }
 
@@ -86,7 +86,7 @@ struct EntityRows {
 /// How records become rows.
 extension SQLiteLocalStore {
     static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
-        let change: String = """
+        let change = """
             INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed,
                 store, generation, walk_store, walk_is_same)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
@@ -94,14 +94,14 @@ extension SQLiteLocalStore {
                 objects_total = ?8, is_sealed = ?9, store = ?10, generation = ?11, walk_store = ?12, walk_is_same = ?13
             RETURNING id
             """
-        let walk: IndexWalk? = record.walk
-        let statement: Statement = try database.statement(change)
+        let walk = record.walk
+        let statement = try database.statement(change)
         statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.walksStarted)
         statement.bind(4, walk?.id).bind(text: 5, walk?.mark).bind(text: 6, walk?.current?.text)
         statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal).bind(9, record.isSealed ? 1 : 0)
         statement.bind(text: 10, record.store).bind(11, record.generation).bind(text: 12, walk?.store)
         statement.bind(13, walk?.isSame == true ? 1 : 0)
-        guard let id: Int64 = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
+        guard let id = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
         return id
     }
 
@@ -109,13 +109,13 @@ extension SQLiteLocalStore {
     static func write(
         told: Set<BucketName>, untold: [UntoldWrite], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
-        for name: BucketName in told.sorted() {
-            guard let bucket: Int64 = rows[name] else { continue }
+        for name in told.sorted() {
+            guard let bucket = rows[name] else { continue }
             try database.statement("DELETE FROM untold WHERE bucket = ?1").bind(1, bucket).run()
         }
-        for write: UntoldWrite in untold {
-            guard let bucket: Int64 = rows[write.bucket] else { throw SQLiteError.unknownBucket }
-            guard let event: [UInt8] = UntoldCodec.encode(write.event) else { continue }
+        for write in untold {
+            guard let bucket = rows[write.bucket] else { throw SQLiteError.unknownBucket }
+            guard let event = UntoldCodec.encode(write.event) else { continue }
             try database.statement("INSERT OR REPLACE INTO untold (bucket, place, event) VALUES (?1, ?2, ?3)")
                 .bind(1, bucket).bind(2, Int64(write.place)).bind(3, event).run()
         }
@@ -126,16 +126,16 @@ extension SQLiteLocalStore {
         _ objects: [NewObject], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
         guard !objects.isEmpty else { return }
-        let entity: Statement = try database.statement(
+        let entity = try database.statement(
             "INSERT INTO entity (bucket, key, version, is_there, is_live, walk, name) VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6)"
         )
-        let ghost: Statement = try database.statement("INSERT INTO ghost (id, object) VALUES (?1, ?2)")
-        for object: NewObject in objects {
-            guard let bucket: Int64 = rows[object.address.bucket] else { throw SQLiteError.unknownBucket }
+        let ghost = try database.statement("INSERT INTO ghost (id, object) VALUES (?1, ?2)")
+        for object in objects {
+            guard let bucket = rows[object.address.bucket] else { throw SQLiteError.unknownBucket }
             entity.bind(1, bucket).bind(2, object.address.key.text).bind(3, object.version)
             try entity.bind(4, object.isLive ? 1 : 0).bind(5, object.walk).bind(text: 6, object.name).run()
             ghost.bind(1, database.lastInsertRow)
-            if let packed: [UInt8] = object.packed {
+            if let packed = object.packed {
                 ghost.bind(2, packed)
             } else if case .node(let node) = object.body {
                 ghost.bind(2, node.rawBytes)
@@ -149,26 +149,26 @@ extension SQLiteLocalStore {
     static func write(
         _ change: EntityWrite, at place: EntityPlace, to database: Database, _ journal: StoreJournal
     ) throws(SQLiteError) {
-        let (record, parts): (EntityRecord, EntityParts) = (change.record, change.parts)
+        let (record, parts) = (change.record, change.parts)
         // A step of the ghost carries its version along: the object's own row stays as it is.
-        var steps: [GhostStep]? = parts.contains(.ghost) ? change.ghostSteps : nil
-        var place: EntityPlace = place
+        var steps = parts.contains(.ghost) ? change.ghostSteps : nil
+        var place = place
         if place.id == nil, parts == .edits || steps != nil {
             place.id = try database.statement("SELECT id FROM entity WHERE bucket = ?1 AND key = ?2")
                 .bind(1, place.bucket).bind(2, change.address.key.text).first { $0.integer(0) }
         }
-        if let told: [GhostStep] = steps, let id: Int64 = place.id, try !journal.append(told, of: record.ghost, id) {
+        if let told = steps, let id = place.id, try !journal.append(told, of: record.ghost, id) {
             steps = nil
         }
         if place.id == nil { steps = nil }
-        let isWhole: Bool = parts.contains(.ghost) && steps == nil
+        let isWhole = parts.contains(.ghost) && steps == nil
         if place.id == nil || isWhole || parts.contains(.marks) {
             place.id = try mark(record, at: place, key: change.address.key, in: database)
         }
-        guard let id: Int64 = place.id else { throw SQLiteError.unknownBucket }
+        guard let id = place.id else { throw SQLiteError.unknownBucket }
         if isWhole { try journal.wroteGhost(bytes: try writeGhost(of: record, id, to: database), id) }
         guard parts.contains(.edits) else { return }
-        if let told: [ObjectDiff] = change.laterSteps, try journal.append(told, id) { return }
+        if let told = change.laterSteps, try journal.append(told, id) { return }
         try journal.wroteEdits(bytes: try write(record.edits, id, to: database), id)
     }
 
@@ -176,7 +176,7 @@ extension SQLiteLocalStore {
     private static func mark(
         _ record: EntityRecord, at place: EntityPlace, key: EntityKey, in database: Database
     ) throws(SQLiteError) -> Int64? {
-        if let id: Int64 = place.id {
+        if let id = place.id {
             try database.statement(
                 "UPDATE entity SET version = ?2, is_there = ?3, is_live = ?4, walk = ?5, name = ?6 WHERE id = ?1"
             )
@@ -184,13 +184,13 @@ extension SQLiteLocalStore {
             .bind(4, record.isLive ? 1 : 0).bind(5, record.walk).bind(text: 6, record.name).run()
             return id
         }
-        let change: String = """
+        let change = """
             INSERT INTO entity (bucket, key, version, is_there, is_live, walk, name)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6, name = ?7
             RETURNING id
             """
-        let statement: Statement = try database.statement(change)
+        let statement = try database.statement(change)
         statement.bind(1, place.bucket).bind(2, key.text).bind(3, record.ghost.version)
         statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
             .bind(text: 7, record.name)
@@ -201,13 +201,13 @@ extension SQLiteLocalStore {
     private static func writeGhost(
         of record: EntityRecord, _ id: Int64, to database: Database
     ) throws(SQLiteError) -> Int {
-        guard let object: JSONObject = record.ghost.object else {
+        guard let object = record.ghost.object else {
             try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
             return 0
         }
         // Only in sealed buckets do objects have a name besides.
-        let packed: [UInt8]? = record.name == nil ? nil : PackedEntity.pack(object)
-        let bytes: [UInt8] = packed ?? object.serialized()
+        let packed = record.name == nil ? nil : PackedEntity.pack(object)
+        let bytes = packed ?? object.serialized()
         try database.statement("INSERT OR REPLACE INTO ghost (id, object) VALUES (?1, ?2)")
             .bind(1, id).bind(2, bytes).run()
         return bytes.count
@@ -225,7 +225,7 @@ extension SQLiteLocalStore {
                 held, wanted, refusal, attempts, sends_whole, sealed, sealed_flags)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
             """)
-        let pending: PendingChange? = edits.pending
+        let pending = edits.pending
         let blobs: [[UInt8]?] = [
             EditCodec.encode(pending?.edit), pending?.bytes, EditCodec.encode(edits.later),
             edits.held?.object?.serialized(), EditCodec.encode(edits.sealed),
@@ -256,6 +256,6 @@ extension Statement {
 
 extension SQLiteError {
     /// An object of a bucket that was never kept: the machine keeps the bucket first.
-    static let unknownBucket: SQLiteError = SQLiteError(
+    static let unknownBucket = SQLiteError(
         extended: 1, message: "an object without its bucket")
 }

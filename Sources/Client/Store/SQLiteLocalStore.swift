@@ -9,28 +9,30 @@ internal import ThicketSQLite
 
 /// Keeps everything in a SQLite file, in write-ahead mode, every page of it sealed (docs/decisions/0048).
 ///
-/// What the app sees is not a column: it is ghost, then pending, then later. Of a large object these are kept as a whole
-/// and the steps since (`StoreJournal`), so that a keystroke in a large text writes only itself (docs/decisions/0017).
+/// What the app sees is not a column: it is ghost, then pending, then later. Of a large object these are kept as a
+/// whole and the steps since (`StoreJournal`), so that a keystroke in a large text writes only itself
+/// (docs/decisions/0017).
 package final class SQLiteLocalStore: LocalStore {
     private let lock: StoreLock
     private var database: Database?
     private var journal: StoreJournal?
-    private var bucketRows: [BucketName: Int64] = [:]
-    private var entityRows: EntityRows = EntityRows()
+    private var bucketRows = [BucketName: Int64]()
+    private var entityRows = EntityRows()
     private let durability: StoreDurability
 
     /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
     ///
-    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: what is still to be told; objects of sealed buckets packed
-    /// (`PackedEntity`), of which both forms are read. 5: the identity of the server's bucket (docs/decisions/0083).
+    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: what is still to be told; objects of sealed buckets
+    /// packed (`PackedEntity`), of which both forms are read. 5: the identity of the server's bucket
+    /// (docs/decisions/0083).
     private static let formatVersion: Int64 = 5
 
-    /// Pages of the log, 32 MiB, after which they are moved into the file: each move writes them once more and flushes both
-    /// files, and a first sync would do little else.
-    private static let logPagesMax: Int = 8_192
+    /// Pages of the log, 32 MiB, after which they are moved into the file: each move writes them once more and flushes
+    /// both files, and a first sync would do little else.
+    private static let logPagesMax = 8_192
 
-    /// How long a program that looks into the file with SQLite itself is waited for. Sessions keep each other out by the
-    /// lock.
+    /// How long a program that looks into the file with SQLite itself is waited for. Sessions keep each other out by
+    /// the lock.
     private static let strangerMilliseconds: Int32 = 500
 
     /// - Parameters:
@@ -43,16 +45,16 @@ package final class SQLiteLocalStore: LocalStore {
         self.durability = durability
         lock = try StoreLock(path: Self.followed(path) + ".lock")
         // Content of a user: for this user only. SQLite gives its other files the same rights.
-        let problem: Int32 = makeForUser(path)
+        let problem = makeForUser(path)
         guard problem == 0 else {
             throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(problem)))")
         }
         do throws(SQLiteError) {
-            let sealing: StoreSealing? = try key.map { (key) throws(SQLiteError) in
+            let sealing = try key.map { (key) throws(SQLiteError) in
                 try StoreSealing(key, path: path, vfs: vfs)
             }
             try sealing?.sealClearStore(busyTimeoutMilliseconds: Self.strangerMilliseconds)
-            let database: Database = try Database(
+            let database = try Database(
                 path: path, busyTimeoutMilliseconds: Self.strangerMilliseconds, vfs: vfs, sealed: sealing?.files)
             // Nobody else may have the file: its locks need not be taken anew with each statement.
             try database.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -73,23 +75,23 @@ package final class SQLiteLocalStore: LocalStore {
         try prepare()
         try sql { (database) throws(SQLiteError) in
             self.journal = try StoreJournal(database)
-            let rows: Statement = try database.statement("SELECT id, name FROM bucket")
+            let rows = try database.statement("SELECT id, name FROM bucket")
             defer { rows.reset() }
             while try rows.step() {
-                if let name: BucketName = try? BucketName(rows.text(1)) { self.bucketRows[name] = rows.integer(0) }
+                if let name = try? BucketName(rows.text(1)) { self.bucketRows[name] = rows.integer(0) }
             }
         }
     }
 
     /// Where a link leads: the file is locked, not one of its names.
     private static func followed(_ path: String) -> String {
-        guard let real: UnsafeMutablePointer<CChar> = realpath(path, nil) else { return path }
+        guard let real = realpath(path, nil) else { return path }
         defer { free(real) }
         return String(cString: real)
     }
 
     private func prepare() throws(ClientError) {
-        let version: Int64 =
+        let version =
             try sql { (database) throws(SQLiteError) in try database.integer("PRAGMA user_version") } ?? 0
         guard version <= Self.formatVersion else {
             throw ClientError(.store, "the local store was made by a newer version (format \(version))")
@@ -107,7 +109,7 @@ package final class SQLiteLocalStore: LocalStore {
         }
     }
 
-    private static let schema: String = """
+    private static let schema = """
         CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE bucket (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cv TEXT, walks INTEGER NOT NULL,
@@ -123,9 +125,9 @@ package final class SQLiteLocalStore: LocalStore {
             attempts INTEGER NOT NULL, sends_whole INTEGER NOT NULL);
         """
 
-    /// What sealed buckets need besides. Flags of an edit: 1 edits that are not a change yet, 2 read-only until the user
-    /// has chosen.
-    private static let sealedSchema: String = """
+    /// What sealed buckets need besides. Flags of an edit: 1 edits that are not a change yet, 2 read-only until the
+    /// user has chosen.
+    private static let sealedSchema = """
         ALTER TABLE bucket ADD COLUMN is_sealed INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE entity ADD COLUMN name TEXT;
         ALTER TABLE edit ADD COLUMN sealed BLOB;
@@ -141,7 +143,7 @@ package final class SQLiteLocalStore: LocalStore {
         """
 
     /// Conflicts and alarms of which nobody has been told (`UntoldCodec`).
-    private static let untoldSchema: String = """
+    private static let untoldSchema = """
         CREATE TABLE untold (
             bucket INTEGER NOT NULL, place INTEGER NOT NULL, event BLOB NOT NULL, PRIMARY KEY (bucket, place)
         ) WITHOUT ROWID;
@@ -169,12 +171,12 @@ package final class SQLiteLocalStore: LocalStore {
 
     private func keys(_ query: String, _ bind: (Statement) -> Void) throws(ClientError) -> [EntityKey] {
         try sql { (database) throws(SQLiteError) in
-            var keys: [EntityKey] = []
-            let statement: Statement = try database.statement(query)
+            var keys = [EntityKey]()
+            let statement = try database.statement(query)
             bind(statement)
             defer { statement.reset() }
             while try statement.step() {
-                if let key: EntityKey = try? EntityKey(statement.text(0)) { keys.append(key) }
+                if let key = try? EntityKey(statement.text(0)) { keys.append(key) }
             }
             return keys
         }
@@ -183,7 +185,7 @@ package final class SQLiteLocalStore: LocalStore {
     // MARK: - Reading
 
     package func clientID(fresh: ClientID) throws(ClientError) -> ClientID {
-        if let kept: String = try note("client"), let known: ClientID = try? ClientID(kept) { return known }
+        if let kept = try note("client"), let known = try? ClientID(kept) { return known }
         try setNote("client", to: fresh.text)
         return fresh
     }
@@ -203,26 +205,26 @@ package final class SQLiteLocalStore: LocalStore {
 
     package func buckets() throws(ClientError) -> [BucketRecord] {
         try sql { (database) throws(SQLiteError) in
-            var records: [BucketRecord] = []
-            let query: String =
+            var records = [BucketRecord]()
+            let query =
                 "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed, store,"
                 + " generation, walk_store, walk_is_same FROM bucket ORDER BY name"
-            let rows: Statement = try database.statement(query)
+            let rows = try database.statement(query)
             defer { rows.reset() }
-            while try rows.step() { if let record: BucketRecord = Self.bucket(rows) { records.append(record) } }
+            while try rows.step() { if let record = Self.bucket(rows) { records.append(record) } }
             return records
         }
     }
 
     private static func bucket(_ row: Statement) -> BucketRecord? {
-        guard let name: BucketName = try? BucketName(row.text(0)) else { return nil }
-        var record: BucketRecord = BucketRecord(name: name, walksStarted: row.integer(2))
+        guard let name = try? BucketName(row.text(0)) else { return nil }
+        var record = BucketRecord(name: name, walksStarted: row.integer(2))
         record.isSealed = row.integer(8) != 0
         record.store = row.isNull(9) ? nil : row.text(9)
         record.generation = row.integer(10)
         record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
-        guard let id: Int64 = row.optionalInteger(3) else { return record }
-        var walk: IndexWalk = IndexWalk(id: id)
+        guard let id = row.optionalInteger(3) else { return record }
+        var walk = IndexWalk(id: id)
         walk.mark = row.isNull(4) ? nil : row.text(4)
         walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
         walk.objectsRead = row.integer(6)
@@ -234,9 +236,9 @@ package final class SQLiteLocalStore: LocalStore {
     }
 
     package func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? {
-        guard let bucket: Int64 = bucketRows[address.bucket] else { return nil }
-        let found: EntityRow? = try sql { (database) throws(SQLiteError) in
-            let query: String = """
+        guard let bucket = bucketRows[address.bucket] else { return nil }
+        let found = try sql { (database) throws(SQLiteError) in
+            let query = """
                 SELECT version, is_live, entity.walk, object, ccid, pending, source, sent, applied_at, is_confirmed, later,
                     held_version, held, wanted, refusal, attempts, sends_whole, entity.id, name, sealed
                 FROM entity LEFT JOIN ghost ON ghost.id = entity.id LEFT JOIN edit ON edit.id = entity.id
@@ -250,13 +252,13 @@ package final class SQLiteLocalStore: LocalStore {
     }
 
     package func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey> {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        guard let row = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
-            var known: Set<EntityKey> = []
-            let statement: Statement = try database.statement("SELECT 1 FROM entity WHERE bucket = ?1 AND key = ?2")
+            var known = Set<EntityKey>()
+            let statement = try database.statement("SELECT 1 FROM entity WHERE bucket = ?1 AND key = ?2")
                 .bind(1, row)
             defer { statement.reset() }
-            for key: EntityKey in keys {
+            for key in keys {
                 if try statement.bind(2, key.text).step() { known.insert(key) }
                 statement.reset()
             }
@@ -265,18 +267,18 @@ package final class SQLiteLocalStore: LocalStore {
     }
 
     package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
-        let query: String =
+        guard let row = bucketRows[bucket] else { return [] }
+        let query =
             "SELECT key FROM entity WHERE bucket = ?1 AND key > ?2 AND is_live = 1 ORDER BY key LIMIT ?3"
         return try keys(query) { $0.bind(1, row).bind(2, after?.text ?? "").bind(3, Int64(limit)) }
     }
 
     package func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String] {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        guard let row = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
-            var names: [String] = []
+            var names = [String]()
             // All names are read for a page, and those behind it left: an index would cost every open bucket.
-            let rows: Statement = try database.statement(
+            let rows = try database.statement(
                 "SELECT name FROM entity WHERE bucket = ?1 AND is_live = 1 AND name > ?2 ORDER BY name LIMIT ?3")
             rows.bind(1, row).bind(2, after ?? "").bind(3, Int64(limit))
             defer { rows.reset() }
@@ -286,19 +288,19 @@ package final class SQLiteLocalStore: LocalStore {
     }
 
     package func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        guard let row = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
-            var found: [EditedKey] = []
-            let query: String = """
+            var found = [EditedKey]()
+            let query = """
                 SELECT key, ccid IS NOT NULL OR later IS NOT NULL OR sealed_flags & 1,
                     refusal IS NOT NULL OR sealed_flags & 2, wanted IS NOT NULL
                 FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 ORDER BY key
                 """
-            let rows: Statement = try database.statement(query).bind(1, row)
+            let rows = try database.statement(query).bind(1, row)
             defer { rows.reset() }
             while try rows.step() {
-                guard let key: EntityKey = try? EntityKey(rows.text(0)) else { continue }
-                let flags: [Bool] = (1...3).map { rows.integer($0) != 0 }
+                guard let key = try? EntityKey(rows.text(0)) else { continue }
+                let flags = (1...3).map { rows.integer($0) != 0 }
                 found.append(EditedKey(key: key, hasEdits: flags[0], isRefused: flags[1], isStale: flags[2]))
             }
             return found
@@ -306,51 +308,51 @@ package final class SQLiteLocalStore: LocalStore {
     }
 
     package func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
-        let query: String = """
+        guard let row = bucketRows[bucket] else { return [] }
+        let query = """
             SELECT key FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 AND held_version IS NOT NULL ORDER BY key
             """
         return try keys(query) { $0.bind(1, row) }
     }
 
     package func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
-        let query: String = "SELECT key FROM entity WHERE bucket = ?1 AND is_there = 1 AND walk <> ?2 ORDER BY key"
+        guard let row = bucketRows[bucket] else { return [] }
+        let query = "SELECT key FROM entity WHERE bucket = ?1 AND is_there = 1 AND walk <> ?2 ORDER BY key"
         return try keys(query) { $0.bind(1, row).bind(2, walk) }
     }
 
     package func versions(
         _ bucket: BucketName, limit: Int
     ) throws(ClientError) -> [(key: EntityKey, version: Version)] {
-        guard let bucketRow: Int64 = bucketRows[bucket] else { return [] }
+        guard let bucketRow = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
-            var found: [(key: EntityKey, version: Version)] = []
-            let query: String = """
+            var found = [(key: EntityKey, version: Version)]()
+            let query = """
                 SELECT key, ifnull((SELECT version FROM journal WHERE owner = id AND kind = 1 ORDER BY place DESC LIMIT 1),
                     version)
                 FROM entity WHERE bucket = ?1 AND is_there = 1 ORDER BY key LIMIT ?2
                 """
-            let rows: Statement = try database.statement(query).bind(1, bucketRow).bind(2, Int64(limit))
+            let rows = try database.statement(query).bind(1, bucketRow).bind(2, Int64(limit))
             defer { rows.reset() }
             while try rows.step() {
-                if let key: EntityKey = try? EntityKey(rows.text(0)) { found.append((key, rows.integer(1))) }
+                if let key = try? EntityKey(rows.text(0)) { found.append((key, rows.integer(1))) }
             }
             return found
         }
     }
 
     package func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
-        guard let row: Int64 = bucketRows[bucket] else { return [] }
-        let found: [[UInt8]] = try sql { (database) throws(SQLiteError) in
-            var found: [[UInt8]] = []
-            let rows: Statement = try database.statement("SELECT event FROM untold WHERE bucket = ?1 ORDER BY place")
+        guard let row = bucketRows[bucket] else { return [] }
+        let found = try sql { (database) throws(SQLiteError) in
+            var found = [[UInt8]]()
+            let rows = try database.statement("SELECT event FROM untold WHERE bucket = ?1 ORDER BY place")
                 .bind(1, row)
             defer { rows.reset() }
             while try rows.step() { found.append(rows.bytes(0)) }
             return found
         }
-        var events: [BucketEvent] = []
-        for bytes: [UInt8] in found { events.append(try UntoldCodec.decode(bytes)) }
+        var events = [BucketEvent]()
+        for bytes in found { events.append(try UntoldCodec.decode(bytes)) }
         return events
     }
 
@@ -361,9 +363,9 @@ package final class SQLiteLocalStore: LocalStore {
     }
 
     package func commit(_ batch: LocalBatch) throws(ClientError) {
-        var rows: [BucketName: Int64] = bucketRows
-        let known: EntityRows = entityRows
-        let isFlushed: Bool = batch.isOnDisk && durability == .program
+        var rows = bucketRows
+        let known = entityRows
+        let isFlushed = batch.isOnDisk && durability == .program
         // A flush of the log takes everything before it along (https://sqlite.org/pragma.html#pragma_synchronous).
         if isFlushed { try setSynchronous("FULL") }
         defer { if isFlushed { try? setSynchronous("NORMAL") } }
@@ -371,7 +373,7 @@ package final class SQLiteLocalStore: LocalStore {
         do {
             try sql { (database) throws(SQLiteError) in
                 try database.transaction(.immediate) { () throws(SQLiteError) in
-                    for record: BucketRecord in batch.buckets {
+                    for record in batch.buckets {
                         rows[record.name] = try Self.write(record, to: database)
                     }
                     try Self.write(told: batch.told, untold: batch.untold, rows, to: database)
@@ -381,9 +383,9 @@ package final class SQLiteLocalStore: LocalStore {
                         try database.statement(change).bind(1, bucket).run()
                     }
                     try Self.insert(batch.arrivals, rows, to: database)
-                    for change: EntityWrite in batch.entities {
-                        guard let bucket: Int64 = rows[change.address.bucket] else { throw SQLiteError.unknownBucket }
-                        let place: EntityPlace = EntityPlace(bucket: bucket, id: known[change.address])
+                    for change in batch.entities {
+                        guard let bucket = rows[change.address.bucket] else { throw SQLiteError.unknownBucket }
+                        let place = EntityPlace(bucket: bucket, id: known[change.address])
                         try Self.write(change, at: place, to: database, journal)
                     }
                 }
@@ -398,7 +400,7 @@ package final class SQLiteLocalStore: LocalStore {
 
 /// Makes a file for this user only, unless it is there. 0, or an errno.
 private func makeForUser(_ path: String) -> Int32 {
-    let made: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard made >= 0 else { return errno }
     close(made)
     return 0

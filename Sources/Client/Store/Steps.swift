@@ -1,8 +1,8 @@
 package import ThicketProtocol
 import ThicketSealed
 
-/// A ghost moved on by one change. Read again by applying the diff, which means the same in every version of this program:
-/// merging, whose rules may grow, is never part of reading a store.
+/// A ghost moved on by one change. Read again by applying the diff, which means the same in every version of this
+/// program: merging, whose rules may grow, is never part of reading a store.
 package struct GhostStep: Sendable, Equatable {
     /// The version that the change made.
     package let version: Version
@@ -18,8 +18,8 @@ package struct GhostStep: Sendable, Equatable {
 extension Ghost {
     /// The ghost moved on by `steps`, in order.
     package func after(_ steps: [GhostStep]) throws(DiffError) -> Ghost {
-        var moved: Ghost = self
-        for step: GhostStep in steps {
+        var moved = self
+        for step in steps {
             moved.object = try JSONDiff.apply(step.diff, to: moved.object ?? JSONObject())
             moved.version = step.version
         }
@@ -28,10 +28,11 @@ extension Ghost {
 }
 
 extension EditState {
-    /// The edits with `steps` behind everything else: one after the other, exactly as they were added when they were made.
+    /// The edits with `steps` behind everything else: one after the other, exactly as they were added when they were
+    /// made.
     package func after(_ steps: [ObjectDiff]) throws(DiffError) -> EditState {
-        var grown: EditState = self
-        for step: ObjectDiff in steps {
+        var grown = self
+        for step in steps {
             if grown.sealed.later != nil {
                 try grown.sealed.add(step)
                 continue

@@ -1,11 +1,12 @@
 import ThicketProtocol
 internal import ThicketSQLite
 
-/// Keeps what happens to large objects as steps behind the whole, so that a keystroke in a large text writes a few bytes.
+/// Keeps what happens to large objects as steps behind the whole, so that a keystroke in a large text writes a few
+/// bytes.
 ///
 /// Rows of `journal` belong to an object and a kind, and are read in the order of their places. When they outgrow the
-/// whole, the whole is written and they go, in the same transaction (`JournalRule`). What is held here in memory is only
-/// what the file says; after a transaction that failed it is read again.
+/// whole, the whole is written and they go, in the same transaction (`JournalRule`). What is held here in memory is
+/// only what the file says; after a transaction that failed it is read again.
 final class StoreJournal {
     /// What a row leads on.
     enum Kind: Int64 {
@@ -15,13 +16,13 @@ final class StoreJournal {
 
     private let database: Database
     /// Objects that may have rows; never misses one that has.
-    private var owners: Set<Int64> = []
-    private var sizes: [Int64: JournalSizes] = [:]
+    private var owners = Set<Int64>()
+    private var sizes = [Int64: JournalSizes]()
 
     /// Objects whose sizes are held; forgotten all at once when there are more.
-    private static let sizesMax: Int = 4_096
+    private static let sizesMax = 4_096
 
-    static let schema: String = """
+    static let schema = """
         CREATE TABLE journal (
             owner INTEGER NOT NULL, kind INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER, diff BLOB NOT NULL,
             PRIMARY KEY (owner, kind, place)) WITHOUT ROWID;
@@ -46,18 +47,18 @@ final class StoreJournal {
     ///
     /// - Returns: false: the whole must be written (`wroteGhost`).
     func append(_ steps: [GhostStep], of ghost: Ghost, _ id: Int64) throws(SQLiteError) -> Bool {
-        guard let object: JSONObject = ghost.object, object.holds(bytes: JournalRule.ghostBytesMin) else {
+        guard let object = ghost.object, object.holds(bytes: JournalRule.ghostBytesMin) else {
             return false
         }
-        var known: JournalSizes = try sizes(of: id)
-        let diffs: [[UInt8]] = steps.map { Self.encode($0.diff) }
-        let bytes: Int = diffs.reduce(0) { $0 + $1.count }
+        var known = try sizes(of: id)
+        let diffs = steps.map { Self.encode($0.diff) }
+        let bytes = diffs.reduce(0) { $0 + $1.count }
         guard
             JournalRule.appends(
                 steps.count, bytes: bytes, to: known.ghostChain, whole: known.ghost, wholeMin: JournalRule.ghostBytesMin
             )
         else { return false }
-        for (step, diff): (GhostStep, [UInt8]) in zip(steps, diffs) {
+        for (step, diff) in zip(steps, diffs) {
             try insert(.ghost, id, version: step.version, diff, &known.ghostChain)
         }
         remember(known, id)
@@ -67,7 +68,7 @@ final class StoreJournal {
     /// The whole ghost stands in its row: its steps are over.
     func wroteGhost(bytes: Int, _ id: Int64) throws(SQLiteError) {
         guard owners.contains(id) || sizes[id] != nil else { return }
-        var known: JournalSizes = try sizes(of: id)
+        var known = try sizes(of: id)
         try end(.ghost, id, &known.ghostChain)
         known.ghost = bytes
         remember(known, id)
@@ -79,15 +80,15 @@ final class StoreJournal {
     ///
     /// - Returns: false: the whole must be written (`wroteEdits`).
     func append(_ steps: [ObjectDiff], _ id: Int64) throws(SQLiteError) -> Bool {
-        var known: JournalSizes = try sizes(of: id)
+        var known = try sizes(of: id)
         guard known.edits >= JournalRule.editBytesMin else { return false }
-        let diffs: [[UInt8]] = steps.map(Self.encode)
-        let bytes: Int = diffs.reduce(0) { $0 + $1.count }
+        let diffs = steps.map(Self.encode)
+        let bytes = diffs.reduce(0) { $0 + $1.count }
         guard
             JournalRule.appends(
                 steps.count, bytes: bytes, to: known.laterChain, whole: known.edits, wholeMin: JournalRule.editBytesMin)
         else { return false }
-        for diff: [UInt8] in diffs { try insert(.later, id, version: nil, diff, &known.laterChain) }
+        for diff in diffs { try insert(.later, id, version: nil, diff, &known.laterChain) }
         remember(known, id)
         return true
     }
@@ -95,7 +96,7 @@ final class StoreJournal {
     /// All edits stand in their row, or there are none: their steps are over.
     func wroteEdits(bytes: Int, _ id: Int64) throws(SQLiteError) {
         guard bytes >= JournalRule.editBytesMin || owners.contains(id) || sizes[id] != nil else { return }
-        var known: JournalSizes = try sizes(of: id)
+        var known = try sizes(of: id)
         try end(.later, id, &known.laterChain)
         known.edits = bytes
         remember(known, id)
@@ -112,12 +113,12 @@ final class StoreJournal {
         } catch {
             throw SQLiteLocalStore.told(error)
         }
-        var record: EntityRecord = whole
+        var record = whole
         do throws(DiffError) {
-            var moves: [GhostStep] = []
-            var later: [ObjectDiff] = []
-            for row: Row in rows {
-                guard let diff: ObjectDiff = Self.decode(row.diff) else { throw DiffError(.malformed) }
+            var moves = [GhostStep]()
+            var later = [ObjectDiff]()
+            for row in rows {
+                guard let diff = Self.decode(row.diff) else { throw DiffError(.malformed) }
                 switch row.kind {
                 case .ghost: moves.append(GhostStep(version: row.version ?? 0, diff: diff))
                 case .later: later.append(diff)
@@ -139,8 +140,8 @@ final class StoreJournal {
     }
 
     private func rows(_ id: Int64) throws(SQLiteError) -> [Row] {
-        var rows: [Row] = []
-        let query: String = "SELECT kind, version, diff FROM journal WHERE owner = ?1 ORDER BY kind, place"
+        var rows = [Row]()
+        let query = "SELECT kind, version, diff FROM journal WHERE owner = ?1 ORDER BY kind, place"
         try database.statement(query).bind(1, id).forEach { (row) throws(SQLiteError) in
             rows.append(Row(kind: Kind(rawValue: row.integer(0)), version: row.optionalInteger(1), diff: row.bytes(2)))
         }
@@ -168,10 +169,10 @@ final class StoreJournal {
     }
 
     private func sizes(of id: Int64) throws(SQLiteError) -> JournalSizes {
-        if let known: JournalSizes = sizes[id] { return known }
-        var found: JournalSizes = JournalSizes()
+        if let known = sizes[id] { return known }
+        var found = JournalSizes()
         found.ghost = try bytes("SELECT length(object) FROM ghost WHERE id = ?1", id)
-        let edits: String = """
+        let edits = """
             SELECT ifnull(length(pending), 0) + ifnull(length(sent), 0) + ifnull(length(later), 0)
                 + ifnull(length(held), 0) + ifnull(length(sealed), 0) FROM edit WHERE id = ?1
             """
@@ -187,10 +188,10 @@ final class StoreJournal {
     }
 
     private func chain(_ kind: Kind, _ id: Int64) throws(SQLiteError) -> StepChain {
-        let query: String = """
+        let query = """
             SELECT count(*), ifnull(sum(length(diff)), 0), ifnull(max(place), 0) FROM journal WHERE owner = ?1 AND kind = ?2
             """
-        let found: StepChain? = try database.statement(query).bind(1, id).bind(2, kind.rawValue).first { row in
+        let found = try database.statement(query).bind(1, id).bind(2, kind.rawValue).first { row in
             StepChain(count: Int(row.integer(0)), bytes: Int(row.integer(1)), next: row.integer(2) + 1)
         }
         return found ?? StepChain()
@@ -202,13 +203,13 @@ final class StoreJournal {
     }
 
     private static func encode(_ diff: ObjectDiff) -> [UInt8] {
-        var writer: JSONWriter = JSONWriter()
+        var writer = JSONWriter()
         diff.write(to: &writer)
         return writer.bytes
     }
 
     private static func decode(_ bytes: [UInt8]) -> ObjectDiff? {
-        guard let value: JSONValue = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling) else {
+        guard let value = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling) else {
             return nil
         }
         return try? ObjectDiff(value)

@@ -13,10 +13,10 @@ final class StoreLock {
     /// - Throws: `storeInUse` when another session has it, here or in another process; `store` when the file cannot be
     ///   made.
     init(path: String) throws(ClientError) {
-        let opened: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw ClientError(.store, "cannot make \(path): \(String(cString: strerror(errno)))") }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
-            let problem: Int32 = errno
+            let problem = errno
             close(opened)
             guard problem == EWOULDBLOCK else {
                 throw ClientError(.store, "cannot lock \(path): \(String(cString: strerror(problem)))")
@@ -27,8 +27,8 @@ final class StoreLock {
     }
 
     deinit {
-        // By word, not only by closing: a child that another thread is just starting holds a copy of the descriptor until
-        // it becomes its program.
+        // By word, not only by closing: a child that another thread is just starting holds a copy of the descriptor
+        // until it becomes its program.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

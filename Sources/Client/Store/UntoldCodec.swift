@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// How conflicts and alarms stand in a file until somebody has been told: JSON, `{"key":…,"path":[…],"losing":…,"winning":…}`,
-/// `{"key":…,"kind":…,"position":…,"choice":…,"detail":…}`, and `{"missed":n}` for those there was no room for. A deletion
-/// that gave way, or won, has no member.
+/// How conflicts and alarms stand in a file until somebody has been told: JSON,
+/// `{"key":…,"path":[…],"losing":…,"winning":…}`, `{"key":…,"kind":…,"position":…,"choice":…,"detail":…}`, and
+/// `{"missed":n}` for those there was no room for. A deletion that gave way, or won, has no member.
 enum UntoldCodec {
     /// - Returns: nil for what is not told once.
     static func encode(_ event: BucketEvent) -> [UInt8]? {
@@ -27,23 +27,23 @@ enum UntoldCodec {
 
     /// - Throws: `store` when the bytes are not what `encode` makes.
     static func decode(_ bytes: [UInt8]) throws(ClientError) -> BucketEvent {
-        let json: JSONObject = try EditCodec.object(bytes) ?? [:]
-        if let missed: Int64 = json["missed"]?.intValue { return .overrun(missed: Int(missed)) }
-        guard let key: String = json["key"]?.stringValue,
-            let event: BucketEvent = conflict(key, json) ?? alarm(key, json)
+        let json = try EditCodec.object(bytes) ?? [:]
+        if let missed = json["missed"]?.intValue { return .overrun(missed: Int(missed)) }
+        guard let key = json["key"]?.stringValue,
+            let event = conflict(key, json) ?? alarm(key, json)
         else { throw ClientError(.store, "what is to be told in the local store is damaged") }
         return event
     }
 
     private static func conflict(_ key: String, _ json: JSONObject) -> BucketEvent? {
-        guard let path: [JSONValue] = json["path"]?.arrayValue else { return nil }
-        let names: [String] = path.compactMap(\.stringValue)
+        guard let path = json["path"]?.arrayValue else { return nil }
+        let names = path.compactMap(\.stringValue)
         guard names.count == path.count else { return nil }
         return .conflict(ConflictReport(key: key, path: names, losing: json["losing"], winning: json["winning"]))
     }
 
     private static func alarm(_ key: String, _ json: JSONObject) -> BucketEvent? {
-        guard let kind: String = json["kind"]?.stringValue, let detail: String = json["detail"]?.stringValue,
+        guard let kind = json["kind"]?.stringValue, let detail = json["detail"]?.stringValue,
             case .bool(let needsChoice)? = json["choice"]
         else { return nil }
         return .integrity(

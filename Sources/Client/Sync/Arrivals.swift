@@ -2,8 +2,8 @@ import ThicketProtocol
 
 /// New objects of one turn, in the order they came, each once.
 struct Arrivals {
-    private var list: [NewObject?] = []
-    private var places: [EntityAddress: Int] = [:]
+    private var list = [NewObject?]()
+    private var places = [EntityAddress: Int]()
 
     var isEmpty: Bool { places.isEmpty }
     var objects: [NewObject] { list.compactMap(\.self) }
@@ -17,8 +17,8 @@ struct Arrivals {
 
     /// - Returns: false when one of that address is here already, which stays.
     mutating func appendIfNew(_ object: consuming NewObject) -> Bool {
-        let place: Int = list.count
-        let known: Int = Self.place(in: &places[object.address], orElse: place)
+        let place = list.count
+        let known = Self.place(in: &places[object.address], orElse: place)
         guard known == place else { return false }
         list.append(object)
         return true
@@ -33,7 +33,7 @@ struct Arrivals {
 
     /// Takes the object out.
     mutating func remove(_ address: EntityAddress) -> NewObject? {
-        guard !places.isEmpty, let place: Int = places.removeValue(forKey: address) else { return nil }
+        guard !places.isEmpty, let place = places.removeValue(forKey: address) else { return nil }
         defer { list[place] = nil }
         return list[place]
     }

@@ -4,14 +4,14 @@ import ThicketProtocol
 ///
 /// The position reached is asked about again. An empty answer says that there is no more. So does a message that begins
 /// like one heard after the first question: answers come in order, so this is the answer to a question, and everything
-/// before it is here; what it repeats is known and ignored. Only the first `questionsMax` messages lead to questions: an
-/// answer in many parts must not come again once for each of them.
+/// before it is here; what it repeats is known and ignored. Only the first `questionsMax` messages lead to questions:
+/// an answer in many parts must not come again once for each of them.
 struct CatchUp {
-    private var questions: Int = 0
+    private var questions = 0
     /// Where the first message after the first question began.
     private var firstHeard: ChangeVersion?
 
-    private static let questionsMax: Int = 2
+    private static let questionsMax = 2
 
     enum Verdict {
         case wait

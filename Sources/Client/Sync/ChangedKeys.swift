@@ -2,14 +2,14 @@ import ThicketProtocol
 
 /// Objects that went on, each once: the first `countMax` that came.
 ///
-/// They are listed as they come, and made a set of when the list is full or somebody wants them: the first walk brings thousands, of
-/// which none comes twice.
+/// They are listed as they come, and made a set of when the list is full or somebody wants them: the first walk brings
+/// thousands, of which none comes twice.
 struct ChangedKeys {
     /// Objects that are remembered.
-    static let countMax: Int = 10_000
+    static let countMax = 10_000
 
-    private var known: Set<EntityKey> = []
-    private var recent: [EntityKey] = []
+    private var known = Set<EntityKey>()
+    private var recent = [EntityKey]()
 
     mutating func insert(_ key: EntityKey) {
         // Who types into an object brings it again and again.

@@ -3,9 +3,9 @@ import ThicketSealed
 
 /// Keys waiting for their turn: first in, first out, each at most once.
 struct KeyQueue {
-    private var keys: [EntityKey] = []
-    private var head: Int = 0
-    private var members: Set<EntityKey> = []
+    private var keys = [EntityKey]()
+    private var head = 0
+    private var members = Set<EntityKey>()
 
     var isEmpty: Bool { members.isEmpty }
     var count: Int { members.count }
@@ -17,7 +17,7 @@ struct KeyQueue {
 
     mutating func popFirst() -> EntityKey? {
         guard head < keys.count else { return nil }
-        let key: EntityKey = keys[head]
+        let key = keys[head]
         head += 1
         members.remove(key)
         if head > 64, head * 2 > keys.count {
@@ -67,14 +67,14 @@ struct Channel {
     }
 
     var record: BucketRecord
-    var phase: Phase = .closed
-    var catchUp: CatchUp = CatchUp()
+    var phase = Phase.closed
+    var catchUp = CatchUp()
     /// Of the token in the last `init`.
-    var tokenNumber: Int = 0
+    var tokenNumber = 0
     var lapse: Lapse?
     /// Changes that were on their way when the token ended: sent again when the server has told everything it has and
     /// still did not answer them.
-    var strays: Set<EntityKey> = []
+    var strays = Set<EntityKey>()
     /// Why the server does not open this bucket.
     var unavailable: ClientError?
     /// The walk that ended on this connection, until the changes since it began are here.
@@ -83,29 +83,30 @@ struct Channel {
     var askedAhead: String?
     /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
-    var inFlight: [EntityKey: Flight] = [:]
+    var inFlight = [EntityKey: Flight]()
     /// Objects whose change was refused on this connection and goes out anew, as an edit of the newest state.
-    var refusedWaiting: Set<EntityKey> = []
-    var bytesInFlight: Int = 0
+    var refusedWaiting = Set<EntityKey>()
+    var bytesInFlight = 0
     /// Objects asked for with `e`, by key: when.
-    var reloads: [EntityKey: Int64] = [:]
+    var reloads = [EntityKey: Int64]()
     /// Objects to ask for when there is room.
-    var reloadQueue: KeyQueue = KeyQueue()
+    var reloadQueue = KeyQueue()
     /// Objects with edits from before this connection, and changes refused by 500 or 503: what is pending there goes
     /// again as it was; and those of `refusedWaiting`.
-    var resend: KeyQueue = KeyQueue()
+    var resend = KeyQueue()
     /// Objects with edits that are not yet a change.
-    var ready: KeyQueue = KeyQueue()
+    var ready = KeyQueue()
     /// Objects with anything unconfirmed, and of these the ones the server refused.
-    private(set) var edited: Set<EntityKey> = []
-    private(set) var refused: Set<EntityKey> = []
+    private(set) var edited = Set<EntityKey>()
+    private(set) var refused = Set<EntityKey>()
     /// How many are both: what is read-only need not have edits.
-    private(set) var refusedEdits: Int = 0
+    private(set) var refusedEdits = 0
     /// Objects whose ghost is known to be old (`wanted`).
-    private(set) var stale: Set<EntityKey> = []
+    private(set) var stale = Set<EntityKey>()
     /// Conflicts and alarms that nobody was told of.
-    var untold: UntoldEvents = UntoldEvents()
-    /// Objects that a bucket did not have which need not be the one known before: they are sent again. nil: not asked for.
+    var untold = UntoldEvents()
+    /// Objects that a bucket did not have which need not be the one known before: they are sent again. nil: not asked
+    /// for.
     var broughtBack: Set<EntityKey>?
     /// Questions for removals that the server has not answered on this connection.
     var removalsAsked = 0
@@ -113,11 +114,11 @@ struct Channel {
     var resumeAt: Int64?
     /// No change is sent before this moment (500, 503).
     var sendAt: Int64?
-    var retry: Backoff = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
+    var retry = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     /// The token does not permit changes: they wait.
-    var isReadOnly: Bool = false
+    var isReadOnly = false
     /// Walks in a row that were not followed by a good `cv` answer.
-    var fruitlessWalks: Int = 0
+    var fruitlessWalks = 0
     /// The identity of the bucket as the server told it on this connection (`o:`); nil: it told none.
     var storeTold: String?
     /// The server has answered our position on this connection with "nothing more": it knows it.
@@ -125,7 +126,7 @@ struct Channel {
     /// The running walk has begun, or was looked at again, on this connection.
     var isWalkHere = false
     /// Objects that asked for a new walk while one was running.
-    var needsWalk: Bool = false
+    var needsWalk = false
 
     /// Of a sealed bucket, once the app has given its secret.
     var sealing: Sealing?

@@ -26,10 +26,10 @@ package enum Edits {
     ) throws(DiffError) -> JSONObject {
         // Searched one by one: few keys only.
         guard let mine, let made, mine.operations.count <= 16 else { return try JSONDiff.apply(diff, to: object) }
-        var others: ObjectDiff = ObjectDiff()
-        var texts: [(key: String, value: JSONValue)] = []
+        var others = ObjectDiff()
+        var texts = [(key: String, value: JSONValue)]()
         for (key, operation) in diff.operations {
-            if case .text = operation, let known: JSONValue = made[key], object.contains(key),
+            if case .text = operation, let known = made[key], object.contains(key),
                 mine.operations.contains(where: { $0.key.utf8.elementsEqual(key.utf8) && $0.operation == operation })
             {
                 texts.append((key, known))
@@ -37,13 +37,13 @@ package enum Edits {
                 others.operations.append((key: key, operation: operation))
             }
         }
-        var result: JSONObject = try JSONDiff.apply(others, to: object)
-        for (key, value): (String, JSONValue) in texts { result[key] = value }
+        var result = try JSONDiff.apply(others, to: object)
+        for (key, value) in texts { result[key] = value }
         return result
     }
 
-    /// The same edit of `object` with `+` only for keys that are not there, `r` only for keys that are, and no `-` of keys
-    /// that are not: a diff of the app may mix them up, and composing would then lose a removal.
+    /// The same edit of `object` with `+` only for keys that are not there, `r` only for keys that are, and no `-` of
+    /// keys that are not: a diff of the app may mix them up, and composing would then lose a removal.
     package static func fitted(_ diff: ObjectDiff, to object: JSONObject, depth: Int = 0) -> ObjectDiff {
         // Deeper than any object is: applying it says so.
         guard depth <= Limits.jsonDepthMax else { return diff }
@@ -67,7 +67,7 @@ package enum Edits {
         case (_?, nil): return .remove
         case (nil, let target?): return .modify(JSONDiff.diff(from: JSONObject(), to: target))
         case (let source?, let target?):
-            let diff: ObjectDiff = JSONDiff.diff(from: source, to: target)
+            let diff = JSONDiff.diff(from: source, to: target)
             return diff.isEmpty ? nil : .modify(diff)
         }
     }
@@ -76,7 +76,7 @@ package enum Edits {
     /// character that stayed. Never sent.
     package static func gap(_ source: JSONObject?, _ target: JSONObject?) -> Edit? {
         guard let source, let target else { return between(source, target) }
-        let diff: ObjectDiff = JSONDiff.diff(from: source, to: target, keepsShortEqualities: true)
+        let diff = JSONDiff.diff(from: source, to: target, keepsShortEqualities: true)
         return diff.isEmpty ? nil : .modify(diff)
     }
 
@@ -90,7 +90,7 @@ package enum Edits {
         case (_, .remove): return base == nil ? nil : .remove
         case (.remove, .modify): return between(base, try apply(second, to: nil))
         case (.modify(let one), .modify(let two)):
-            let both: ObjectDiff = try JSONDiff.compose(one, two)
+            let both = try JSONDiff.compose(one, two)
             return both.isEmpty && base != nil ? nil : .modify(both)
         }
     }
@@ -108,7 +108,7 @@ package enum Edits {
             guard base != nil else { return edit }
             return between(nil, try apply(edit, to: base))
         case (.modify(let mine), .modify(let theirs)):
-            let diff: ObjectDiff = try JSONDiff.transform(
+            let diff = try JSONDiff.transform(
                 mine, over: theirs, base: base ?? JSONObject(), rule: .exact(tie: .after))
             return diff.isEmpty ? nil : .modify(diff)
         }
@@ -138,15 +138,16 @@ package enum Edits {
 
     /// What a local edit of `base` becomes when the server's state differs from it by `difference`.
     ///
-    /// Where the server has put what we inserted elsewhere, and has done nothing else, the edit follows what it edits. As a
-    /// difference that is a deletion and an insertion: an edit that deletes what we inserted would be gone with it.
+    /// Where the server has put what we inserted elsewhere, and has done nothing else, the edit follows what it edits.
+    /// As a difference that is a deletion and an insertion: an edit that deletes what we inserted would be gone with
+    /// it.
     package static func settle(
         _ edit: Edit?, over difference: Edit?, as move: Move?, base: JSONObject?
     ) throws(DiffError) -> Edit? {
         guard let move, case .modify(let later)? = edit, case .modify(let made)? = move.made,
-            let ghost: JSONObject = move.ghost
+            let ghost = move.ghost
         else { return try carry(edit, over: difference, base: base) }
-        let parts: (moved: ObjectDiff, rest: ObjectDiff) = JSONDiff.follow(
+        let parts = JSONDiff.follow(
             later, from: made, to: move.applied, base: ghost)
         guard !parts.moved.isEmpty else { return try carry(edit, over: difference, base: base) }
         guard case .modify(let rest)? = try carry(.modify(parts.rest), over: difference, base: base) else {
@@ -162,7 +163,7 @@ package enum Edits {
         case (nil, _), (_, nil): return change
         case (.remove, _), (.modify, .remove): return nil
         case (.modify(let theirs), .modify(let mine)):
-            let diff: ObjectDiff = try JSONDiff.transform(
+            let diff = try JSONDiff.transform(
                 theirs, over: mine, base: base ?? JSONObject(), rule: .exact(tie: .before))
             return diff.isEmpty ? nil : .modify(diff)
         }

@@ -19,7 +19,7 @@ struct FirstLook: Sendable {
 
         /// nil: no object of a sealed bucket has such a key.
         init?(_ key: String, place: Int) {
-            var bytes: SIMD32<UInt8> = .init()
+            var bytes = SIMD32<UInt8>()
             guard key.utf8.count == SealedShape.keyBytes else { return nil }
             key.withBytes { key in withUnsafeMutableBytes(of: &bytes) { $0.copyMemory(from: .init(key)) } }
             (self.key, self.place) = (bytes, place)
@@ -28,7 +28,8 @@ struct FirstLook: Sendable {
         var keyText: String { withUnsafeBytes(of: key) { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// What one thread opens objects of a page with: all of it its own, so that none waits for another at a count of references.
+    /// What one thread opens objects of a page with: all of it its own, so that none waits for another at a count of
+    /// references.
     private struct Means {
         let page: JSONNode
         let keys: SealedBucketKeys
@@ -43,11 +44,11 @@ struct FirstLook: Sendable {
 
     /// nil: it does not open, or opening it brings something to tell.
     private init?(_ entry: Unopened, in text: UnsafeBufferPointer<UInt8>, _ means: Means) {
-        guard let outline: SealedOutline = .init(means.page.value(at: entry.place)),
-            let object: PackedEntity.Packed = PackedEntity.pack(outline, of: text)
+        guard let outline = SealedOutline(means.page.value(at: entry.place)),
+            let object = PackedEntity.pack(outline, of: text)
         else { return nil }
-        let position: Int = outline.newest.position
-        let look: SnapshotOpener.Look? =
+        let position = outline.newest.position
+        let look =
             object.tail.isEmpty
             ? Self.look(at: object, entry.key, position, means)
             : Self.lookThroughTail(of: object, entry.keyText, position, means)
@@ -72,9 +73,9 @@ struct FirstLook: Sendable {
     private static func lookThroughTail(
         of object: PackedEntity.Packed, _ key: String, _ position: Int, _ means: Means
     ) -> SnapshotOpener.Look? {
-        let operations: [[UInt8]] = object.tail.map { Array(object.bytes[$0]) }
-        guard let sealer: ObjectSealer = try? means.keys.sealer(serverKey: key),
-            let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
+        let operations = object.tail.map { Array(object.bytes[$0]) }
+        guard let sealer = try? means.keys.sealer(serverKey: key),
+            let opened = try? SealedObject.open(
                 Array(object.bytes[object.newest]), at: position, tail: operations, author: means.author,
                 place: means.keys.place(serverKey: key), with: sealer),
             opened.object.problem == nil, !opened.object.isStopped,
@@ -85,7 +86,7 @@ struct FirstLook: Sendable {
     }
 
     /// Objects that one thread opens at a time; fewer are not worth waking another.
-    private static let piece: Int = 96
+    private static let piece = 96
 
     /// Opens objects of one page on all processors. What comes out does not depend on how the work was shared.
     ///
@@ -101,10 +102,10 @@ struct FirstLook: Sendable {
             guard let entry, let node: JSONNode = node(of: entry), node.isOfDocument(page) else { return nil }
             return Unopened(entry.key.text, place: node.place)
         }
-        let pieces: Int = (entries.count + piece - 1) / piece
+        let pieces = (entries.count + piece - 1) / piece
         return page.withDocument { text in
             guard pieces > 1 else {
-                let means: Means = .init(page, keys, author)
+                let means = Means(page, keys, author)
                 return unopened.map { $0.flatMap { FirstLook($0, in: text, means) } }
             }
             return open(unopened, in: text, pieces) { Means(page, keys, author) }
@@ -120,15 +121,16 @@ struct FirstLook: Sendable {
     ) -> [FirstLook?] {
         .init(unsafeUninitializedCapacity: unopened.count) { room, count in
             unopened.withUnsafeBufferPointer { unopened in
-                // The text and the entries are only read, and each place is written once, by the one thread that has its piece.
+                // The text and the entries are only read, and each place is written once, by the one thread that has
+                // its piece.
                 nonisolated(unsafe) let (text, entries) = (text, unopened)
-                nonisolated(unsafe) let places: UnsafeMutableBufferPointer<FirstLook?> = room
+                nonisolated(unsafe) let places = room
                 DispatchQueue.concurrentPerform(iterations: pieces) { number in
-                    let own: Range<Int> = number * piece..<min(entries.count, (number + 1) * piece)
+                    let own = number * piece..<min(entries.count, (number + 1) * piece)
                     // Pages of known objects have few new ones.
-                    let means: Means? = entries[own].contains { $0 != nil } ? means() : nil
-                    for place: Int in own {
-                        let look: FirstLook? = means.flatMap { means in
+                    let means = entries[own].contains { $0 != nil } ? means() : nil
+                    for place in own {
+                        let look = means.flatMap { means in
                             entries[place].flatMap { FirstLook($0, in: text, means) }
                         }
                         places.initializeElement(at: place, to: look)

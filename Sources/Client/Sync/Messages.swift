@@ -3,7 +3,7 @@ import ThicketProtocol
 /// The bytes of what the client sends (wire contract, sections 3 to 6).
 enum Messages {
     static func onChannel(_ number: Int, _ text: String, _ more: [UInt8] = []) -> [UInt8] {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         bytes.reserveCapacity(8 + text.utf8.count + more.count)
         bytes.append(contentsOf: String(number).utf8)
         bytes.append(0x3A)
@@ -26,7 +26,7 @@ enum Messages {
             "app_id": .string(options.app.text), "name": .string(bucket.text), "library": .string(options.library),
             "version": .string(options.version),
         ]
-        if let device: String = options.deviceID { body["device_id"] = .string(device) }
+        if let device = options.deviceID { body["device_id"] = .string(device) }
         if isSealed { body["mode"] = "sealed" }
         if let command { body["cmd"] = .string(command) }
         return onChannel(number, "init:", body.serialized())
@@ -38,7 +38,7 @@ enum Messages {
     static func change(
         key: EntityKey, changeID: ChangeID, edit: Edit, source: Version?, whole: JSONObject?, isWhole: Bool = false
     ) -> [UInt8] {
-        var writer: JSONWriter = JSONWriter(reservingBytes: 256)
+        var writer = JSONWriter(reservingBytes: 256)
         writer.raw("{\"id\":")
         writer.write(string: key.text)
         writer.raw(",\"ccid\":")
@@ -70,7 +70,7 @@ enum Messages {
 
     /// Whether a change made above carries the object as a whole (`d`), or cannot be read, so that it may.
     static func hasWhole(_ change: [UInt8]) -> Bool {
-        guard let root: JSONNode = try? JSONDocument(parsing: change).root else { return true }
+        guard let root = try? JSONDocument(parsing: change).root else { return true }
         return root["d"] != nil
     }
 

@@ -9,32 +9,33 @@ struct Sealing {
     /// The key under which the server knows `heads`.
     let headsKey: EntityKey?
     /// Objects to compact: when.
-    var compactions: [EntityKey: Int64] = [:]
+    var compactions = [EntityKey: Int64]()
     /// Compactions on their way: their ccids.
-    var compacting: [EntityKey: String] = [:]
+    var compacting = [EntityKey: String]()
     /// Objects that went on since this device last wrote into the object `heads`.
-    var changed: ChangedKeys = ChangedKeys()
-    /// Objects whose user took what the server showed before all was read: whether `heads` contradicts that, shows then.
-    var corrections: ChangedKeys = ChangedKeys()
+    var changed = ChangedKeys()
+    /// Objects whose user took what the server showed before all was read: whether `heads` contradicts that, shows
+    /// then.
+    var corrections = ChangedKeys()
     /// When `heads` may be written next; nil: nothing has changed.
     var headsDue: Int64?
     /// The content of `heads` that was looked at last.
     var headsSeen: JSONObject?
     /// The server said that the bucket is open, and the app was told.
-    var isModeTold: Bool = false
+    var isModeTold = false
     /// The server said that the bucket is sealed.
-    var isServed: Bool = false
+    var isServed = false
     /// What earlier programs had to leave was looked at.
-    var hasReadOn: Bool = false
-    /// Objects that the last index does not list, and that nobody is known to have deleted: the changes that led there may
-    /// still tell.
-    var missing: Set<EntityKey> = []
-    private var sealers: [EntityKey: ObjectSealer] = [:]
+    var hasReadOn = false
+    /// Objects that the last index does not list, and that nobody is known to have deleted: the changes that led there
+    /// may still tell.
+    var missing = Set<EntityKey>()
+    private var sealers = [EntityKey: ObjectSealer]()
 
     /// Milliseconds that a device waits at most before it compacts in the place of others.
     static let compactionWaitMilliseconds: Int64 = 30_000
     /// Objects whose keys are held; forgotten all at once when there are more.
-    private static let sealersMax: Int = 1_024
+    private static let sealersMax = 1_024
 
     init(keys: SealedBucketKeys, author: AuthorID) {
         self.keys = keys
@@ -51,24 +52,26 @@ struct Sealing {
 
     func place(_ key: EntityKey) -> SealedPlace { keys.place(serverKey: key.text) }
 
-    /// Whether what an object calls itself is a key that an app may use, and the one by which the server knows the object.
-    /// Whoever has the keys may write anything into a snapshot; another name in it would show one object as another.
+    /// Whether what an object calls itself is a key that an app may use, and the one by which the server knows the
+    /// object. Whoever has the keys may write anything into a snapshot; another name in it would show one object as
+    /// another.
     static func isNamed(_ log: SealedLog, _ serverKey: String, by keys: SealedBucketKeys) -> Bool {
         guard (try? EntityKey(log.appKey)) != nil else { return false }
         return keys.serverKey(of: log.appKey).utf8.elementsEqual(serverKey.utf8)
     }
 
     func sealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
-        if let known: ObjectSealer = sealers[key] { return known }
+        if let known = sealers[key] { return known }
         do { return try keys.sealer(serverKey: key.text) } catch {
             throw ClientError(.sealed, "an object's key could not be made: \(error)")
         }
     }
 
-    /// The same, kept for the next time. In its place: a copy of this struct beside it would make each call copy the table.
+    /// The same, kept for the next time. In its place: a copy of this struct beside it would make each call copy the
+    /// table.
     mutating func keptSealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
-        if let known: ObjectSealer = sealers[key] { return known }
-        let made: ObjectSealer = try sealer(key)
+        if let known = sealers[key] { return known }
+        let made = try sealer(key)
         if sealers.count >= Self.sealersMax { sealers.removeAll(keepingCapacity: true) }
         sealers[key] = made
         return made
@@ -88,7 +91,7 @@ struct Sealing {
     ) {
         noteChanged(key)
         guard headsDue == nil else { return }
-        let interval: Int64 = SealedHeads.intervalSeconds * 1_000
+        let interval = SealedHeads.intervalSeconds * 1_000
         // The first within the hour, at no moment that devices share.
         headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
     }
@@ -116,7 +119,7 @@ struct SealedChange {
     let snapshot: String?
 
     init(_ bytes: [UInt8]) {
-        let diff: JSONValue? = (try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling))?["v"]
+        let diff = (try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling))?["v"]
         operation = diff?["d"]?["v"]?["0"]?["v"]?.stringValue.map { SealedObject.bytes(of: $0) }
         snapshot = diff?["s"]?["v"]?["0"]?.stringValue
     }

@@ -3,31 +3,31 @@ package enum SyncLimits {
     /// What a restore of the server adds to every version, at least.
     static let restoredVersionsMin: Int64 = 1_000_000
     /// Buckets of one session: one channel each.
-    package static let bucketsMax: Int = 1_000
+    package static let bucketsMax = 1_000
     /// Changes of one bucket sent and not yet answered (one per object).
-    package static let changesInFlightMax: Int = 64
+    package static let changesInFlightMax = 64
     /// Bytes of changes of one bucket sent and not yet answered; a single larger change still goes, alone.
-    package static let bytesInFlightMax: Int = 4 << 20
+    package static let bytesInFlightMax = 4 << 20
     /// Objects asked for by one page of an index: the server's maximum, which also ends a page at 4 MiB. A page is one
     /// round trip and one transaction.
-    package static let indexPageObjects: Int = 1_000
+    package static let indexPageObjects = 1_000
     /// Single objects of one bucket asked for and not yet answered.
-    package static let reloadsInFlightMax: Int = 64
+    package static let reloadsInFlightMax = 64
     /// Objects kept in memory between turns; they are read again from the store when needed.
-    package static let cachedObjectsMax: Int = 512
+    package static let cachedObjectsMax = 512
     /// Bytes from which on a change may be what made the server close with 1009 (message too big).
-    package static let suspectBytesMin: Int = 64 << 10
+    package static let suspectBytesMin = 64 << 10
     /// Times one edit is sent in another form before the app is told that the server does not take it.
-    package static let attemptsMax: Int = 4
+    package static let attemptsMax = 4
     /// How often a sealed edit that sets an object as a whole is refused because others came first, before it is put in
     /// order as any other.
-    package static let wholeAttemptsMax: Int = 2
+    package static let wholeAttemptsMax = 2
     /// Values that gave way in one object by one change of others that are told.
-    package static let gaveWayMax: Int = 64
+    package static let gaveWayMax = 64
     /// Objects named in the answer to the server's `index` request.
-    package static let stateReportObjectsMax: Int = 10_000
+    package static let stateReportObjectsMax = 10_000
     /// Lines sent to the server per connection while it asks for the client's log.
-    package static let logLinesMax: Int = 1_000
+    package static let logLinesMax = 1_000
 
     /// Milliseconds of silence, on either side, before a heartbeat (streaming API, "Heartbeat": 20 s).
     package static let heartbeatIdleMilliseconds: Int64 = 20_000
@@ -56,7 +56,7 @@ package enum SyncLimits {
 package struct Backoff: Sendable {
     private let shortest: Int64
     private let longest: Int64
-    package private(set) var failures: Int = 0
+    package private(set) var failures = 0
 
     package init(shortest: Int64, longest: Int64) {
         self.shortest = shortest
@@ -67,7 +67,7 @@ package struct Backoff: Sendable {
 
     /// Milliseconds to wait now: between half and the whole of the current step.
     package mutating func next(_ random: UInt64) -> Int64 {
-        let step: Int64 = min(longest, shortest << Int64(min(failures, 20)))
+        let step = min(longest, shortest << Int64(min(failures, 20)))
         failures += 1
         return step / 2 + Int64(random % UInt64(step / 2 + 1))
     }

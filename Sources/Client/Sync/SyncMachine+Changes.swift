@@ -23,8 +23,8 @@ extension SyncMachine {
     mutating func applied(
         _ change: RemoteChange, on number: Int, movesPosition: Bool = true
     ) throws(ClientError) {
-        var entity: Entity = try entity(number, change.key)
-        if let walk: IndexWalk = channels[number].record.walk, entity.record.walk != walk.id {
+        var entity = try entity(number, change.key)
+        if let walk = channels[number].record.walk, entity.record.walk != walk.id {
             entity.record.walk = walk.id
             put(number, change.key, entity, .marks)
         }
@@ -34,7 +34,7 @@ extension SyncMachine {
             try appliedOpen(change, entity, on: number)
         }
         // During a walk the position to keep is the one of its first page.
-        guard movesPosition, let position: ChangeVersion = change.position, channels[number].record.walk == nil else {
+        guard movesPosition, let position = change.position, channels[number].record.walk == nil else {
             return
         }
         channels[number].record.changeVersion = position
@@ -44,7 +44,7 @@ extension SyncMachine {
     private mutating func appliedOpen(
         _ change: RemoteChange, _ entity: Entity, on number: Int
     ) throws(ClientError) {
-        let pending: String? = entity.record.edits.pending?.changeID.text
+        let pending = entity.record.edits.pending?.changeID.text
         if let pending, change.changeIDs.contains(where: { $0.utf8.elementsEqual(pending.utf8) }) {
             landed(number, change.key)
             channels[number].retry.reset()
@@ -67,31 +67,31 @@ extension SyncMachine {
         case .remove: return Ghost(version: change.end, object: nil)
         case .modify(nil): return nil
         case .modify(let diff?):
-            let isNew: Bool = (change.source ?? 0) == 0
+            let isNew = (change.source ?? 0) == 0
             guard isNew || (change.source == newest.version && newest.object != nil) else { return nil }
-            let base: JSONObject = isNew ? JSONObject() : newest.object ?? JSONObject()
+            let base = isNew ? JSONObject() : newest.object ?? JSONObject()
             var mine: ObjectDiff?
             if !isNew, case .modify(let known)? = edit { mine = known }
-            guard let object: JSONObject = try? Edits.apply(diff, to: base, alike: mine, made: made) else { return nil }
+            guard let object = try? Edits.apply(diff, to: base, alike: mine, made: made) else { return nil }
             return Ghost(version: change.end, object: object)
         }
     }
 
     private mutating func foreign(_ change: RemoteChange, _ entity: Entity, on number: Int) throws(ClientError) {
-        let edits: EditState = entity.record.edits
-        let newest: Ghost = edits.held ?? entity.record.ghost
+        let edits = entity.record.edits
+        let newest = edits.held ?? entity.record.ghost
         guard change.end > newest.version else { return }
-        var isRemoval: Bool = false
+        var isRemoval = false
         if case .remove = change.effect { isRemoval = true }
         if edits.wanted != nil, !isRemoval { return try want(number, change.key, change.end) }
-        guard let next: Ghost = state(after: change, of: newest) else {
+        guard let next = state(after: change, of: newest) else {
             return try want(number, change.key, change.end)
         }
         if edits.held != nil || edits.wanted != nil { return try jump(number, change.key, to: next) }
         switch change.effect {
         case .remove: try advance(number, change.key, to: next, by: .remove)
         case .modify(let diff):
-            let isDirect: Bool = newest.object == nil || (change.source ?? 0) != 0
+            let isDirect = newest.object == nil || (change.source ?? 0) != 0
             guard isDirect, let diff else { return try jump(number, change.key, to: next) }
             try advance(number, change.key, to: next, by: .modify(diff), step: step(change, from: newest))
         }
@@ -109,19 +109,19 @@ extension SyncMachine {
     private mutating func acknowledged(
         _ change: RemoteChange, _ entity: Entity, on number: Int
     ) throws(ClientError) {
-        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
+        let newest = entity.record.edits.held ?? entity.record.ghost
         if change.end <= newest.version { return try settle(number, change.key, at: newest) }
-        var isRemoval: Bool = false
+        var isRemoval = false
         if case .remove = change.effect { isRemoval = true }
-        let edits: EditState = entity.record.edits
-        let isOnGhost: Bool = edits.held == nil
+        let edits = entity.record.edits
+        let isOnGhost = edits.held == nil
         if edits.wanted == nil || isRemoval,
-            let next: Ghost = state(
+            let next = state(
                 after: change, of: newest, edit: isOnGhost ? edits.pending?.edit : nil, made: entity.base)
         {
             return try settle(number, change.key, at: next, step: isOnGhost ? step(change, from: newest) : nil)
         }
-        var entity: Entity = entity
+        var entity = entity
         entity.record.edits.pending?.appliedAt = change.end
         put(number, change.key, entity, .edits)
         try want(number, change.key, change.end)
@@ -138,17 +138,17 @@ extension SyncMachine {
     mutating func advance(
         _ number: Int, _ key: EntityKey, to next: Ghost, by change: Edit?, step: GhostStep? = nil
     ) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        let before: JSONObject? = entity.local
-        let edits: EditState = entity.record.edits
-        var seen: Edit? = change
+        var entity = try entity(number, key)
+        let before = entity.local
+        let edits = entity.record.edits
+        var seen = change
         if edits.hasEdits {
             do {
-                let ghost: JSONObject? = entity.record.ghost.object
-                let known: JSONObject? = entity.base
-                var beyondPending: Edit? = try Edits.yield(change, to: edits.pending?.edit, base: ghost)
+                let ghost = entity.record.ghost.object
+                let known = entity.base
+                var beyondPending = try Edits.yield(change, to: edits.pending?.edit, base: ghost)
                 entity.record.edits.pending?.edit = try Edits.carry(edits.pending?.edit, over: change, base: ghost)
-                let isLess: Bool = sparePending(&entity, at: next)
+                let isLess = sparePending(&entity, at: next)
                 entity.base = try Edits.apply(entity.record.edits.pending?.edit, to: next.object)
                 if isLess { beyondPending = Edits.gap(known, entity.base) }
                 entity.record.edits.later = try Edits.carry(edits.later, over: beyondPending, base: known)
@@ -166,8 +166,8 @@ extension SyncMachine {
             entity.local = next.object
         }
         entity.record.ghost = next
-        let isExact: Bool = step != nil && !edits.hasEdits
-        let outcome: Outcome = Outcome(before: before, seen: seen, isExact: isExact, step: step)
+        let isExact = step != nil && !edits.hasEdits
+        let outcome = Outcome(before: before, seen: seen, isExact: isExact, step: step)
         finish(number, key, &entity, outcome, parts: edits.hasEdits ? [.ghost, .edits] : .ghost)
     }
 
@@ -176,7 +176,7 @@ extension SyncMachine {
     /// - Parameter entity: with the pending edit carried to `next`, and all else as it was before.
     /// - Returns: whether anything was.
     private func sparePending(_ entity: inout Entity, at next: Ghost) -> Bool {
-        guard let pending: PendingChange = entity.record.edits.pending, pending.isWhole else { return false }
+        guard let pending = entity.record.edits.pending, pending.isWhole else { return false }
         entity.wanted.pending = entity.wanted.pending ?? entity.base
         guard let rest = Edits.sparing(pending.edit, of: next.object, wanted: entity.wanted.pending) else {
             return false
@@ -202,17 +202,17 @@ extension SyncMachine {
         _ number: Int, _ key: EntityKey, at target: Ghost, step: GhostStep? = nil
     ) throws(ClientError) {
         if channels[number].sealing != nil { return try settleSealed(number, key) }
-        var entity: Entity = try entity(number, key)
-        let before: JSONObject? = entity.local
-        let edits: EditState = entity.record.edits
-        let difference: Edit? = entity.base == target.object ? nil : Edits.gap(entity.base, target.object)
-        var seen: Edit? = difference
+        var entity = try entity(number, key)
+        let before = entity.local
+        let edits = entity.record.edits
+        let difference = entity.base == target.object ? nil : Edits.gap(entity.base, target.object)
+        var seen = difference
         if difference != nil {
             do {
-                let move: Edits.Move? = step.map { (step: GhostStep) in
+                let move = step.map { (step: GhostStep) in
                     Edits.Move(made: edits.pending?.edit, applied: step.diff, ghost: entity.record.ghost.object)
                 }
-                let known: JSONObject? = entity.base
+                let known = entity.base
                 entity.record.edits.later = try Edits.settle(edits.later, over: difference, as: move, base: known)
                 entity.base = target.object
                 spareLater(&entity)
@@ -227,7 +227,7 @@ extension SyncMachine {
         entity.wanted.pending = nil
         entity.record.edits.held = nil
         entity.record.edits.forgetRefusals()
-        if let wanted: Version = entity.record.edits.wanted, wanted <= target.version {
+        if let wanted = entity.record.edits.wanted, wanted <= target.version {
             entity.record.edits.wanted = nil
         }
         entity.record.ghost = target
@@ -239,8 +239,8 @@ extension SyncMachine {
 
     /// The server's state is known at a version that our ghost does not lead to step by step.
     mutating func jump(_ number: Int, _ key: EntityKey, to next: Ghost) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        if let wanted: Version = entity.record.edits.wanted {
+        var entity = try entity(number, key)
+        if let wanted = entity.record.edits.wanted {
             if wanted > next.version, next.object != nil { return }
             entity.record.edits.wanted = nil
             put(number, key, entity, .edits)
@@ -254,8 +254,8 @@ extension SyncMachine {
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
         // What was confirmed by a store that need not be this one.
         if entity.record.ghost.isUnproven { return try meetAnew(number, key, next) }
-        guard let pending: PendingChange = entity.record.edits.pending else {
-            let change: Edit? = Edits.gap(entity.record.ghost.object, next.object)
+        guard let pending = entity.record.edits.pending else {
+            let change = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)
         }
         if pending.isConfirmed || pending.appliedAt.map({ $0 <= next.version }) ?? false {
@@ -279,7 +279,7 @@ extension SyncMachine {
         let before: JSONObject?
         let seen: Edit?
         /// `seen` is known to lead from `before` to what is there.
-        var isExact: Bool = false
+        var isExact = false
         let step: GhostStep?
     }
 
@@ -293,11 +293,11 @@ extension SyncMachine {
         put(number, key, entity, parts, ghostStep: outcome.step)
         queue(number, key, entity.record.edits)
         guard isHeard(channels[number].record.name) else { return revision += 1 }
-        let before: JSONObject? = outcome.before
+        let before = outcome.before
         guard before != entity.local else { return }
         // What editors follow must lead exactly to what is there.
-        let isExact: Bool = outcome.isExact || (try? Edits.apply(outcome.seen, to: before)) == .some(entity.local)
-        guard let exact: Edit = isExact ? outcome.seen : Edits.between(before, entity.local) else { return }
+        let isExact = outcome.isExact || (try? Edits.apply(outcome.seen, to: before)) == .some(entity.local)
+        guard let exact = isExact ? outcome.seen : Edits.between(before, entity.local) else { return }
         tell(number, key, before: before, after: entity.local, by: exact, .remote)
     }
 
@@ -305,7 +305,7 @@ extension SyncMachine {
 
     /// Asks for the object as of `version`: a change did not fit what we have.
     mutating func want(_ number: Int, _ key: EntityKey, _ version: Version) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
+        var entity = try entity(number, key)
         entity.record.edits.wanted = max(entity.record.edits.wanted ?? 0, version)
         put(number, key, entity, .edits)
         if channels[number].reloads[key] == nil { channels[number].reloadQueue.append(key) }
@@ -318,7 +318,7 @@ extension SyncMachine {
         let fetched = try clearVersion(of: value, key, on: number)
         actions.append(.fetched(address(number, key), version, fetched))
         guard channels[number].reloads.removeValue(forKey: key) != nil else { return }
-        guard let wanted: Version = try entity(number, key).record.edits.wanted else { return }
+        guard let wanted = try entity(number, key).record.edits.wanted else { return }
         guard version >= wanted else { return channels[number].reloadQueue.append(key) }
         guard let value else {
             // Not what was asked for: the app looks into the history.

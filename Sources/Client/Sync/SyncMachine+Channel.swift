@@ -10,16 +10,16 @@ extension SyncMachine {
     package mutating func open(
         _ name: BucketName, keys: SealedBucketKeys? = nil, now: Int64
     ) throws(ClientError) -> [SyncAction] {
-        if let number: Int = channelNumbers[name] { return try reopen(number, keys, now: now) }
-        let sealing: Sealing? = try keys.map { (keys) throws(ClientError) in try makeSealing(keys) }
+        if let number = channelNumbers[name] { return try reopen(number, keys, now: now) }
+        let sealing = try keys.map { (keys) throws(ClientError) in try makeSealing(keys) }
         guard channels.count < SyncLimits.bucketsMax else {
             throw ClientError(.limit, "a session syncs at most \(SyncLimits.bucketsMax) buckets")
         }
-        let count: Int = channels.count
+        let count = channels.count
         do {
             return try turn(now) { machine throws(ClientError) in
                 try machine.addChannel(BucketRecord(name: name, isSealed: sealing != nil))
-                let number: Int = machine.channels.count - 1
+                let number = machine.channels.count - 1
                 machine.channels[number].sealing = sealing
                 machine.touchChannel(number)
                 if machine.link == .open { try machine.openChannel(number) }
@@ -41,16 +41,16 @@ extension SyncMachine {
         channels[number].phase = .opening
         channels[number].tokenNumber = options.tokenNumber
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        for key: EntityKey in channels[number].edited.sorted() { channels[number].resend.append(key) }
-        for key: EntityKey in channels[number].stale.sorted() { channels[number].reloadQueue.append(key) }
+        for key in channels[number].edited.sorted() { channels[number].resend.append(key) }
+        for key in channels[number].stale.sorted() { channels[number].reloadQueue.append(key) }
         if channels[number].record.changeVersion == nil, channels[number].record.walk == nil { beginWalk(number) }
         let command: String
-        if let walk: IndexWalk = channels[number].record.walk {
+        if let walk = channels[number].record.walk {
             command = Messages.index(mark: walk.mark, limit: options.indexPageObjects)
         } else {
             command = "cv:" + (channels[number].record.changeVersion?.text ?? "")
         }
-        let record: BucketRecord = channels[number].record
+        let record = channels[number].record
         send(
             Messages.initialize(
                 number, record.name, clientID, options, command: command, isSealed: record.isSealed))
@@ -60,7 +60,7 @@ extension SyncMachine {
     ///   as somebody else would mix two people's data.
     mutating func authorized(_ number: Int, user: String) throws(ClientError) {
         guard channels[number].phase == .opening || channels[number].phase == .renewing else { return }
-        if let owner: String = try store.note("user") {
+        if let owner = try store.note("user") {
             guard owner.utf8.elementsEqual(user.utf8) else { return park(.wrongAccount(user)) }
         } else {
             try store.setNote("user", to: user)
@@ -78,7 +78,7 @@ extension SyncMachine {
             }
             return park(.unauthorized(message))
         }
-        let error: ClientError = ClientError(
+        let error = ClientError(
             .unavailable, "the server does not open the bucket: \(message)", number: code)
         channels[number].phase = .refused
         channels[number].unavailable = error
@@ -111,7 +111,8 @@ extension SyncMachine {
 
     /// The answer to `cv` is complete: everything up to now is here.
     ///
-    /// - Parameter isCertain: the server has said so by an empty answer, which it gives to a position that it knows only.
+    /// - Parameter isCertain: the server has said so by an empty answer, which it gives to a position that it knows
+    ///   only.
     mutating func caughtUp(_ number: Int, isCertain: Bool = false) throws(ClientError) {
         guard channels[number].phase == .catchingUp else { return }
         if isCertain { positionIsKnown(number) }
@@ -130,18 +131,18 @@ extension SyncMachine {
         guard link == .open, channels[number].phase == .live else { return }
         if channels[number].needsWalk { return walkAgain(number) }
         while channels[number].reloads.count < SyncLimits.reloadsInFlightMax,
-            let key: EntityKey = channels[number].reloadQueue.popFirst()
+            let key = channels[number].reloadQueue.popFirst()
         {
-            guard let version: Version = try entity(number, key).record.edits.wanted else { continue }
+            guard let version = try entity(number, key).record.edits.wanted else { continue }
             channels[number].reloads[key] = now
             send(Messages.onChannel(number, "e:\(key.text).\(version)"))
         }
         guard !channels[number].isReadOnly, channels[number].unavailable == nil else { return }
-        if let resume: Int64 = channels[number].sendAt, resume > now { return }
-        while hasRoom(number), let key: EntityKey = channels[number].resend.popFirst() {
+        if let resume = channels[number].sendAt, resume > now { return }
+        while hasRoom(number), let key = channels[number].resend.popFirst() {
             try resend(number, key)
         }
-        while hasRoom(number), let key: EntityKey = channels[number].ready.popFirst() {
+        while hasRoom(number), let key = channels[number].ready.popFirst() {
             try sendNew(number, key)
         }
         try pumpSealed(number)

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// Values of others that gave way to an edit of this device, in open buckets. What waits here is ordered behind what the
-/// server tells, so it is the local value that stands; only this device can know that it had not seen the other.
+/// Values of others that gave way to an edit of this device, in open buckets. What waits here is ordered behind what
+/// the server tells, so it is the local value that stands; only this device can know that it had not seen the other.
 extension SyncMachine {
     /// Tells each value of a foreign change in whose place a local edit has put its own.
     ///
@@ -15,7 +15,7 @@ extension SyncMachine {
         local: JSONObject?
     ) {
         guard let change, let mine = try? Edits.compose(edits.pending?.edit, edits.later, base: ghost) else { return }
-        var paths: [[String]] = []
+        var paths = [[String]]()
         switch (mine, change) {
         case (.remove, .remove): return
         case (.remove, _), (_, .remove): paths = [[]]
@@ -29,8 +29,8 @@ extension SyncMachine {
         }
     }
 
-    /// Paths at which both edits touch one value and one of them sets or removes it as a whole. Texts, lists and sums that
-    /// both edit are merged.
+    /// Paths at which both edits touch one value and one of them sets or removes it as a whole. Texts, lists and sums
+    /// that both edit are merged.
     private static func contested(
         _ mine: ObjectDiff, _ theirs: ObjectDiff, under path: [String], _ paths: inout [[String]]
     ) {

@@ -2,8 +2,8 @@ import ThicketProtocol
 
 /// Which bucket the server has: the one that the ghosts are of, or one that need not be (docs/decisions/0083).
 ///
-/// An object that is absent from an index is a removed one only where the index is of the bucket that the ghosts are of.
-/// Otherwise it is an object that only this device has, and it is sent again.
+/// An object that is absent from an index is a removed one only where the index is of the bucket that the ghosts are
+/// of. Otherwise it is an object that only this device has, and it is sent again.
 extension SyncMachine {
     /// The bucket that is served is the one of the ghosts.
     private func isSameStore(_ number: Int) -> Bool {
@@ -124,7 +124,8 @@ extension SyncMachine {
 
     // MARK: - Objects
 
-    /// An index that need not be that of the ghosts lists the object: versions say nothing, so the objects are compared.
+    /// An index that need not be that of the ghosts lists the object: versions say nothing, so the objects are
+    /// compared.
     mutating func indexedAnew(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
         var entity = try entity(number, object.key)
         let wasMet = entity.record.walk == walk
@@ -186,7 +187,8 @@ extension SyncMachine {
         try advance(number, key, to: next, by: Edits.gap(entity.record.ghost.object, theirs))
     }
 
-    /// Whether another bucket may take the change for one of a version of its own: a restore leaves no number in use twice.
+    /// Whether another bucket may take the change for one of a version of its own: a restore leaves no number in use
+    /// twice.
     private func isMisread(_ pending: PendingChange, at version: Version, _ number: Int) -> Bool {
         guard channels[number].storeTold != nil, let source = pending.source else { return false }
         return (0..<SyncLimits.restoredVersionsMin).contains(version - source)

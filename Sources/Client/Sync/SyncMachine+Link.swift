@@ -12,7 +12,7 @@ extension SyncMachine {
             machine.heartbeatSentAt = nil
             machine.logLevel = 0
             machine.logLines = 0
-            for number: Int in machine.channels.indices { try machine.openChannel(number) }
+            for number in machine.channels.indices { try machine.openChannel(number) }
         }
     }
 
@@ -24,7 +24,7 @@ extension SyncMachine {
     /// As above, of messages that were read already.
     package mutating func received(_ batch: ServerBatch, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
-            for message: ServerBatch.Message in batch.messages {
+            for message in batch.messages {
                 guard machine.link == .open else { return }
                 machine.lastReceived = machine.now
                 machine.heartbeatSentAt = nil
@@ -33,14 +33,15 @@ extension SyncMachine {
         }
     }
 
-    /// Bytes of a message that is not complete yet move, in or out: the connection lives, and answers may be behind them.
+    /// Bytes of a message that is not complete yet move, in or out: the connection lives, and answers may be behind
+    /// them.
     package mutating func moved(now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             guard machine.link == .open else { return }
             machine.lastReceived = machine.now
             machine.lastMoved = machine.now
             machine.heartbeatSentAt = nil
-            for number: Int in machine.channels.indices where machine.channels[number].answerDue != nil {
+            for number in machine.channels.indices where machine.channels[number].answerDue != nil {
                 machine.channels[number].answerDue = machine.now + SyncLimits.answerMilliseconds
             }
         }
@@ -115,23 +116,23 @@ extension SyncMachine {
         case .connecting(let since): return since + options.connectMilliseconds
         case .open: break
         }
-        var next: Int64 = heartbeatDue
-        for channel: Channel in channels {
-            if let due: Int64 = channel.answerDue { next = min(next, due) }
-            if let resume: Int64 = channel.resumeAt { next = min(next, resume) }
-            if let send: Int64 = channel.sendAt { next = min(next, send) }
-            if channel.mayWrite, let due: Int64 = channel.sealing?.due { next = min(next, due) }
+        var next = heartbeatDue
+        for channel in channels {
+            if let due = channel.answerDue { next = min(next, due) }
+            if let resume = channel.resumeAt { next = min(next, resume) }
+            if let send = channel.sendAt { next = min(next, send) }
+            if channel.mayWrite, let due = channel.sealing?.due { next = min(next, due) }
         }
         return next
     }
 
     private var heartbeatDue: Int64 {
-        if let sent: Int64 = heartbeatSentAt { return sent + SyncLimits.heartbeatAnswerMilliseconds }
+        if let sent = heartbeatSentAt { return sent + SyncLimits.heartbeatAnswerMilliseconds }
         return min(lastSent, lastReceived) + SyncLimits.heartbeatIdleMilliseconds
     }
 
     private mutating func keepAlive() throws(ClientError) {
-        if let sent: Int64 = heartbeatSentAt {
+        if let sent = heartbeatSentAt {
             if now - sent >= SyncLimits.heartbeatAnswerMilliseconds { return hangUp("no answer to a heartbeat") }
         } else if now >= heartbeatDue {
             heartbeatSentAt = now
@@ -139,18 +140,18 @@ extension SyncMachine {
             // A request the server left unanswered while the connection lives shows at the pace of heartbeats.
             if hasStaleRequest { return hangUp("a request was not answered") }
         }
-        for number: Int in channels.indices {
-            if let due: Int64 = channels[number].answerDue, due <= now { return hangUp("a request was not answered") }
+        for number in channels.indices {
+            if let due = channels[number].answerDue, due <= now { return hangUp("a request was not answered") }
             // The turn's end sends what waited.
-            if let send: Int64 = channels[number].sendAt, send <= now { channels[number].sendAt = nil }
-            guard let resume: Int64 = channels[number].resumeAt, resume <= now else { continue }
+            if let send = channels[number].sendAt, send <= now { channels[number].sendAt = nil }
+            guard let resume = channels[number].resumeAt, resume <= now else { continue }
             channels[number].resumeAt = nil
             try resumeChannel(number)
         }
     }
 
     private var hasStaleRequest: Bool {
-        let oldest: Int64 = now - SyncLimits.answerMilliseconds
+        let oldest = now - SyncLimits.answerMilliseconds
         guard lastMoved < oldest else { return false }
         return channels.contains { channel in
             channel.inFlight.contains { $0.value.sentAt < oldest } || channel.reloads.contains { $0.value < oldest }
@@ -176,6 +177,6 @@ extension SyncMachine {
     }
 
     private mutating func disconnectChannels() {
-        for number: Int in channels.indices { channels[number].disconnected() }
+        for number in channels.indices { channels[number].disconnected() }
     }
 }

@@ -5,7 +5,7 @@ import ThicketSealed
 extension SyncMachine {
     /// The object as the app sees it; nil when it is not there.
     package mutating func object(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
-        let number: Int = try number(bucket)
+        let number = try number(bucket)
         return try entity(number, try wireKey(number, key)).local
     }
 
@@ -13,28 +13,28 @@ extension SyncMachine {
     package mutating func standing(
         _ bucket: BucketName, _ key: EntityKey
     ) throws(ClientError) -> (version: Version, hasEdits: Bool, refusal: Int?) {
-        let number: Int = try number(bucket)
-        let record: EntityRecord = try entity(number, try wireKey(number, key)).record
+        let number = try number(bucket)
+        let record = try entity(number, try wireKey(number, key)).record
         return (record.ghost.version, record.edits.hasEdits, record.edits.refusal)
     }
 
     /// The agreed state of an object, without local edits.
     package mutating func ghost(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Ghost {
-        let number: Int = try number(bucket)
-        let entity: Entity = try entity(number, try wireKey(number, key))
-        guard let sealed: SealedObject = entity.sealed else { return entity.record.ghost }
+        let number = try number(bucket)
+        let entity = try entity(number, try wireKey(number, key))
+        guard let sealed = entity.sealed else { return entity.record.ghost }
         return Ghost(version: entity.record.ghost.version, object: sealed.log.object)
     }
 
     /// Keys the app sees, in byte order, behind `after`.
     package func keys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
-        guard let number: Int = channelNumbers[bucket], channels[number].record.isSealed else {
+        guard let number = channelNumbers[bucket], channels[number].record.isSealed else {
             return try store.liveKeys(bucket, after: after, limit: limit)
         }
-        var keys: [EntityKey] = []
-        for name: String in try store.liveNames(bucket, after: after?.text, limit: limit) {
+        var keys = [EntityKey]()
+        for name in try store.liveNames(bucket, after: after?.text, limit: limit) {
             // No object is taken whose name is none (`isNamed`).
-            guard let key: EntityKey = try? EntityKey(name) else {
+            guard let key = try? EntityKey(name) else {
                 throw ClientError(.store, "an object's name in the local store is damaged")
             }
             keys.append(key)
@@ -46,11 +46,11 @@ extension SyncMachine {
     package mutating func set(
         _ bucket: BucketName, _ key: EntityKey, to object: JSONObject, now: Int64
     ) throws(ClientError) -> [SyncAction] {
-        let number: Int = try number(bucket)
-        let name: String = key.text
-        let key: EntityKey = try wireKey(number, key)
+        let number = try number(bucket)
+        let name = key.text
+        let key = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
-            guard let edit: Edit = Edits.between(try machine.entity(number, key).local, object) else { return }
+            guard let edit = Edits.between(try machine.entity(number, key).local, object) else { return }
             try machine.add(edit, to: number, key, name, isWhole: true)
         }
     }
@@ -58,9 +58,9 @@ extension SyncMachine {
     /// Removes the object; nothing happens when it is not there.
     package mutating func remove(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError) -> [SyncAction]
     {
-        let number: Int = try number(bucket)
-        let name: String = key.text
-        let key: EntityKey = try wireKey(number, key)
+        let number = try number(bucket)
+        let name = key.text
+        let key = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             guard try machine.entity(number, key).local != nil else { return }
             try machine.add(.remove, to: number, key, name, isWhole: true)
@@ -74,23 +74,23 @@ extension SyncMachine {
     package mutating func edit(
         _ bucket: BucketName, _ key: EntityKey, by diff: ObjectDiff, isWhole: Bool = false, now: Int64
     ) throws(ClientError) -> [SyncAction] {
-        let number: Int = try number(bucket)
-        let name: String = key.text
-        let key: EntityKey = try wireKey(number, key)
+        let number = try number(bucket)
+        let name = key.text
+        let key = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
-            let known: JSONObject? = try machine.entity(number, key).local
-            let fitted: ObjectDiff = Edits.fitted(diff, to: known ?? JSONObject())
+            let known = try machine.entity(number, key).local
+            let fitted = Edits.fitted(diff, to: known ?? JSONObject())
             guard !fitted.isEmpty || known == nil else { return }
-            let diff: ObjectDiff = JSONDiff.keepingPairsWhole(fitted, in: known ?? JSONObject())
+            let diff = JSONDiff.keepingPairsWhole(fitted, in: known ?? JSONObject())
             try machine.add(.modify(diff), to: number, key, name, isWhole: isWhole)
         }
     }
 
     /// The server has answered an object's edits, and the answer was no: 400 and 413 for good, 401 with this token.
     package mutating func isRefused(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        let edits: EditState = try entity(number, key).record.edits
+        let number = try number(bucket)
+        let key = try wireKey(number, key)
+        let edits = try entity(number, key).record.edits
         guard edits.hasEdits, edits.wanted == nil, channels[number].inFlight[key] == nil else { return false }
         if edits.refusal != nil { return true }
         return channels[number].isReadOnly && Self.isMissingAtServer(edits)
@@ -101,26 +101,26 @@ extension SyncMachine {
     package mutating func discard(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError)
         -> [SyncAction]
     {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
+        let number = try number(bucket)
+        let key = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             if machine.channels[number].sealing != nil { return try machine.discardSealed(number, key) }
-            var entity: Entity = try machine.entity(number, key)
-            let before: JSONObject? = entity.local
+            var entity = try machine.entity(number, key)
+            let before = entity.local
             entity.record.ghost = entity.record.edits.held ?? entity.record.ghost
             entity.record.edits = EditState()
             entity.base = entity.record.ghost.object
             entity.local = entity.record.ghost.object
             machine.put(number, key, entity, [.ghost, .edits])
-            guard let change: Edit = Edits.between(before, entity.local) else { return }
+            guard let change = Edits.between(before, entity.local) else { return }
             machine.tell(number, key, before: before, after: entity.local, by: change, .local)
         }
     }
 
     /// Changes are made, sent and answered now, or the bucket has nothing unsent: what `waitUntilSynced` waits for.
     package func isSynced(_ bucket: BucketName) -> Bool {
-        guard let number: Int = channelNumbers[bucket] else { return false }
-        let channel: Channel = channels[number]
+        guard let number = channelNumbers[bucket] else { return false }
+        let channel = channels[number]
         return channel.phase == .live && channel.edited.count == channel.refusedEdits && channel.stale.isEmpty
             && !channel.needsWalk
     }
@@ -132,13 +132,14 @@ extension SyncMachine {
 
     /// Objects with edits the server has not confirmed, and of these the ones it refused.
     package func unconfirmed(_ bucket: BucketName) -> (edited: Int, refused: Int) {
-        guard let number: Int = channelNumbers[bucket] else { return (0, 0) }
+        guard let number = channelNumbers[bucket] else { return (0, 0) }
         return (channels[number].edited.count, channels[number].refused.count)
     }
 
-    /// Whether the object `heads` of a sealed bucket is among them: the machine writes it by itself, when its hour has come.
+    /// Whether the object `heads` of a sealed bucket is among them: the machine writes it by itself, when its hour has
+    /// come.
     package func isWritingHeads(_ bucket: BucketName) -> Bool {
-        guard let number: Int = channelNumbers[bucket], let key: EntityKey = channels[number].sealing?.headsKey else {
+        guard let number = channelNumbers[bucket], let key = channels[number].sealing?.headsKey else {
             return false
         }
         return channels[number].edited.contains(key)
@@ -191,7 +192,7 @@ extension SyncMachine {
     }
 
     func number(_ bucket: BucketName) throws(ClientError) -> Int {
-        guard let number: Int = channelNumbers[bucket] else { throw ClientError(.notFound, "the bucket is not open") }
+        guard let number = channelNumbers[bucket] else { throw ClientError(.notFound, "the bucket is not open") }
         return number
     }
 
@@ -207,12 +208,12 @@ extension SyncMachine {
             return try addSealed(edit, to: number, key, name: name, isWhole: isWhole)
         }
         try checkOpen(number, key)
-        var entity: Entity = try entity(number, key)
-        let before: JSONObject? = entity.local
-        var edits: EditState = entity.record.edits
+        var entity = try entity(number, key)
+        let before = entity.local
+        var edits = entity.record.edits
         do {
             entity.local = try Edits.apply(edit, to: before)
-            let isAllWhole: Bool = isWhole && (edits.later == nil || edits.isWhole)
+            let isAllWhole = isWhole && (edits.later == nil || edits.isWhole)
             edits.later = try Edits.compose(edits.later, edit, base: entity.base)
             edits.isWhole = isAllWhole && edits.later != nil
             entity.wanted.later = nil
@@ -223,7 +224,7 @@ extension SyncMachine {
             edits.refusal = nil
             edits.forgetRefusals()
         }
-        let step: ObjectDiff? = Self.step(edit, from: entity.record.edits, to: edits)
+        let step = Self.step(edit, from: entity.record.edits, to: edits)
         entity.record.edits = edits
         put(number, key, entity, .edits, laterStep: step)
         queue(number, key, edits)

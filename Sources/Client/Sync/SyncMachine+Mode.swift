@@ -10,47 +10,47 @@ extension SyncMachine {
     }
 
     /// Objects that a bucket may hold when its mode changes here.
-    private static let draftsMax: Int = 1_000
+    private static let draftsMax = 1_000
 
-    /// What the bucket holds, when the server has never had any of it: nothing was told in clear, and nothing is lost when it
-    /// is sealed from now on.
+    /// What the bucket holds, when the server has never had any of it: nothing was told in clear, and nothing is lost
+    /// when it is sealed from now on.
     ///
     /// - Returns: nil when the server has held objects of it, or it holds more than 1,000.
     mutating func drafts(_ number: Int) throws(ClientError) -> [Draft]? {
-        let keys: [EntityKey] = try store.liveKeys(
+        let keys = try store.liveKeys(
             channels[number].record.name, after: nil, limit: Self.draftsMax + 1)
         guard keys.count <= Self.draftsMax, channels[number].edited.isSubset(of: keys) else { return nil }
-        var drafts: [Draft] = []
-        for key: EntityKey in keys {
-            let entity: Entity = try entity(number, key)
-            guard entity.record.ghost == Ghost(), let object: JSONObject = entity.local
+        var drafts = [Draft]()
+        for key in keys {
+            let entity = try entity(number, key)
+            guard entity.record.ghost == Ghost(), let object = entity.local
             else { return nil }
             drafts.append(Draft(key: key, object: object))
         }
         return drafts
     }
 
-    /// The bucket becomes a sealed one, for good, with the drafts in it. The other way round there is none: a server could ask
-    /// for it.
+    /// The bucket becomes a sealed one, for good, with the drafts in it. The other way round there is none: a server
+    /// could ask for it.
     mutating func seal(
         _ number: Int, _ keys: SealedBucketKeys, _ drafts: [Draft], now: Int64
     ) throws(ClientError) -> [SyncAction] {
-        let sealing: Sealing = try makeSealing(keys)
+        let sealing = try makeSealing(keys)
         return try turn(now) { machine throws(ClientError) in
-            for draft: Draft in drafts {
-                var gone: Entity = try machine.entity(number, draft.key)
+            for draft in drafts {
+                var gone = try machine.entity(number, draft.key)
                 gone.record.edits = EditState()
                 gone.local = nil
                 machine.put(number, draft.key, gone, [.edits, .marks])
             }
-            let known: BucketRecord = machine.channels[number].record
+            let known = machine.channels[number].record
             machine.channels[number].record = BucketRecord(
                 name: known.name, walksStarted: known.walksStarted, isSealed: true)
             machine.channels[number].sealing = sealing
             machine.touchChannel(number)
-            for draft: Draft in drafts {
-                let key: EntityKey = try machine.wireKey(number, draft.key)
-                let diff: ObjectDiff = JSONDiff.diff(from: JSONObject(), to: draft.object)
+            for draft in drafts {
+                let key = try machine.wireKey(number, draft.key)
+                let diff = JSONDiff.diff(from: JSONObject(), to: draft.object)
                 try machine.addSealed(.modify(diff), to: number, key, name: draft.key.text)
             }
             if machine.link == .open { try machine.openChannel(number) }
@@ -59,24 +59,25 @@ extension SyncMachine {
 
     // MARK: - The other way
 
-    /// Undoes the first opening of a bucket as a sealed one, where that was a mistake: the server says that it is an open one, shows
-    /// objects, every one of them in clear, and nothing that is sealed, and no edit, was ever here. So nothing is lost, and
-    /// nothing goes out in clear that was to be sealed.
+    /// Undoes the first opening of a bucket as a sealed one, where that was a mistake: the server says that it is an
+    /// open one, shows objects, every one of them in clear, and nothing that is sealed, and no edit, was ever here. So
+    /// nothing is lost, and nothing goes out in clear that was to be sealed.
     ///
-    /// For a caller who tells the user that it was no sealed bucket: a server that lies about all of one can bring this about.
+    /// For a caller who tells the user that it was no sealed bucket: a server that lies about all of one can bring this
+    /// about.
     /// - Returns: false where that is not so; then nothing has happened.
     package mutating func unseal(_ bucket: BucketName, now: Int64) throws(ClientError) -> (Bool, [SyncAction]) {
-        guard let number: Int = channelNumbers[bucket], let objects: [EntityKey] = try onlyClear(number) else {
+        guard let number = channelNumbers[bucket], let objects = try onlyClear(number) else {
             return (false, [])
         }
-        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
-            for key: EntityKey in objects {
-                var met: Entity = try machine.entity(number, key)
+        let actions = try turn(now) { machine throws(ClientError) in
+            for key in objects {
+                var met = try machine.entity(number, key)
                 (met.record.edits, met.record.name) = (EditState(), nil)
                 (met.sealed, met.local) = (nil, nil)
                 machine.put(number, key, met, [.edits, .marks])
             }
-            let known: BucketRecord = machine.channels[number].record
+            let known = machine.channels[number].record
             machine.channels[number].record = BucketRecord(name: known.name, walksStarted: known.walksStarted)
             machine.channels[number].sealing = nil
             machine.forgetUntold(number)
@@ -88,13 +89,13 @@ extension SyncMachine {
 
     /// The objects that the server shows; nil unless all of them are clear, and nothing else is here.
     private mutating func onlyClear(_ number: Int) throws(ClientError) -> [EntityKey]? {
-        guard let sealing: Sealing = channels[number].sealing, sealing.isModeTold, channels[number].edited.isEmpty,
+        guard let sealing = channels[number].sealing, sealing.isModeTold, channels[number].edited.isEmpty,
             try store.liveNames(channels[number].record.name, after: nil, limit: 1).isEmpty
         else { return nil }
-        let met: [EntityKey] = try store.edited(channels[number].record.name).map(\.key)
+        let met = try store.edited(channels[number].record.name).map(\.key)
         guard !met.isEmpty else { return nil }
-        for key: EntityKey in met {
-            let entity: Entity = try entity(number, key)
+        for key in met {
+            let entity = try entity(number, key)
             guard entity.record.ghost == Ghost(), entity.sealed?.problem == .clear else { return nil }
         }
         return met

@@ -5,25 +5,25 @@ extension SyncMachine {
     /// Makes a change of an object's waiting edit, keeps it, sends it.
     mutating func sendNew(_ number: Int, _ key: EntityKey) throws(ClientError) {
         if channels[number].sealing != nil { return try sendSealed(number, key) }
-        var entity: Entity = try entity(number, key)
-        var edits: EditState = entity.record.edits
-        guard edits.pending == nil, edits.wanted == nil, edits.refusal == nil, let edit: Edit = edits.later else {
+        var entity = try entity(number, key)
+        var edits = entity.record.edits
+        guard edits.pending == nil, edits.wanted == nil, edits.refusal == nil, let edit = edits.later else {
             return
         }
-        let ghost: Ghost = entity.record.ghost
+        let ghost = entity.record.ghost
         guard ghost.object != nil || edit != .remove else {
             edits.later = nil
             entity.record.edits = edits
             put(number, key, entity, .edits)
             return
         }
-        let text: String = hexText(random.next()) + hexText(random.next())
-        guard let changeID: ChangeID = try? ChangeID(text) else { return }
+        let text = hexText(random.next()) + hexText(random.next())
+        guard let changeID = try? ChangeID(text) else { return }
         // A removal names its version, so that it cannot hit an object made anew by somebody else; when that was
         // refused because of an edit in between, the removal counts and goes without.
-        let namesVersion: Bool = ghost.object != nil && !(edit == .remove && edits.attempts > 0)
-        let source: Version? = namesVersion ? ghost.version : nil
-        let bytes: [UInt8] = Messages.change(
+        let namesVersion = ghost.object != nil && !(edit == .remove && edits.attempts > 0)
+        let source = namesVersion ? ghost.version : nil
+        let bytes = Messages.change(
             key: key, changeID: changeID, edit: edit, source: source, whole: edits.sendsWhole ? entity.local : nil,
             isWhole: edits.isWhole)
         edits.pending = PendingChange(changeID: changeID, edit: edit, source: source, bytes: bytes)
@@ -36,10 +36,11 @@ extension SyncMachine {
         launch(number, key, bytes)
     }
 
-    /// Sends a pending change again as it was, or anew when it was refused; an edit that is not yet a change becomes one.
+    /// Sends a pending change again as it was, or anew when it was refused; an edit that is not yet a change becomes
+    /// one.
     mutating func resend(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let record: EntityRecord = try entity(number, key).record
-        guard let pending: PendingChange = record.edits.pending else { return try sendNew(number, key) }
+        let record = try entity(number, key).record
+        guard let pending = record.edits.pending else { return try sendNew(number, key) }
         if channels[number].sealing != nil { return try resendSealed(number, key, pending) }
         if channels[number].refusedWaiting.contains(key) || pending.bytes.isEmpty {
             return try sendAnew(number, key, pending)
@@ -52,7 +53,7 @@ extension SyncMachine {
 
     /// Nothing is known that is newer than what a change was made from.
     private func isNewest(_ record: EntityRecord, _ source: Version?) -> Bool {
-        let isOnGhost: Bool = source == (record.ghost.object == nil ? nil : record.ghost.version)
+        let isOnGhost = source == (record.ghost.object == nil ? nil : record.ghost.version)
         return isOnGhost && record.edits.held == nil && record.edits.wanted == nil
     }
 
@@ -66,7 +67,7 @@ extension SyncMachine {
 
     /// The server answered the object's change.
     mutating func landed(_ number: Int, _ key: EntityKey) {
-        guard let flight: Channel.Flight = channels[number].inFlight.removeValue(forKey: key) else { return }
+        guard let flight = channels[number].inFlight.removeValue(forKey: key) else { return }
         channels[number].bytesInFlight -= flight.bytes
     }
 
@@ -80,13 +81,13 @@ extension SyncMachine {
 
     /// The server did not apply the change with one of these ccids.
     mutating func refused(_ number: Int, _ key: EntityKey, code: Int, changeIDs: [String]) throws(ClientError) {
-        let known: Entity = try entity(number, key)
+        let known = try entity(number, key)
         if compactionRefused(number, key, code: code, changeIDs: changeIDs) { return }
-        guard let pending: PendingChange = known.record.edits.pending,
+        guard let pending = known.record.edits.pending,
             changeIDs.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
         else { return }
         landed(number, key)
-        let isAboutForm: Bool = code < 500 && code != ErrorCode.unauthorized.rawValue
+        let isAboutForm = code < 500 && code != ErrorCode.unauthorized.rawValue
         if channels[number].sealing != nil, isAboutForm { return try refusedSealed(number, key, code: code) }
         switch ErrorCode(rawValue: code) {
         case .duplicateChange: try isInside(number, key)
@@ -102,8 +103,8 @@ extension SyncMachine {
 
     /// 409: the server has the change. Where, we know only if a newer ghost is on hold.
     private mutating func isInside(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        if let held: Ghost = entity.record.edits.held, entity.record.edits.wanted == nil {
+        var entity = try entity(number, key)
+        if let held = entity.record.edits.held, entity.record.edits.wanted == nil {
             return try settle(number, key, at: held)
         }
         entity.record.edits.pending?.isConfirmed = true
@@ -113,12 +114,12 @@ extension SyncMachine {
 
     /// 412: the object is already as the change wants it.
     private mutating func saysNothing(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let known: Entity = try entity(number, key)
-        let edits: EditState = known.record.edits
+        let known = try entity(number, key)
+        let edits = known.record.edits
         if edits.wanted != nil { return try isInside(number, key) }
-        var target: Ghost = known.record.edits.held ?? known.record.ghost
-        // A removal that changes nothing: the object is gone, and the message that says so is on its way. A newer state that
-        // waits here has come since.
+        var target = known.record.edits.held ?? known.record.ghost
+        // A removal that changes nothing: the object is gone, and the message that says so is on its way. A newer state
+        // that waits here has come since.
         if edits.pending?.edit == .remove, edits.held == nil { target.object = nil }
         try settle(number, key, at: target)
     }
@@ -128,14 +129,14 @@ extension SyncMachine {
         channels[number].resend.append(key)
         guard !channels[number].isReadOnly else { return }
         channels[number].isReadOnly = true
-        let edit: RefusedEdit = RefusedEdit(unauthorized: shownKey(number, key))
+        let edit = RefusedEdit(unauthorized: shownKey(number, key))
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 
     /// 400, 413: nothing sent again as it is will be taken.
     private mutating func giveUp(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         if channels[number].sealing != nil { return try refusedSealed(number, key, code: code) }
-        let held: Ghost? = try entity(number, key).record.edits.held
+        let held = try entity(number, key).record.edits.held
         _ = try takeBack(number, key)
         if let held { try jump(number, key, to: held) }
         try stall(number, key, code: code)
@@ -144,15 +145,15 @@ extension SyncMachine {
     /// 500, 503: the same again after a pause.
     private mutating func sendLater(_ number: Int, _ key: EntityKey) {
         channels[number].resend.append(key)
-        let resume: Int64 = now + channels[number].retry.next(random.next())
+        let resume = now + channels[number].retry.next(random.next())
         channels[number].sendAt = max(channels[number].sendAt ?? 0, resume)
     }
 
     /// A change that was certainly not applied is an unsent edit again, together with what came after it.
     mutating func takeBack(_ number: Int, _ key: EntityKey) throws(ClientError) -> EditState {
-        var entity: Entity = try entity(number, key)
-        var edits: EditState = entity.record.edits
-        let isWhole: Bool = edits.isAllWhole
+        var entity = try entity(number, key)
+        var edits = entity.record.edits
+        let isWhole = edits.isAllWhole
         // What was wanted before others moved it: of both edits, where the first has no other behind it.
         entity.wanted.later = edits.later == nil ? entity.wanted.pending : entity.wanted.later
         entity.wanted.pending = nil
@@ -168,7 +169,7 @@ extension SyncMachine {
     }
 
     private func folded(_ edits: EditState, _ entity: Entity) -> Edit? {
-        let ghost: JSONObject? = entity.record.ghost.object
+        let ghost = entity.record.ghost.object
         // Both were applied to this very object before, so composing cannot fail; if it does, what the app sees counts.
         do {
             return try Edits.compose(edits.pending?.edit, edits.later, base: ghost)
@@ -179,20 +180,20 @@ extension SyncMachine {
 
     /// Keeps the edit here and tells the app; the next edit of the object tries again.
     mutating func stall(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
+        var entity = try entity(number, key)
         entity.record.edits.forgetRefusals()
         entity.record.edits.refusal = entity.record.edits.hasEdits ? code : nil
         put(number, key, entity, .edits)
-        let edit: RefusedEdit = RefusedEdit(key: shownKey(number, key), code: code)
+        let edit = RefusedEdit(key: shownKey(number, key), code: code)
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 
     /// The server closed the connection because a message was too large: the largest change must not be sent again.
     mutating func refuseLargestFlight() throws(ClientError) {
         var largest: (number: Int, key: EntityKey, bytes: Int)?
-        for number: Int in channels.indices {
+        for number in channels.indices {
             // In order: of two that are as large, it is always the same.
-            for (key, flight): (EntityKey, Channel.Flight) in channels[number].inFlight.sorted(by: { $0.key < $1.key })
+            for (key, flight) in channels[number].inFlight.sorted(by: { $0.key < $1.key })
             where flight.bytes > largest?.bytes ?? 0 { largest = (number, key, flight.bytes) }
         }
         guard let largest, largest.bytes >= SyncLimits.suspectBytesMin else { return }

@@ -28,8 +28,8 @@ extension SyncMachine {
             if !options.renewsToken { park(.unauthorized("the token has expired")) }
         case .index(let page): try received(page: page, on: number)
         case .entity(let reply):
-            guard let key: EntityKey = try? EntityKey(reply.key) else { return }
-            let value: JSONObject? = reply.data?.value.objectValue
+            guard let key = try? EntityKey(reply.key) else { return }
+            let value = reply.data?.value.objectValue
             try received(entity: value, key: key, version: reply.version, on: number)
         case .changes(let events): try received(events, on: number)
         case .changeVersionUnknown: try positionUnknown(number)
@@ -51,23 +51,23 @@ extension SyncMachine {
         case .opening, .closed, .lapsed, .renewing: return
         case .walking, .catchingUp, .live, .refused: break
         }
-        let isCatchingUp: Bool = channels[number].phase == .catchingUp
-        var isAnswer: Bool = true
+        let isCatchingUp = channels[number].phase == .catchingUp
+        var isAnswer = true
         if isCatchingUp { isAnswer = try mayAnswerPosition(events, on: number) }
-        for event: ChangeEvent in events {
+        for event in events {
             switch event {
             case .applied(let change):
                 if isBeforeStrangeIndex(number) { try passOver(change, on: number); continue }
                 try applied(read(change), on: number, movesPosition: isAnswer)
             case .refused(let refusal):
-                guard let key: EntityKey = try? EntityKey(refusal.key) else { continue }
+                guard let key = try? EntityKey(refusal.key) else { continue }
                 try refused(number, key, code: refusal.error, changeIDs: refusal.ccids)
             }
             guard link == .open else { return }
         }
         guard isCatchingUp else { return }
         if events.isEmpty { return try caughtUp(number, isCertain: true) }
-        for event: ChangeEvent in events {
+        for event in events {
             guard case .applied(let first) = event else { continue }
             return try heardMore(number, first: first.cv, isAnswer: isAnswer)
         }
@@ -91,9 +91,9 @@ extension SyncMachine {
     /// part of it. Acknowledgements alone may be all of it, or not: were they taken for it, we would go on from their
     /// position and never hear of what others did before them. So the question is asked again.
     private mutating func mayAnswerPosition(_ events: [ChangeEvent], on number: Int) throws(ClientError) -> Bool {
-        for event: ChangeEvent in events {
+        for event in events {
             guard case .applied(let change) = event else { continue }
-            guard let pending: PendingChange = try entity(number, change.key).record.edits.pending,
+            guard let pending = try entity(number, change.key).record.edits.pending,
                 change.ccids.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
             else { return true }
         }
@@ -114,8 +114,8 @@ extension SyncMachine {
     /// A message on one of our channels that does not parse: what it said is lost, so the bucket is read anew.
     private mutating func unreadable(_ bytes: [UInt8], _ error: WireError) {
         log("a message could not be read: \(error)")
-        let digits: ArraySlice<UInt8> = bytes.prefix { (0x30...0x39).contains($0) }
-        guard let number: Int = Int(String(decoding: digits, as: UTF8.self)), channels.indices.contains(number) else {
+        let digits = bytes.prefix { (0x30...0x39).contains($0) }
+        guard let number = Int(String(decoding: digits, as: UTF8.self)), channels.indices.contains(number) else {
             return
         }
         switch channels[number].phase {

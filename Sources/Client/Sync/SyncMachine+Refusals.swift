@@ -7,13 +7,13 @@ extension SyncMachine {
     /// connection whose token permits no changes, all others that the server does not have. A sealed bucket need not be
     /// unlocked.
     package func refusals(_ bucket: BucketName) throws(ClientError) -> [RefusedEdit] {
-        guard let number: Int = channelNumbers[bucket] else { return [] }
-        let channel: Channel = channels[number]
+        guard let number = channelNumbers[bucket] else { return [] }
+        let channel = channels[number]
         guard channel.isReadOnly || channel.refusedEdits > 0 else { return [] }
-        var found: [RefusedEdit] = []
-        for key: EntityKey in channel.edited.sorted() where channel.isReadOnly || channel.refused.contains(key) {
-            guard let (name, edits): (String, EditState) = try unconfirmed(number, key) else { continue }
-            if let code: Int = edits.refusal {
+        var found = [RefusedEdit]()
+        for key in channel.edited.sorted() where channel.isReadOnly || channel.refused.contains(key) {
+            guard let (name, edits) = try unconfirmed(number, key) else { continue }
+            if let code = edits.refusal {
                 found.append(RefusedEdit(key: name, code: code))
             } else if channel.isReadOnly, !edits.isReadOnly, Self.isMissingAtServer(edits) {
                 found.append(RefusedEdit(unauthorized: name))
@@ -24,11 +24,11 @@ extension SyncMachine {
 
     /// The app's keys of objects with edits that the server has not confirmed.
     package func unconfirmedKeys(_ bucket: BucketName) throws(ClientError) -> [String] {
-        guard let number: Int = channelNumbers[bucket] else { return [] }
+        guard let number = channelNumbers[bucket] else { return [] }
         guard channels[number].record.isSealed else { return channels[number].edited.map(\.text) }
-        var names: [String] = []
-        for key: EntityKey in channels[number].edited {
-            if let (name, _): (String, EditState) = try unconfirmed(number, key) { names.append(name) }
+        var names = [String]()
+        for key in channels[number].edited {
+            if let (name, _) = try unconfirmed(number, key) { names.append(name) }
         }
         return names
     }
@@ -38,11 +38,11 @@ extension SyncMachine {
     private func unconfirmed(
         _ number: Int, _ key: EntityKey
     ) throws(ClientError) -> (name: String, edits: EditState)? {
-        let address: EntityAddress = address(number, key)
-        var known: EntityRecord? = cache[address]?.record
+        let address = address(number, key)
+        var known = cache[address]?.record
         if known == nil { known = try store.entity(address) }
-        guard let record: EntityRecord = known else { return nil }
-        let name: String = record.name ?? key.text
+        guard let record = known else { return nil }
+        let name = record.name ?? key.text
         if channels[number].record.isSealed, SealedHeads.isReserved(name) { return nil }
         return (name, record.edits)
     }
@@ -55,9 +55,9 @@ extension SyncMachine {
     /// The server certainly does not have the object's edits: it refused them, or nothing of them was ever sent.
     package mutating func isUnsent(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
         if try isRefused(bucket, key) { return true }
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        let edits: EditState = try entity(number, key).record.edits
+        let number = try number(bucket)
+        let key = try wireKey(number, key)
+        let edits = try entity(number, key).record.edits
         return edits.hasEdits && edits.pending == nil && edits.wanted == nil && !edits.isReadOnly
             && channels[number].inFlight[key] == nil
     }
@@ -68,11 +68,11 @@ extension SyncMachine {
     package mutating func retryRefused(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
+        let number = try number(bucket)
+        let key = try wireKey(number, key)
         guard try entity(number, key).record.edits.refusal != nil else { return (false, []) }
-        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
-            var entity: Entity = try machine.entity(number, key)
+        let actions = try turn(now) { machine throws(ClientError) in
+            var entity = try machine.entity(number, key)
             entity.record.edits.refusal = nil
             entity.record.edits.forgetRefusals()
             if machine.channels[number].sealing != nil {

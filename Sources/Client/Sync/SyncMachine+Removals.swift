@@ -45,7 +45,7 @@ extension SyncMachine {
         guard channels[number].removalsAsked > 0 else { return }
         channels[number].removalsAsked -= 1
         let bucket = channels[number].record.name
-        var entries: [RemovalList.Entry] = []
+        var entries = [RemovalList.Entry]()
         for entry in page.entries {
             guard let key = try? EntityKey(entry.key), !isHeads(key, number) else { continue }
             let name = channels[number].record.isSealed ? try entity(number, key).record.name : key.text

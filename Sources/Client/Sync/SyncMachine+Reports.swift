@@ -4,16 +4,16 @@ import ThicketProtocol
 extension SyncMachine {
     /// Answers `index` with positions, versions and pending changes; never with content.
     mutating func reportState(_ number: Int) throws(ClientError) {
-        let channel: Channel = channels[number]
-        let most: Int = SyncLimits.stateReportObjectsMax
-        let versions: [(key: EntityKey, version: Version)] = try store.versions(channel.record.name, limit: most)
+        let channel = channels[number]
+        let most = SyncLimits.stateReportObjectsMax
+        let versions = try store.versions(channel.record.name, limit: most)
         let index: [JSONValue] = versions.map { entry in
             let item: JSONObject = ["id": .string(entry.key.text), "v": .number(JSONNumber(entry.version))]
             return .object(item)
         }
-        var pending: [JSONValue] = []
-        for key: EntityKey in channel.edited.sorted().prefix(most) {
-            guard let change: PendingChange = try entity(number, key).record.edits.pending else { continue }
+        var pending = [JSONValue]()
+        for key in channel.edited.sorted().prefix(most) {
+            guard let change = try entity(number, key).record.edits.pending else { continue }
             var item: JSONObject = ["id": .string(key.text)]
             if let source: Version = change.source { item["sv"] = .number(JSONNumber(source)) }
             item["ccid"] = .string(change.changeID.text)

@@ -3,19 +3,19 @@ import ThicketSealed
 
 /// Sealed buckets: the server holds `{z,s,d}` and orders; this side reads and merges (docs/decisions/0044).
 ///
-/// The ghost is what the server holds, as far as this device has read it and found it good; the log of the object follows from
-/// it. In the record stand besides: the bytes of the change in flight, and `EditState.sealed`.
+/// The ghost is what the server holds, as far as this device has read it and found it good; the log of the object
+/// follows from it. In the record stand besides: the bytes of the change in flight, and `EditState.sealed`.
 extension SyncMachine {
     // MARK: - Opening
 
     mutating func makeSealing(_ keys: SealedBucketKeys) throws(ClientError) -> Sealing {
-        if let kept: String = try store.note("author") {
-            guard let author: UInt64 = .init(kept, radix: 16) else {
+        if let kept = try store.note("author") {
+            guard let author = UInt64(kept, radix: 16) else {
                 throw ClientError(.store, "this device's id in the local store is damaged")
             }
             return Sealing(keys: keys, author: AuthorID(rawValue: author))
         }
-        let author: UInt64 = random.next()
+        let author = random.next()
         try store.setNote("author", to: hexText(author))
         return Sealing(keys: keys, author: AuthorID(rawValue: author))
     }
@@ -35,7 +35,7 @@ extension SyncMachine {
                     : "the bucket is an open one in this store: a sealed one needs another name")
         }
         guard let keys, channels[number].isLocked else { return [] }
-        let sealing: Sealing = try makeSealing(keys)
+        let sealing = try makeSealing(keys)
         return try turn(now) { machine throws(ClientError) in
             machine.channels[number].sealing = sealing
             if machine.link == .open { try machine.openChannel(number) }
@@ -44,30 +44,30 @@ extension SyncMachine {
 
     /// `Sealing.isNamed` of an object of the channel.
     func isNamed(_ log: SealedLog, _ key: EntityKey, on number: Int) -> Bool {
-        guard let sealing: Sealing = channels[number].sealing else { return false }
+        guard let sealing = channels[number].sealing else { return false }
         return Sealing.isNamed(log, key.text, by: sealing.keys)
     }
 
-    /// What the server says the bucket is. It is not believed: what the app opened it as stands in the store. But that the two
-    /// differ is told, and nothing clear is sent into a sealed bucket.
+    /// What the server says the bucket is. It is not believed: what the app opened it as stands in the store. But that
+    /// the two differ is told, and nothing clear is sent into a sealed bucket.
     mutating func heardMode(_ mode: String?, on number: Int) {
         guard let mode else { return }
-        let isSealed: Bool = mode.utf8.elementsEqual("sealed".utf8)
+        let isSealed = mode.utf8.elementsEqual("sealed".utf8)
         guard isSealed != channels[number].record.isSealed else {
             channels[number].sealing?.isModeTold = false
             channels[number].sealing?.isServed = isSealed
             return
         }
-        if let sealing: Sealing = channels[number].sealing {
+        if let sealing = channels[number].sealing {
             guard !sealing.isModeTold else { return }
             channels[number].sealing?.isModeTold = true
             channels[number].sealing?.isServed = false
-            let detail: String = "the server no longer holds the bucket for a sealed one; this device goes on sealing"
+            let detail = "the server no longer holds the bucket for a sealed one; this device goes on sealing"
             tellOnce(number, .integrity(IntegrityReport(modeChanged: detail)))
         } else if isSealed {
-            let error: ClientError = ClientError(
+            let error = ClientError(
                 .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it in clear")
-            let isTold: Bool = channels[number].unavailable == error
+            let isTold = channels[number].unavailable == error
             channels[number].phase = .refused
             channels[number].unavailable = error
             channels[number].answerDue = nil
@@ -83,10 +83,10 @@ extension SyncMachine {
 
     func wireKey(_ number: Int, _ key: EntityKey) throws(ClientError) -> EntityKey {
         guard channels[number].record.isSealed else { return key }
-        guard let sealing: Sealing = channels[number].sealing else {
+        guard let sealing = channels[number].sealing else {
             throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
         }
-        guard let made: EntityKey = try? EntityKey(sealing.keys.serverKey(of: key.text)) else {
+        guard let made = try? EntityKey(sealing.keys.serverKey(of: key.text)) else {
             throw ClientError(.sealed, "an object's name could not be made")
         }
         return made
@@ -98,13 +98,13 @@ extension SyncMachine {
     func sealedEntity(
         _ record: EntityRecord, _ key: EntityKey, _ sealing: Sealing
     ) throws(ClientError) -> Entity {
-        let sealer: ObjectSealer = try sealing.sealer(key)
-        let kept: SealedKept = record.edits.sealed
-        let change: SealedChange? = record.edits.pending.map { SealedChange($0.bytes) }
-        var log: SealedLog = SealedObject.absent(
+        let sealer = try sealing.sealer(key)
+        let kept = record.edits.sealed
+        let change = record.edits.pending.map { SealedChange($0.bytes) }
+        var log = SealedObject.absent(
             author: sealing.author, place: sealing.place(key), appKey: record.name ?? ""
         ).log
-        if !kept.isReplacing, let entity: SealedEntity = try Self.keptEntity(record, change) {
+        if !kept.isReplacing, let entity = try Self.keptEntity(record, change) {
             guard
                 let opened = try? SealedObject.open(
                     entity, author: sealing.author, place: sealing.place(key), with: sealer)
@@ -112,7 +112,7 @@ extension SyncMachine {
             log = opened.object.log
         }
         guard
-            let sealed: SealedObject = .restored(
+            let sealed = SealedObject.restored(
                 author: sealing.author, log: log, pending: change?.operation, kept: kept, with: sealer)
         else { throw ClientError(.store, "the edits kept for a sealed object do not fit it") }
         return Entity(record: record, base: nil, local: shownObject(sealed), sealed: sealed)
@@ -125,7 +125,7 @@ extension SyncMachine {
     private static func keptEntity(
         _ record: EntityRecord, _ change: SealedChange?
     ) throws(ClientError) -> SealedEntity? {
-        guard let ghost: JSONObject = record.ghost.object else {
+        guard let ghost = record.ghost.object else {
             return change?.snapshot.map { SealedEntity(snapshots: [0: $0]) }
         }
         do { return try SealedEntity(ghost) } catch {
@@ -140,7 +140,7 @@ extension SyncMachine {
 
     /// The sealer of an object, kept for the next time.
     mutating func sealer(_ number: Int, _ key: EntityKey) throws(ClientError) -> ObjectSealer {
-        guard let sealer: ObjectSealer = try channels[number].sealing?.keptSealer(key) else {
+        guard let sealer = try channels[number].sealing?.keptSealer(key) else {
             throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
         }
         return sealer
@@ -155,9 +155,9 @@ extension SyncMachine {
         _ number: Int, _ key: EntityKey, _ changed: Entity, isGhostNew: Bool = false, step: GhostStep? = nil,
         laterStep: ObjectDiff? = nil
     ) {
-        var entity: Entity = changed
+        var entity = changed
         let known: EntityRecord? = cache[address(number, key)]?.record
-        if let sealed: SealedObject = entity.sealed {
+        if let sealed = entity.sealed {
             entity.record.edits.sealed = sealed.kept
             entity.local = shownObject(sealed)
             if !sealed.log.appKey.isEmpty { entity.record.name = sealed.log.appKey }
@@ -174,20 +174,20 @@ extension SyncMachine {
 
     // MARK: - Telling
 
-    /// Tells the app what became of an object, in the order of the events. What gave way, and what does not fit, is told whoever
-    /// listens: it comes once.
+    /// Tells the app what became of an object, in the order of the events. What gave way, and what does not fit, is
+    /// told whoever listens: it comes once.
     mutating func tellSealed(
         _ number: Int, _ key: EntityKey, before: JSONObject?, _ events: [SealedEvent],
         _ origin: ChangeOrigin = .remote
     ) throws(ClientError) {
-        let after: JSONObject? = try entity(number, key).local
-        if before != after, let change: Edit = told(events, before, after) {
+        let after = try entity(number, key).local
+        if before != after, let change = told(events, before, after) {
             tell(number, key, before: before, after: after, by: change, origin)
         }
-        for event: SealedEvent in events {
+        for event in events {
             switch event {
             case .conflict(let conflict):
-                let name: String = shownKey(number, key)
+                let name = shownKey(number, key)
                 // Of the devices' own object nobody wants to know.
                 guard !SealedHeads.isReserved(name) else { continue }
                 tellOnce(number, .conflict(ConflictReport(key: name, conflict)))
@@ -202,8 +202,8 @@ extension SyncMachine {
 
     /// The one edit that was told, where it leads exactly from `before` to `after`; else their difference.
     private func told(_ events: [SealedEvent], _ before: JSONObject?, _ after: JSONObject?) -> Edit? {
-        var edits: [ThicketSealed.Edit?] = []
-        for event: SealedEvent in events { if case .changed(let edit) = event { edits.append(edit) } }
+        var edits = [ThicketSealed.Edit?]()
+        for event in events { if case .changed(let edit) = event { edits.append(edit) } }
         if edits.count == 1, case .object(let diff)? = edits[0]?.operation, before != nil, after != nil,
             (try? Edits.apply(.modify(diff), to: before)) == .some(after)
         {

@@ -4,28 +4,28 @@ import ThicketSealed
 /// Changes and states of a sealed bucket, as the server tells them.
 extension SyncMachine {
     mutating func appliedSealed(_ change: RemoteChange, on number: Int) throws(ClientError) {
-        var entity: Entity = try entity(number, change.key)
-        let pending: PendingChange? = entity.record.edits.pending
-        let isOwn: Bool = pending.map { has(change.changeIDs, $0.changeID.text) } ?? false
+        var entity = try entity(number, change.key)
+        let pending = entity.record.edits.pending
+        let isOwn = pending.map { has(change.changeIDs, $0.changeID.text) } ?? false
         if isOwn {
             landed(number, change.key)
             channels[number].retry.reset()
             if isSettled { backoff.reset() }
         }
-        if let sent: String = channels[number].sealing?.compacting[change.key], has(change.changeIDs, sent) {
+        if let sent = channels[number].sealing?.compacting[change.key], has(change.changeIDs, sent) {
             channels[number].sealing?.compacting[change.key] = nil
         }
-        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
+        let newest = entity.record.edits.held ?? entity.record.ghost
         guard change.end > newest.version else {
             return isOwn ? try settleSealed(number, change.key) : ()
         }
         guard case .modify(let diff) = change.effect else {
             return try vanish(number, change.key, at: change.end, before: change.end - 1)
         }
-        guard entity.record.edits.wanted == nil, let diff, let next: Ghost = Self.state(diff, change, of: newest) else {
+        guard entity.record.edits.wanted == nil, let diff, let next = Self.state(diff, change, of: newest) else {
             return try want(number, change.key, change.end)
         }
-        let isCreation: Bool = (change.source ?? 0) == 0
+        let isCreation = (change.source ?? 0) == 0
         if isOwn, isCreation {
             // Made from what we sent: what the server shows must be that.
             entity.record.edits.held = nil
@@ -43,19 +43,19 @@ extension SyncMachine {
     private func has(_ ids: [String], _ id: String) -> Bool { ids.contains { $0.utf8.elementsEqual(id.utf8) } }
 
     private static func state(_ diff: ObjectDiff, _ change: RemoteChange, of newest: Ghost) -> Ghost? {
-        let isNew: Bool = (change.source ?? 0) == 0
+        let isNew = (change.source ?? 0) == 0
         guard isNew || (change.source == newest.version && newest.object != nil) else { return nil }
-        let base: JSONObject = isNew ? JSONObject() : newest.object ?? JSONObject()
-        guard let object: JSONObject = try? JSONDiff.apply(diff, to: base) else { return nil }
+        let base = isNew ? JSONObject() : newest.object ?? JSONObject()
+        guard let object = try? JSONDiff.apply(diff, to: base) else { return nil }
         return Ghost(version: change.end, object: object)
     }
 
     /// The object as the server has it now, without the changes that lead there.
     mutating func jumpSealed(_ number: Int, _ key: EntityKey, to next: Ghost) throws(ClientError) {
         guard next.object != nil else { return try vanish(number, key, at: next.version) }
-        var entity: Entity = try entity(number, key)
+        var entity = try entity(number, key)
         if entity.record.ghost.object != nil {
-            guard let later: Ghost = entity.record.edits.held, later.object == nil, later.version > next.version else {
+            guard let later = entity.record.edits.held, later.object == nil, later.version > next.version else {
                 return try show(number, key, next, operation: nil)
             }
             // What it held last: one that had to stop is read on.
@@ -64,7 +64,7 @@ extension SyncMachine {
             try show(number, key, next, operation: nil)
             return try vanish(number, key, at: later.version)
         }
-        guard let pending: PendingChange = entity.record.edits.pending else { return try meet(number, key, next) }
+        guard let pending = entity.record.edits.pending else { return try meet(number, key, next) }
         // One that stopped has its answer: only what is known to be ours stops with a creation in flight.
         if pending.isConfirmed || entity.sealed?.stop == .shape {
             return try show(number, key, next, operation: nil)
@@ -82,32 +82,32 @@ extension SyncMachine {
     mutating func show(
         _ number: Int, _ key: EntityKey, _ next: Ghost, operation: [UInt8]?, step: GhostStep? = nil
     ) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed, let object: JSONObject = next.object else { return }
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed, let object = next.object else { return }
         guard sealed.problem == nil, sealed.stop != .rules else { return hold(number, key, next) }
         guard !SealedEntity.isNewer(object) else { return try stop(number, key, at: next) }
-        let isBack: Bool = sealed.stop == .shape
+        let isBack = sealed.stop == .shape
         if isBack { comeBack(&entity, &sealed) }
-        let before: JSONObject? = entity.local
+        let before = entity.local
         if sealed.isReplacing {
             entity.record.ghost = next
             putSealed(number, key, entity, isGhostNew: true)
             return isBack ? sendOn(number, key) : ()
         }
-        let start: (HeadChain, [UInt8]) = (sealed.log.chain, sealed.log.incarnation)
-        let sealer: ObjectSealer = try sealer(number, key)
+        let start = (sealed.log.chain, sealed.log.incarnation)
+        let sealer = try sealer(number, key)
         let shown: SealedEntity
         do throws(SealedShapeError) { shown = try SealedEntity(object) } catch {
             entity.sealed = nil
-            let events: [SealedEvent] = sealed.serverShowedClear()
+            let events = sealed.serverShowedClear()
             entity.sealed = sealed
             entity.record.edits.held = next
             putSealed(number, key, entity)
             return try tellSealed(number, key, before: before, events)
         }
-        let events: [SealedEvent] =
+        let events =
             operation.map { sealed.receive($0, with: sealer) } ?? sealed.adopt(shown, with: sealer)
-        let isSame: Bool = sealed.log.chain == start.0 && sealed.log.incarnation == start.1
+        let isSame = sealed.log.chain == start.0 && sealed.log.incarnation == start.1
         try finish(number, key, &entity, sealed, Shown(next: next, entity: shown, isSame: isSame, step: step), events)
         if isBack { sendOn(number, key) }
         try tellSealed(number, key, before: before, events)
@@ -115,8 +115,8 @@ extension SyncMachine {
 
     /// An object that was not here: somebody else has made it.
     private mutating func meet(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed, let object: JSONObject = next.object else { return }
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed, let object = next.object else { return }
         guard !SealedEntity.isNewer(object) else { return try stop(number, key, at: next) }
         if sealed.stop == .shape { comeBack(&entity, &sealed) }
         // What did not open before may now.
@@ -124,10 +124,10 @@ extension SyncMachine {
             entity.record.ghost = next
             return putSealed(number, key, entity, isGhostNew: true)
         }
-        let before: JSONObject? = entity.local
+        let before = entity.local
         var events: [SealedEvent]
         do {
-            let shown: SealedEntity = try SealedEntity(object)
+            let shown = try SealedEntity(object)
             var theirs: SealedObject
             (theirs, events) = try SealedObject.open(
                 shown, author: sealed.author, place: sealed.log.place, with: try sealer(number, key))
@@ -138,11 +138,11 @@ extension SyncMachine {
                 events += theirs.report(.rolledBack(to: theirs.log.position))
             }
             events += sealed.yield(to: theirs)
-            let state: Shown = Shown(next: next, entity: shown, isSame: false, step: nil)
+            let state = Shown(next: next, entity: shown, isSame: false, step: nil)
             try finish(number, key, &entity, sealed, state, events)
         } catch {
-            if let failed: ClientError = error as? ClientError { throw failed }
-            let wrong: SealedIntegrity = (error as? SealedOpenError)?.integrity ?? .clear
+            if let failed = error as? ClientError { throw failed }
+            let wrong = (error as? SealedOpenError)?.integrity ?? .clear
             events = sealed.problem == wrong ? [] : sealed.report(wrong)
             entity.sealed = sealed
             entity.record.edits.held = next
@@ -156,7 +156,7 @@ extension SyncMachine {
         let next: Ghost
         let entity: SealedEntity
         /// The log stands where it stood.
-        var isSame: Bool = false
+        var isSame = false
         var step: GhostStep?
     }
 
@@ -165,23 +165,23 @@ extension SyncMachine {
         _ number: Int, _ key: EntityKey, _ entity: inout Entity, _ sealed: SealedObject, _ shown: Shown,
         _ events: [SealedEvent]
     ) throws(ClientError) {
-        let isOperation: Bool = entity.sealed?.pending != nil
-        let isCreation: Bool = entity.record.ghost.object == nil && entity.record.edits.pending != nil
+        let isOperation = entity.sealed?.pending != nil
+        let isCreation = entity.record.ghost.object == nil && entity.record.edits.pending != nil
         entity.sealed = sealed
-        var isGhostNew: Bool = true
+        var isGhostNew = true
         // A creation of ours that the server has moves it, too.
-        let isStill: Bool = shown.isSame && !(isCreation && sealed.problem == nil)
+        let isStill = shown.isSame && !(isCreation && sealed.problem == nil)
         if sealed.problem == nil, !sealed.isStopped {
             entity.record.ghost = shown.next
             entity.record.edits.held = nil
         } else {
             entity.record.edits.held = shown.next
-            let taken: Int = sealed.log.position - (shown.entity.newest?.position ?? 0)
-            let tail: [String] = shown.entity.tail
+            let taken = sealed.log.position - (shown.entity.newest?.position ?? 0)
+            let tail = shown.entity.tail
             if isStill || !(0...tail.count).contains(taken) {
                 isGhostNew = false
             } else {
-                let read: SealedEntity = SealedEntity(
+                let read = SealedEntity(
                     snapshots: shown.entity.snapshots, tail: Array(tail.suffix(taken)))
                 entity.record.ghost = Ghost(version: entity.record.ghost.version, object: read.object)
             }
@@ -191,20 +191,20 @@ extension SyncMachine {
             entity.record.edits.attempts = 0
             entity.record.edits.refusal = nil
         }
-        if let wanted: Version = entity.record.edits.wanted, wanted <= shown.next.version {
+        if let wanted = entity.record.edits.wanted, wanted <= shown.next.version {
             entity.record.edits.wanted = nil
         }
-        let isStep: Bool = entity.record.ghost == shown.next
+        let isStep = entity.record.ghost == shown.next
         putSealed(number, key, entity, isGhostNew: isGhostNew, step: isStep ? shown.step : nil)
         queueSealed(number, key)
-        let isOwn: Bool = events.contains { if case .acknowledged = $0 { true } else { false } }
+        let isOwn = events.contains { if case .acknowledged = $0 { true } else { false } }
         // A creation of ours leaves the log where it was, and is news to the others.
         if !shown.isSame || isCreation { try wentOn(number, key, sealed, isOwn: isOwn, tail: shown.entity.tail.count) }
     }
 
     /// While an object is read-only, what the server shows is only remembered.
     private mutating func hold(_ number: Int, _ key: EntityKey, _ next: Ghost) {
-        guard var entity: Entity = cache[address(number, key)] else { return }
+        guard var entity = cache[address(number, key)] else { return }
         entity.record.edits.held = next
         putSealed(number, key, entity)
     }
@@ -216,12 +216,12 @@ extension SyncMachine {
     mutating func vanish(
         _ number: Int, _ key: EntityKey, at version: Version, before last: Version? = nil
     ) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
-        let before: JSONObject? = entity.local
-        let gone: Ghost = Ghost(version: version, object: nil)
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed else { return }
+        let before = entity.local
+        let gone = Ghost(version: version, object: nil)
         entity.record.edits.wanted = nil
-        let isRemoval: Bool = entity.record.edits.pending?.edit == .remove
+        let isRemoval = entity.record.edits.pending?.edit == .remove
         if sealed.stop == .rules {
             guard sealed.object == nil else { return try goneUnread(number, key, at: version) }
             // Deleted here too: nobody misses it.
@@ -235,9 +235,9 @@ extension SyncMachine {
             return try want(number, key, last)
         }
         // Nothing of a newer shape is there any more, nor what could not be read where nothing else ever was.
-        let isFree: Bool =
+        let isFree =
             entity.record.ghost.object == nil && entity.record.edits.pending == nil && sealed.leaveUnreadable()
-        let isBack: Bool = sealed.stop == .shape || isFree
+        let isBack = sealed.stop == .shape || isFree
         if isBack { comeBack(&entity, &sealed) }
         if entity.record.ghost.object == nil {
             entity.record.ghost = gone
@@ -253,7 +253,7 @@ extension SyncMachine {
             // Behind its tombstone, as it should; or it was deleted here too, and nobody misses it.
             sealed.removedAfterTombstone()
         } else {
-            let events: [SealedEvent] = sealed.serverRemoved()
+            let events = sealed.serverRemoved()
             entity.sealed = sealed
             entity.record.edits.held = gone
             putSealed(number, key, entity)
@@ -271,22 +271,22 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, [.changed(nil)])
     }
 
-    /// The server has the pending change (409, or an acknowledgement of something that was read already), and everything
-    /// it has is here: what is still pending counts for nothing.
+    /// The server has the pending change (409, or an acknowledgement of something that was read already), and
+    /// everything it has is here: what is still pending counts for nothing.
     mutating func settleSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed, let pending: PendingChange = entity.record.edits.pending else {
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed, let pending = entity.record.edits.pending else {
             return
         }
-        if entity.record.ghost.object == nil, let held: Ghost = entity.record.edits.held {
+        if entity.record.ghost.object == nil, let held = entity.record.edits.held {
             entity.record.edits.pending?.isConfirmed = true
             putSealed(number, key, entity)
             return try jumpSealed(number, key, to: held)
         }
         // What cannot be read may hold it.
         guard !sealed.isStopped else { return }
-        let before: JSONObject? = entity.local
-        var events: [SealedEvent] = []
+        let before = entity.local
+        var events = [SealedEvent]()
         entity.record.edits.pending = nil
         if entity.record.ghost.object == nil, pending.edit != .remove {
             // Made, and removed again by somebody, while nobody told us: it is a draft once more.
@@ -301,9 +301,10 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, events)
     }
 
-    /// The server does not have the version that was asked for. Of an object that is read-only whatever it shows is as good.
+    /// The server does not have the version that was asked for. Of an object that is read-only whatever it shows is as
+    /// good.
     mutating func wantNoMore(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
+        var entity = try entity(number, key)
         if entity.record.edits.held?.object == nil, entity.sealed?.stop == .rules {
             // What it held last is not to be had any more: it was removed, and nobody can tell why.
             entity.sealed?.tryNewerRules()
@@ -316,15 +317,15 @@ extension SyncMachine {
 
     // MARK: - Objects that an index does not list
 
-    /// An honest removal has a tombstone, and this is in the changes since the last visit, which an index does not show. So
-    /// those are asked for too before anything is said about the objects.
+    /// An honest removal has a tombstone, and this is in the changes since the last visit, which an index does not
+    /// show. So those are asked for too before anything is said about the objects.
     ///
     /// - Returns: whether they are asked for; the objects are then taken out of `gone`.
     mutating func setAside(_ gone: inout Set<EntityKey>, _ number: Int) throws(ClientError) -> Bool {
         guard channels[number].sealing != nil, channels[number].record.changeVersion != nil else { return false }
-        var missing: Set<EntityKey> = []
-        for key: EntityKey in gone {
-            guard let sealed: SealedObject = try entity(number, key).sealed, sealed.problem == nil,
+        var missing = Set<EntityKey>()
+        for key in gone {
+            guard let sealed = try entity(number, key).sealed, sealed.problem == nil,
                 sealed.log.object != nil, !sealed.isReplacing
             else { continue }
             missing.insert(key)
@@ -335,20 +336,21 @@ extension SyncMachine {
         return true
     }
 
-    /// What could not be read, under keys where this device has nothing else, and what no index lists any more, is gone.
+    /// What could not be read, under keys where this device has nothing else, and what no index lists any more, is
+    /// gone.
     mutating func missUnread(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
         guard channels[number].sealing != nil else { return }
-        let name: BucketName = channels[number].record.name
-        var keys: Set<EntityKey> = Set(try store.keysHeld(name))
+        let name = channels[number].record.name
+        var keys = Set(try store.keysHeld(name))
         // The store knows nothing of this turn yet.
-        for (address, entity): (EntityAddress, Entity) in cache where address.bucket == name {
+        for (address, entity) in cache where address.bucket == name {
             if entity.record.edits.held != nil { keys.insert(address.key) }
         }
-        for key: EntityKey in keys.sorted() {
-            let record: EntityRecord = try entity(number, key).record
+        for key in keys.sorted() {
+            let record = try entity(number, key).record
             // A creation in flight has its own answer, unless it stopped behind that.
             guard record.ghost.object == nil, record.edits.pending == nil || record.edits.sealed.isNewer,
-                record.walk != walk.id, let held: Ghost = record.edits.held, held.object != nil
+                record.walk != walk.id, let held = record.edits.held, held.object != nil
             else { continue }
             try jump(number, key, to: Ghost(version: held.version, object: nil))
         }
@@ -358,7 +360,7 @@ extension SyncMachine {
     ///
     /// - Returns: whether anything was; the changes since the index are asked for now.
     mutating func missedForGood(_ number: Int) throws(ClientError) -> Bool {
-        guard let walked: IndexWalk = channels[number].walked, channels[number].sealing?.missing.isEmpty == false else {
+        guard let walked = channels[number].walked, channels[number].sealing?.missing.isEmpty == false else {
             return false
         }
         try tellMissing(number)
@@ -369,10 +371,10 @@ extension SyncMachine {
     }
 
     mutating func tellMissing(_ number: Int) throws(ClientError) {
-        guard let missing: Set<EntityKey> = channels[number].sealing?.missing, !missing.isEmpty else { return }
+        guard let missing = channels[number].sealing?.missing, !missing.isEmpty else { return }
         channels[number].sealing?.missing = []
-        for key: EntityKey in missing.sorted() {
-            let record: EntityRecord = try entity(number, key).record
+        for key in missing.sorted() {
+            let record = try entity(number, key).record
             // Made anew since.
             guard record.ghost.object != nil, record.walk != channels[number].walked?.id else { continue }
             try vanish(number, key, at: record.ghost.version)

@@ -9,11 +9,11 @@ extension SyncMachine {
     mutating func addSealed(
         _ edit: Edit, to number: Int, _ key: EntityKey, name: String, isWhole: Bool = false
     ) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed else { return }
         sealed.name(name)
-        let before: JSONObject? = sealed.object
-        let isAllWhole: Bool = isWhole && (sealed.later == nil || sealed.isLaterWhole)
+        let before = sealed.object
+        let isAllWhole = isWhole && (sealed.later == nil || sealed.isLaterWhole)
         var step: ObjectDiff?
         do {
             switch edit {
@@ -31,18 +31,18 @@ extension SyncMachine {
         if sealed.isLaterWhole != isAllWhole { step = nil }
         sealed.isLaterWhole = isAllWhole
         // With edits in front of it that wait, and behind it, the edit alone is what happened to them.
-        let known: EditState = entity.record.edits
+        let known = entity.record.edits
         if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {
             step = nil
         }
         entity.sealed = sealed
         entity.record.edits.refusal = nil
         entity.record.edits.attempts = 0
-        let shown: JSONObject? = entity.local
+        let shown = entity.local
         putSealed(number, key, entity, laterStep: step)
         queueSealed(number, key)
         if edit == .remove { try forgetInHeads(number, key) }
-        let after: JSONObject? = shownObject(sealed)
+        let after = shownObject(sealed)
         guard shown != nil || after != nil else { return }
         tell(number, key, before: shown, after: after, by: edit, .local)
     }
@@ -55,7 +55,7 @@ extension SyncMachine {
             return true
         } catch {
             guard case .doesNotFit(let why) = error, why.kind == .unknownOperation,
-                let object: JSONObject = sealed.object
+                let object = sealed.object
             else { throw error }
             try sealed.edit(to: try JSONDiff.apply(diff, to: object))
             return false
@@ -68,7 +68,7 @@ extension SyncMachine {
                 return ClientError(
                     .integrity, "the object is read-only: it was written in a newer shape; update this program")
             }
-            guard let problem: SealedIntegrity = sealed.problem else {
+            guard let problem = sealed.problem else {
                 return ClientError(
                     .integrity,
                     "the object is read-only: operation \(sealed.log.position + 1) was written under newer rules; update this "
@@ -82,19 +82,19 @@ extension SyncMachine {
 
     /// An open bucket: nothing clear is written over what somebody has sealed.
     func checkOpen(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        guard let ghost: JSONObject = cache[address(number, key)]?.record.ghost.object,
+        guard let ghost = cache[address(number, key)]?.record.ghost.object,
             SealedEntity.looksSealed(ghost)
         else { return }
         throw ClientError(.sealed, "the object is sealed: open the bucket with its secret")
     }
 
     mutating func discardSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
-        let before: JSONObject? = entity.local
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed else { return }
+        let before = entity.local
         sealed.discardEdits()
         entity.sealed = sealed
-        let held: Ghost? = entity.record.edits.held
+        let held = entity.record.edits.held
         entity.record.edits = EditState()
         entity.record.edits.held = held
         putSealed(number, key, entity)

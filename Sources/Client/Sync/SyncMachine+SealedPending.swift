@@ -6,7 +6,7 @@ import ThicketSealed
 extension SyncMachine {
     /// There is something to send for the object.
     mutating func queueSealed(_ number: Int, _ key: EntityKey) {
-        guard let entity: Entity = cache[address(number, key)], let sealed: SealedObject = entity.sealed,
+        guard let entity = cache[address(number, key)], let sealed = entity.sealed,
             entity.record.edits.pending == nil, entity.record.edits.refusal == nil, sealed.problem == nil
         else { return }
         if sealed.hasEdits || mustRemove(entity, sealed) { channels[number].ready.append(key) }
@@ -21,9 +21,9 @@ extension SyncMachine {
     }
 
     private mutating func randomBytes(_ count: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         while bytes.count < count {
-            var word: UInt64 = random.next()
+            var word = random.next()
             for _ in 0..<8 {
                 bytes.append(UInt8(truncatingIfNeeded: word))
                 word >>= 8
@@ -34,28 +34,28 @@ extension SyncMachine {
 
     /// Makes the next change of an object, keeps it, sends it.
     mutating func sendSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
+        var entity = try entity(number, key)
         guard entity.record.edits.pending == nil, entity.record.edits.wanted == nil, entity.record.edits.refusal == nil,
-            var sealed: SealedObject = entity.sealed, sealed.problem == nil, !sealed.isStopped
+            var sealed = entity.sealed, sealed.problem == nil, !sealed.isStopped
         else { return }
-        let changeID: [UInt8] = randomBytes(SealedValue.idBytes)
-        guard let name: ChangeID = try? ChangeID(Hex.encode(changeID)) else { return }
+        let changeID = randomBytes(SealedValue.idBytes)
+        guard let name = try? ChangeID(Hex.encode(changeID)) else { return }
         let diff: ObjectDiff?
         if mustRemove(entity, sealed) {
             diff = nil
         } else if entity.record.ghost.object == nil {
-            guard let made: SealedObject = sealed.created(incarnation: randomBytes(SealedLog.incarnationBytes)) else {
+            guard let made = sealed.created(incarnation: randomBytes(SealedLog.incarnationBytes)) else {
                 return
             }
             sealed = made
-            let id: [UInt8] = randomBytes(SealedValue.idBytes)
-            let nonce: [UInt8] = randomBytes(AEADSuite.nonceBytes)
-            let snapshot: [UInt8] = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
+            let id = randomBytes(SealedValue.idBytes)
+            let nonce = randomBytes(AEADSuite.nonceBytes)
+            let snapshot = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
             diff = SealedEntity.creation(Base64.encodeURL(snapshot))
         } else {
-            let nonce: [UInt8] = randomBytes(AEADSuite.nonceBytes)
-            let sealer: ObjectSealer = try sealer(number, key)
-            guard let made: SealedObject.Pending = sealed.seal(changeID: changeID, nonce: nonce, with: sealer) else {
+            let nonce = randomBytes(AEADSuite.nonceBytes)
+            let sealer = try sealer(number, key)
+            guard let made = sealed.seal(changeID: changeID, nonce: nonce, with: sealer) else {
                 // Nothing was left to do.
                 entity.sealed = sealed
                 return putSealed(number, key, entity)
@@ -63,14 +63,14 @@ extension SyncMachine {
             diff = SealedEntity.insertion(Base64.encodeURL(made.sealed))
         }
         let edit: Edit = diff.map { .modify($0) } ?? .remove
-        // A removal names its version, so that an edit in between wins; one that makes room for mine goes without after a
-        // refusal.
-        let namesVersion: Bool = !(sealed.isReplacing && entity.record.edits.attempts > 0)
-        let source: Version? = entity.record.ghost.object != nil && namesVersion ? entity.record.ghost.version : nil
+        // A removal names its version, so that an edit in between wins; one that makes room for mine goes without after
+        // a refusal.
+        let namesVersion = !(sealed.isReplacing && entity.record.edits.attempts > 0)
+        let source = entity.record.ghost.object != nil && namesVersion ? entity.record.ghost.version : nil
         // Refused because others came first, it goes out once more on what they did; after that as any other.
-        let isWhole: Bool =
+        let isWhole =
             sealed.pending?.isWhole == true && entity.record.edits.attempts < SyncLimits.wholeAttemptsMax
-        let bytes: [UInt8] = Messages.change(
+        let bytes = Messages.change(
             key: key, changeID: name, edit: edit, source: source, whole: nil, isWhole: isWhole)
         entity.sealed = sealed
         entity.record.edits.pending = PendingChange(
@@ -82,17 +82,17 @@ extension SyncMachine {
 
     /// The pending change once more: the same sealed bytes under the same ccid, with the version that is known now.
     mutating func resendSealed(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard let sealed: SealedObject = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
+        var entity = try entity(number, key)
+        guard let sealed = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
         // It may be in the state that was asked for, or behind what is not understood.
         guard entity.record.edits.wanted == nil || pending.edit == .remove else { return }
         // One that sets the object as a whole names the version that it was made on: if it is not in, it is taken back.
-        guard let operation: [UInt8] = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
+        guard let operation = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
             entity.record.ghost.object != nil, !pending.isWhole
         else { return launch(number, key, pending.bytes) }
-        let source: Version = entity.record.ghost.version
-        let diff: ObjectDiff = SealedEntity.insertion(Base64.encodeURL(operation))
-        let bytes: [UInt8] = Messages.change(
+        let source = entity.record.ghost.version
+        let diff = SealedEntity.insertion(Base64.encodeURL(operation))
+        let bytes = Messages.change(
             key: key, changeID: pending.changeID, edit: .modify(diff), source: source, whole: nil)
         entity.record.edits.pending = PendingChange(
             changeID: pending.changeID, edit: pending.edit, source: source, bytes: bytes,
@@ -104,14 +104,14 @@ extension SyncMachine {
 
     /// The server did not apply the object's change: 400 to 440.
     mutating func refusedSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard let pending: PendingChange = entity.record.edits.pending, let sealed: SealedObject = entity.sealed else {
+        var entity = try entity(number, key)
+        guard let pending = entity.record.edits.pending, let sealed = entity.sealed else {
             return
         }
-        let isRemoval: Bool = pending.edit == .remove
-        let isCreation: Bool = !isRemoval && entity.record.ghost.object == nil
+        let isRemoval = pending.edit == .remove
+        let isCreation = !isRemoval && entity.record.ghost.object == nil
         // Behind what cannot be read it waits as it is; it goes out once more when that is read on.
-        let isTaken: Bool = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
+        let isTaken = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
         guard !sealed.isStopped || isRemoval || isTaken else { return }
         switch ErrorCode(rawValue: code) {
         case .duplicateChange, .emptyChange:
@@ -147,13 +147,13 @@ extension SyncMachine {
         }
     }
 
-    /// 405 for an operation that sets the object as a whole, and a newer version is known: it is not in, and others came
-    /// before it. Its edit waits again, on top of theirs; where they have set the same, nothing is left of it.
+    /// 405 for an operation that sets the object as a whole, and a newer version is known: it is not in, and others
+    /// came before it. Its edit waits again, on top of theirs; where they have set the same, nothing is left of it.
     private mutating func othersCameFirst(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
-        let before: JSONObject? = entity.local
-        let events: [SealedEvent] = sealed.refuse()
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed else { return }
+        let before = entity.local
+        let events = sealed.refuse()
         entity.sealed = sealed
         entity.record.edits.pending = nil
         entity.record.edits.attempts += 1
@@ -163,22 +163,22 @@ extension SyncMachine {
     }
 
     private func isTailFull(_ entity: Entity) -> Bool {
-        guard let tail: [JSONValue] = entity.record.ghost.object?["d"]?.arrayValue else { return false }
-        let bytes: Int = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
+        guard let tail = entity.record.ghost.object?["d"]?.arrayValue else { return false }
+        let bytes = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
         return tail.count > SealedLimits.windowPositions
             && (tail.count >= SealedLimits.tailOperationsMax || bytes * 2 >= SealedLimits.tailBytesMax)
     }
 
     /// The object whose removal was sent is gone: its message is on its way, or came before.
     private mutating func isGone(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let version: Version = try entity(number, key).record.ghost.version
+        let version = try entity(number, key).record.ghost.version
         try jumpSealed(number, key, to: Ghost(version: version, object: nil))
     }
 
     /// 405 for a creation: there is one. What was to be made goes on top of it.
     private mutating func madeByOthers(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard let held: Ghost = entity.record.edits.held else {
+        var entity = try entity(number, key)
+        guard let held = entity.record.edits.held else {
             channels[number].needsWalk = true
             channels[number].resend.append(key)
             return
@@ -191,15 +191,16 @@ extension SyncMachine {
         try jumpSealed(number, key, to: held)
     }
 
-    /// Whether what the server shows is the very creation that was sent: it was taken, the answer was lost, and the server does
-    /// not know any more that it did. What others have typed into it since is not to give way to what was sent.
+    /// Whether what the server shows is the very creation that was sent: it was taken, the answer was lost, and the
+    /// server does not know any more that it did. What others have typed into it since is not to give way to what was
+    /// sent.
     private mutating func isOurs(
         _ held: Ghost, _ entity: Entity, _ key: EntityKey, on number: Int
     ) throws(ClientError) -> Bool {
-        let sealer: ObjectSealer = try sealer(number, key)
-        guard let sealed: SealedObject = entity.sealed, let object: JSONObject = held.object,
-            let shown: SealedEntity = try? SealedEntity(object),
-            let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
+        let sealer = try sealer(number, key)
+        guard let sealed = entity.sealed, let object = held.object,
+            let shown = try? SealedEntity(object),
+            let opened = try? SealedObject.open(
                 shown, author: sealed.author, place: sealed.log.place, with: sealer)
         else { return false }
         return opened.object.log.incarnation == sealed.log.incarnation
@@ -207,22 +208,22 @@ extension SyncMachine {
 
     /// Nothing sent again as it is will be taken: kept here and told; the next edit of the object tries again.
     private mutating func giveUpSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
-        if entity.record.ghost.object == nil, let held: Ghost = entity.record.edits.held,
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed else { return }
+        if entity.record.ghost.object == nil, let held = entity.record.edits.held,
             try isOurs(held, entity, key, on: number)
         {
             return try settleSealed(number, key)
         }
-        let before: JSONObject? = entity.local
-        var events: [SealedEvent] = []
+        let before = entity.local
+        var events = [SealedEvent]()
         if sealed.pending != nil {
             events = sealed.refuse()
         } else if entity.record.ghost.object == nil {
             sealed.notCreated()
         }
         entity.record.edits.pending = nil
-        let held: Ghost? = entity.record.edits.held
+        let held = entity.record.edits.held
         entity.sealed = sealed
         putSealed(number, key, entity)
         try tellSealed(number, key, before: before, events)

@@ -34,35 +34,35 @@ extension SyncMachine {
 
     /// Does what is due, on a channel that is live.
     mutating func pumpSealed(_ number: Int) throws(ClientError) {
-        guard let sealing: Sealing = channels[number].sealing, let due: Int64 = sealing.due, due <= now else { return }
-        for (key, time): (EntityKey, Int64) in sealing.compactions.sorted(by: { $0.key < $1.key }) where time <= now {
+        guard let sealing = channels[number].sealing, let due = sealing.due, due <= now else { return }
+        for (key, time) in sealing.compactions.sorted(by: { $0.key < $1.key }) where time <= now {
             channels[number].sealing?.compactions[key] = nil
             try compact(number, key)
         }
-        if let time: Int64 = sealing.headsDue, time <= now { try publishHeads(number) }
+        if let time = sealing.headsDue, time <= now { try publishHeads(number) }
     }
 
     /// Sends a snapshot of what this device has read. It is not kept: where it is lost, another device sends one.
     private mutating func compact(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let entity: Entity = try entity(number, key)
-        guard channels[number].sealing?.compacting[key] == nil, let sealed: SealedObject = entity.sealed,
+        let entity = try entity(number, key)
+        guard channels[number].sealing?.compacting[key] == nil, let sealed = entity.sealed,
             sealed.problem == nil, !sealed.isStopped, entity.record.edits.held == nil,
-            let ghost: JSONObject = entity.record.ghost.object, let known: SealedEntity = try? SealedEntity(ghost)
+            let ghost = entity.record.ghost.object, let known = try? SealedEntity(ghost)
         else { return }
-        let id: [UInt8] = hexBytes()
-        let nonce: [UInt8] = Array(hexBytes().prefix(AEADSuite.nonceBytes))
-        let snapshot: [UInt8] = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
-        guard let diff: ObjectDiff = known.compaction(Base64.encodeURL(snapshot), at: sealed.log.position),
-            let changeID: ChangeID = try? ChangeID(Hex.encode(hexBytes()))
+        let id = hexBytes()
+        let nonce = Array(hexBytes().prefix(AEADSuite.nonceBytes))
+        let snapshot = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
+        guard let diff = known.compaction(Base64.encodeURL(snapshot), at: sealed.log.position),
+            let changeID = try? ChangeID(Hex.encode(hexBytes()))
         else { return }
-        let bytes: [UInt8] = Messages.change(
+        let bytes = Messages.change(
             key: key, changeID: changeID, edit: .modify(diff), source: entity.record.ghost.version, whole: nil)
         channels[number].sealing?.compacting[key] = changeID.text
         send(Messages.onChannel(number, "c:", bytes))
     }
 
     private mutating func hexBytes() -> [UInt8] {
-        let (high, low): (UInt64, UInt64) = (random.next(), random.next())
+        let (high, low) = (random.next(), random.next())
         return (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64($0 % 8 * 8)) }
     }
 
@@ -70,7 +70,7 @@ extension SyncMachine {
     ///
     /// - Returns: whether the answer was about one.
     mutating func compactionRefused(_ number: Int, _ key: EntityKey, code: Int, changeIDs: [String]) -> Bool {
-        guard let sent: String = channels[number].sealing?.compacting[key],
+        guard let sent = channels[number].sealing?.compacting[key],
             changeIDs.contains(where: { $0.utf8.elementsEqual(sent.utf8) })
         else { return false }
         channels[number].sealing?.compacting[key] = nil
@@ -85,71 +85,71 @@ extension SyncMachine {
     /// Writes what this device has seen into the object `heads`.
     private mutating func publishHeads(_ number: Int) throws(ClientError) {
         channels[number].sealing?.headsDue = nil
-        guard let key: EntityKey = channels[number].sealing?.headsKey,
-            let changed: Set<EntityKey> = channels[number].sealing?.changed.takeAll(), !changed.isEmpty
+        guard let key = channels[number].sealing?.headsKey,
+            let changed = channels[number].sealing?.changed.takeAll(), !changed.isEmpty
         else { return }
         channels[number].sealing?.headsDue = now + SealedHeads.intervalSeconds * 1_000
-        let heads: Entity = try entity(number, key)
+        let heads = try entity(number, key)
         guard heads.sealed?.problem == nil, heads.sealed?.isStopped == false else { return }
-        let content: JSONObject = heads.sealed?.object ?? JSONObject()
-        var logs: [SealedLog] = []
-        var removed: [(key: String, operation: Operation)] = []
-        for key: EntityKey in changed.sorted() {
-            guard let sealed: SealedObject = try entity(number, key).sealed, sealed.problem == nil else { continue }
+        let content = heads.sealed?.object ?? JSONObject()
+        var logs = [SealedLog]()
+        var removed = [(key: String, operation: Operation)]()
+        for key in changed.sorted() {
+            guard let sealed = try entity(number, key).sealed, sealed.problem == nil else { continue }
             if sealed.log.object != nil {
                 logs.append(sealed.log)
             } else if !sealed.isStopped, content.contains(key.text) {
                 removed.append((key: key.text, operation: .remove))
             }
         }
-        let told: ObjectDiff = SealedHeads.edit(of: content, for: logs)
-        let diff: ObjectDiff = ObjectDiff(told.operations + removed)
+        let told = SealedHeads.edit(of: content, for: logs)
+        let diff = ObjectDiff(told.operations + removed)
         guard !diff.isEmpty else { return }
         try addSealed(.modify(diff), to: number, key, name: SealedHeads.appKey)
     }
 
-    /// The user has taken what the server shows of an object: other devices, and this one after a restart, need not hear of the
-    /// other history again.
+    /// The user has taken what the server shows of an object: other devices, and this one after a restart, need not
+    /// hear of the other history again.
     ///
-    /// Only who has read all that the server has to say knows that something is left out: before, what was taken may be older than
-    /// what others have seen, of one history. It waits until then.
+    /// Only who has read all that the server has to say knows that something is left out: before, what was taken may be
+    /// older than what others have seen, of one history. It waits until then.
     mutating func correctHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let entity: Entity = try entity(number, key)
+        let entity = try entity(number, key)
         guard channels[number].phase == .live, entity.record.edits.wanted == nil else {
             channels[number].sealing?.corrections.insert(key)
             return
         }
-        guard let headsKey: EntityKey = channels[number].sealing?.headsKey, key != headsKey,
-            let log: SealedLog = entity.sealed?.log, log.object != nil,
-            let content: JSONObject = try writableHeads(number, headsKey),
-            let diff: ObjectDiff = SealedHeads.correction(of: content, for: log)
+        guard let headsKey = channels[number].sealing?.headsKey, key != headsKey,
+            let log = entity.sealed?.log, log.object != nil,
+            let content = try writableHeads(number, headsKey),
+            let diff = SealedHeads.correction(of: content, for: log)
         else { return }
         try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
     }
 
     /// What was taken before all was read.
     private mutating func correctHeadsNow(_ number: Int) throws(ClientError) {
-        guard let waiting: Set<EntityKey> = channels[number].sealing?.corrections.takeAll() else { return }
-        for key: EntityKey in waiting.sorted() {
+        guard let waiting = channels[number].sealing?.corrections.takeAll() else { return }
+        for key in waiting.sorted() {
             // Read-only once more: its user is asked again.
             guard try entity(number, key).sealed?.problem == nil else { continue }
             try correctHeads(number, key)
         }
     }
 
-    /// The app deletes an object: `heads` no longer names it, before it is gone from the server. Else a device that was away
-    /// meanwhile would miss what nobody has hidden.
+    /// The app deletes an object: `heads` no longer names it, before it is gone from the server. Else a device that was
+    /// away meanwhile would miss what nobody has hidden.
     mutating func forgetInHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        guard let headsKey: EntityKey = channels[number].sealing?.headsKey, key != headsKey,
+        guard let headsKey = channels[number].sealing?.headsKey, key != headsKey,
             try writableHeads(number, headsKey)?.contains(key.text) == true
         else { return }
-        let diff: ObjectDiff = ObjectDiff([(key: key.text, operation: .remove)])
+        let diff = ObjectDiff([(key: key.text, operation: .remove)])
         try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
     }
 
     /// The content of `heads`, if it may be written.
     private mutating func writableHeads(_ number: Int, _ key: EntityKey) throws(ClientError) -> JSONObject? {
-        guard let heads: SealedObject = try entity(number, key).sealed, heads.problem == nil, !heads.isStopped else {
+        guard let heads = try entity(number, key).sealed, heads.problem == nil, !heads.isStopped else {
             return nil
         }
         return heads.object
@@ -157,25 +157,25 @@ extension SyncMachine {
 
     /// Everything the server has to say was read: is it all that others have seen?
     mutating func sealedCaughtUp(_ number: Int) throws(ClientError) {
-        guard let key: EntityKey = channels[number].sealing?.headsKey else { return }
+        guard let key = channels[number].sealing?.headsKey else { return }
         try readOn(number)
         try correctHeadsNow(number)
-        if let sealed: SealedObject = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
+        if let sealed = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
     }
 
     /// Compares what others have seen with what is here.
     private mutating func lookAtHeads(_ number: Int, _ heads: SealedObject) throws(ClientError) {
-        guard channels[number].phase == .live, let content: JSONObject = heads.object else { return }
-        let seen: JSONObject? = channels[number].sealing?.headsSeen
+        guard channels[number].phase == .live, let content = heads.object else { return }
+        let seen = channels[number].sealing?.headsSeen
         var fresh: JSONObject = [:]
         for (key, value) in content.pairs where seen?[key] != value { fresh[key] = value }
-        var logs: [String: SealedLog] = [:]
-        var isSilent: Set<String> = []
-        for key: String in fresh.keys {
+        var logs = [String: SealedLog]()
+        var isSilent = Set<String>()
+        for key in fresh.keys {
             // What is no key names no object of anybody.
-            guard let wire: EntityKey = try? EntityKey(key) else { continue }
-            let entity: Entity = try entity(number, wire)
-            guard let sealed: SealedObject = entity.sealed else { continue }
+            guard let wire = try? EntityKey(key) else { continue }
+            let entity = try entity(number, wire)
+            guard let sealed = entity.sealed else { continue }
             if entity.record.ghost.object != nil, entity.record.edits.wanted == nil, sealed.problem == nil,
                 !sealed.isStopped
             {
@@ -186,19 +186,19 @@ extension SyncMachine {
                 isSilent.insert(key)
             }
         }
-        let found: [SealedHeads.Finding] = SealedHeads.findings(
+        let found = SealedHeads.findings(
             in: fresh, log: { logs[$0] }, isDeleted: { isSilent.contains($0) })
-        for finding: SealedHeads.Finding in found { try report(finding, number) }
+        for finding in found { try report(finding, number) }
         // Not before: what could not be compared is compared again.
         channels[number].sealing?.headsSeen = content
     }
 
     private mutating func report(_ finding: SealedHeads.Finding, _ number: Int) throws(ClientError) {
-        guard let key: EntityKey = try? EntityKey(finding.serverKey) else { return }
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
-        let before: JSONObject? = entity.local
-        let events: [SealedEvent] = sealed.report(finding.integrity)
+        guard let key = try? EntityKey(finding.serverKey) else { return }
+        var entity = try entity(number, key)
+        guard var sealed = entity.sealed else { return }
+        let before = entity.local
+        let events = sealed.report(finding.integrity)
         // What was never here cannot be chosen.
         if entity.record.ghost.object != nil {
             entity.sealed = sealed

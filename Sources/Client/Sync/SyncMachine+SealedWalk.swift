@@ -3,16 +3,17 @@ import ThicketSealed
 
 /// The first walk through a sealed bucket, on a device that has nothing of it.
 extension SyncMachine {
-    /// Objects that were never seen are opened many at once and go to the store as they came, past the cache, like those
-    /// of open buckets. One that something is wrong with, or that the app must be told of, goes the way of all others.
+    /// Objects that were never seen are opened many at once and go to the store as they came, past the cache, like
+    /// those of open buckets. One that something is wrong with, or that the app must be told of, goes the way of all
+    /// others.
     mutating func takeSealed(
         _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64, on number: Int
     ) throws(ClientError) {
-        let name: BucketName = channels[number].record.name
-        var looks: [FirstLook?] = firstLooks(entries, known, number)
-        for (place, entry): (Int, IndexPage.Entry) in entries.enumerated() {
+        let name = channels[number].record.name
+        var looks = firstLooks(entries, known, number)
+        for (place, entry) in entries.enumerated() {
             // Taken out: nothing is counted of memory that another thread has written.
-            guard let look: FirstLook = looks[place].take(), let body: JSONFragment = entry.data,
+            guard let look = looks[place].take(), let body = entry.data,
                 // One that a page lists twice is new once.
                 arriveIfUnseen(
                     NewObject(
@@ -26,11 +27,11 @@ extension SyncMachine {
         }
     }
 
-    /// A look at each object that is not known. In a function of its own: where a copy of `Sealing` lives on, its tables are
-    /// copied at the next change.
+    /// A look at each object that is not known. In a function of its own: where a copy of `Sealing` lives on, its
+    /// tables are copied at the next change.
     private func firstLooks(_ entries: [IndexPage.Entry], _ known: Set<EntityKey>, _ number: Int) -> [FirstLook?] {
-        let name: BucketName = channels[number].record.name
-        guard let sealing: Sealing = channels[number].sealing else { return entries.map { _ in nil } }
+        let name = channels[number].record.name
+        guard let sealing = channels[number].sealing else { return entries.map { _ in nil } }
         let unseen: [IndexPage.Entry?] = entries.map { entry in
             guard !known.contains(entry.key), entry.key != sealing.headsKey,
                 isUnseen(EntityAddress(bucket: name, key: entry.key))

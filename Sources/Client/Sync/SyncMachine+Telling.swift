@@ -8,22 +8,22 @@ extension SyncMachine {
         _ origin: ChangeOrigin
     ) {
         revision += 1
-        let bucket: BucketName = channels[number].record.name
+        let bucket = channels[number].record.name
         guard isHeard(bucket) else { return }
         guard let after else {
             guard before != nil else { return }
-            let removal: ObjectRemoval = ObjectRemoval(
+            let removal = ObjectRemoval(
                 key: shownKey(number, key), origin: origin, revision: revision)
             actions.append(.event(bucket, .removed(removal)))
             return
         }
-        var diff: ObjectDiff = ObjectDiff()
+        var diff = ObjectDiff()
         if case .modify(let told) = change, before != nil {
             diff = told
         } else {
             diff = JSONDiff.diff(from: JSONObject(), to: after)
         }
-        let told: ObjectChange = ObjectChange(
+        let told = ObjectChange(
             key: shownKey(number, key), object: after, diff: diff, origin: origin, isNew: before == nil,
             revision: revision)
         actions.append(.event(bucket, .changed(told)))
@@ -42,7 +42,7 @@ extension SyncMachine {
 
     /// Recomputes the status; tells it when it is another one.
     mutating func updateStatus() {
-        let current: SyncStatus = currentStatus()
+        let current = currentStatus()
         guard current != status else { return }
         status = current
         actions.append(.status(current))
@@ -57,15 +57,15 @@ extension SyncMachine {
         }
         var done: Int64 = 0
         var total: Int64? = 0
-        var isIndexing: Bool = false
-        var isOpening: Bool = false
-        var pending: Int = 0
-        for channel: Channel in channels where !channel.isLocked {
+        var isIndexing = false
+        var isOpening = false
+        var pending = 0
+        for channel in channels where !channel.isLocked {
             switch channel.phase {
             case .walking,
                 .catchingUp where channel.walked != nil:
                 // Between the last page and the changes since the first, nothing is connected anew.
-                let walk: IndexWalk? = channel.record.walk ?? channel.walked
+                let walk = channel.record.walk ?? channel.walked
                 isIndexing = true
                 done += walk?.objectsRead ?? 0
                 total = walk?.objectsTotal.flatMap { one in total.map { $0 + one } }

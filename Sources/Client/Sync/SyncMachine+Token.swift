@@ -2,11 +2,11 @@ import ThicketProtocol
 
 /// Tokens that end while a session lives: only where somebody renews them (`SyncOptions.renewsToken`).
 ///
-/// A channel whose token has ended keeps its place at the server for a minute; an `init` without a command gives it another
-/// token, and delivery goes on (docs/PROTOCOL.md, "When a token ends"). Edits are taken meanwhile and wait.
+/// A channel whose token has ended keeps its place at the server for a minute; an `init` without a command gives it
+/// another token, and delivery goes on (docs/PROTOCOL.md, "When a token ends"). Edits are taken meanwhile and wait.
 extension SyncMachine {
     /// What the server says of a token with which nothing is wrong but its time.
-    static let expired: String = "Token expired"
+    static let expired = "Token expired"
 
     /// Uses another token from now on: for channels whose token has ended at once, for the others when theirs ends.
     ///
@@ -21,7 +21,7 @@ extension SyncMachine {
                 machine.adoptLink(.waiting(until: machine.now, .unreachable("the token changed")))
             case .parked, .waiting, .connecting: break
             case .open:
-                for number: Int in machine.channels.indices where machine.channels[number].phase == .lapsed {
+                for number in machine.channels.indices where machine.channels[number].phase == .lapsed {
                     try machine.renew(number)
                 }
             }
@@ -45,14 +45,14 @@ extension SyncMachine {
         case .walking: place = isExpired ? .walking : nil
         case .catchingUp, .live: place = isExpired ? .following : nil
         }
-        let start: Int64 = channels[number].lapse?.at ?? now
+        let start = channels[number].lapse?.at ?? now
         channels[number].lapse = Channel.Lapse(at: start, place: place)
         channels[number].phase = .lapsed
         channels[number].answerDue = nil
         channels[number].resumeAt = nil
         channels[number].askedAhead = nil
         channels[number].strays.formUnion(channels[number].inFlight.keys)
-        for key: EntityKey in channels[number].reloads.keys.sorted() { channels[number].reloadQueue.append(key) }
+        for key in channels[number].reloads.keys.sorted() { channels[number].reloadQueue.append(key) }
         channels[number].reloads.removeAll()
         if channels[number].tokenNumber < options.tokenNumber {
             // Another one is here already.
@@ -75,13 +75,13 @@ extension SyncMachine {
 
     /// Sends the newest token for a channel whose own has ended.
     private mutating func renew(_ number: Int) throws(ClientError) {
-        guard let lapse: Channel.Lapse = channels[number].lapse, lapse.place != nil,
+        guard let lapse = channels[number].lapse, lapse.place != nil,
             now - lapse.at < SyncLimits.graceMilliseconds
         else { return try openChannel(number) }
         channels[number].phase = .renewing
         channels[number].tokenNumber = options.tokenNumber
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        let record: BucketRecord = channels[number].record
+        let record = channels[number].record
         send(Messages.initialize(number, record.name, clientID, options, command: nil, isSealed: record.isSealed))
     }
 
@@ -90,7 +90,7 @@ extension SyncMachine {
     /// Asking from our own position fences off what was lost from what is still to come: when that is answered,
     /// everything before it is here, whether or not the server had kept the channel's place.
     mutating func goOn(_ number: Int) {
-        let place: Channel.Lapse.Place = channels[number].lapse?.place ?? .following
+        let place = channels[number].lapse?.place ?? .following
         channels[number].lapse = nil
         channels[number].isReadOnly = false
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
@@ -105,9 +105,9 @@ extension SyncMachine {
 
     /// Everything the server has is here: changes that it still did not answer go again, as they were.
     mutating func sendStrays(_ number: Int) {
-        let strays: Set<EntityKey> = channels[number].strays
+        let strays = channels[number].strays
         channels[number].strays = []
-        for key: EntityKey in strays.sorted() where channels[number].inFlight[key] != nil {
+        for key in strays.sorted() where channels[number].inFlight[key] != nil {
             landed(number, key)
             channels[number].resend.append(key)
         }

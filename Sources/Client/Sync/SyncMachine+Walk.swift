@@ -29,7 +29,7 @@ extension SyncMachine {
     }
 
     mutating func requestPage(_ number: Int) {
-        let mark: String? = channels[number].record.walk?.mark
+        let mark = channels[number].record.walk?.mark
         send(askForPage(number, mark))
     }
 
@@ -41,17 +41,17 @@ extension SyncMachine {
     /// Asks for the pages behind those that came, before these are kept, so that the server makes the next page while
     /// this side keeps the last. One page of a bucket is ahead at most.
     ///
-    /// Nothing rests on it: the walk's kept mark moves with the objects of its page, and whatever ends the connection in
-    /// between has the page asked for again.
+    /// Nothing rests on it: the walk's kept mark moves with the objects of its page, and whatever ends the connection
+    /// in between has the page asked for again.
     ///
     /// - Parameter batch: what `received` is given next.
     package mutating func ahead(of batch: ServerBatch, now: Int64) -> [SyncAction] {
         guard link == .open else { return [] }
         self.now = max(self.now, now)
-        var requests: [SyncAction] = []
-        for message: ServerBatch.Message in batch.messages {
-            guard case .read(.channel(let channel, .index(let page))) = message, let mark: String = page.mark,
-                channels.indices.contains(Int(channel)), let walk: IndexWalk = channels[Int(channel)].record.walk,
+        var requests = [SyncAction]()
+        for message in batch.messages {
+            guard case .read(.channel(let channel, .index(let page))) = message, let mark = page.mark,
+                channels.indices.contains(Int(channel)), let walk = channels[Int(channel)].record.walk,
                 channels[Int(channel)].phase == .walking, channels[Int(channel)].askedAhead == nil,
                 !isOfAnotherStore(walk, Int(channel)),
                 !(walk.mark.map { $0.utf8.elementsEqual(mark.utf8) } ?? false)
@@ -65,14 +65,14 @@ extension SyncMachine {
 
     mutating func received(page: IndexPage, on number: Int) throws(ClientError) {
         guard channels[number].phase == .walking, channels[number].record.walk != nil else { return }
-        guard try identifyWalk(number), var walk: IndexWalk = channels[number].record.walk else { return }
-        let isAsked: Bool = channels[number].askedAhead != nil && channels[number].askedAhead == page.mark
+        guard try identifyWalk(number), var walk = channels[number].record.walk else { return }
+        let isAsked = channels[number].askedAhead != nil && channels[number].askedAhead == page.mark
         channels[number].askedAhead = nil
         if !isAsked { channels[number].answerDue = nil }
         if walk.current == nil { walk.current = page.current }
         walk.objectsRead += Int64(page.entries.count)
-        if let total: Int64 = page.count { walk.objectsTotal = total }
-        let isStuck: Bool = page.mark != nil && page.mark == walk.mark
+        if let total = page.count { walk.objectsTotal = total }
+        let isStuck = page.mark != nil && page.mark == walk.mark
         walk.mark = page.mark
         channels[number].record.walk = walk
         touchChannel(number)
@@ -82,19 +82,19 @@ extension SyncMachine {
         try finishWalk(number, walk)
     }
 
-    /// Most objects of a first walk were never seen: these go to the store as they came, past the cache and unread. That
-    /// needs nobody who wants to be told about them.
+    /// Most objects of a first walk were never seen: these go to the store as they came, past the cache and unread.
+    /// That needs nobody who wants to be told about them.
     private mutating func take(_ entries: [IndexPage.Entry], walk: Int64, on number: Int) throws(ClientError) {
-        let name: BucketName = channels[number].record.name
+        let name = channels[number].record.name
         guard !isHeard(name) else {
-            for entry: IndexPage.Entry in entries { try indexed(entry, walk: walk, on: number) }
+            for entry in entries { try indexed(entry, walk: walk, on: number) }
             return
         }
-        let known: Set<EntityKey> = try store.known(name, among: entries.map(\.key))
+        let known = try store.known(name, among: entries.map(\.key))
         if channels[number].sealing != nil { return try takeSealed(entries, known, walk: walk, on: number) }
-        for entry: IndexPage.Entry in entries {
-            let address: EntityAddress = EntityAddress(bucket: name, key: entry.key)
-            guard !known.contains(entry.key), let body: JSONFragment = entry.data, body.isObject, isUnseen(address)
+        for entry in entries {
+            let address = EntityAddress(bucket: name, key: entry.key)
+            guard !known.contains(entry.key), let body = entry.data, body.isObject, isUnseen(address)
             else {
                 try indexed(entry, walk: walk, on: number)
                 continue
@@ -105,50 +105,50 @@ extension SyncMachine {
 
     mutating func indexed(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
         if channels[number].record.walk?.isSame == false { return try indexedAnew(object, walk: walk, on: number) }
-        var entity: Entity = try entity(number, object.key)
-        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
-        let wasMet: Bool = entity.record.walk == walk
+        var entity = try entity(number, object.key)
+        let newest = entity.record.edits.held ?? entity.record.ghost
+        let wasMet = entity.record.walk == walk
         entity.record.walk = walk
         put(number, object.key, entity, .marks)
-        let isConfirmed: Bool = entity.record.edits.pending?.isConfirmed ?? false
+        let isConfirmed = entity.record.edits.pending?.isConfirmed ?? false
         if object.version == newest.version, newest.object != nil, !isConfirmed { return }
         // A change that came during the walk is newer than the walk's snapshot.
         if object.version < newest.version, wasMet { return }
         // Sealed ones that are read-only, and known to be there as they are.
-        if let sealed: SealedObject = entity.sealed, sealed.problem != nil, object.version == newest.version { return }
-        guard let value: JSONObject = object.data?.object else {
+        if let sealed = entity.sealed, sealed.problem != nil, object.version == newest.version { return }
+        guard let value = object.data?.object else {
             return try want(number, object.key, object.version)
         }
         try jump(number, object.key, to: Ghost(version: object.version, object: value))
     }
 
     private mutating func finishWalk(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
-        let name: BucketName = channels[number].record.name
-        var gone: Set<EntityKey> = Set(try store.keysUnseen(name, walk: walk.id))
+        let name = channels[number].record.name
+        var gone = Set(try store.keysUnseen(name, walk: walk.id))
         // The store knows nothing of this turn yet.
-        for (address, entity): (EntityAddress, Entity) in cache where address.bucket == name {
+        for (address, entity) in cache where address.bucket == name {
             if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
         }
-        let isAskedAgain: Bool = try setAside(&gone, number)
-        for key: EntityKey in gone.sorted() {
+        let isAskedAgain = try setAside(&gone, number)
+        for key in gone.sorted() {
             guard walk.isSame || channels[number].sealing != nil else {
                 try bringBack(number, key)
                 continue
             }
-            let version: Version = try entity(number, key).record.ghost.version
+            let version = try entity(number, key).record.ghost.version
             try jump(number, key, to: Ghost(version: version, object: nil))
         }
         // Objects that were asked for and that we never had: in no index either, so they are gone.
-        for key: EntityKey in channels[number].stale.sorted() {
-            let record: EntityRecord = try entity(number, key).record
+        for key in channels[number].stale.sorted() {
+            let record = try entity(number, key).record
             guard record.walk != walk.id, record.ghost.object == nil else { continue }
             try jump(number, key, to: Ghost(version: record.ghost.version, object: nil))
         }
         try missUnread(number, walk)
-        // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and what
-        // came after it, contain them; also when the object is in no index because somebody removed it.
-        for key: EntityKey in channels[number].edited.sorted() {
-            let record: EntityRecord = try entity(number, key).record
+        // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and
+        // what came after it, contain them; also when the object is in no index because somebody removed it.
+        for key in channels[number].edited.sorted() {
+            let record = try entity(number, key).record
             guard record.edits.pending?.isConfirmed == true, record.edits.wanted == nil else { continue }
             try settle(number, key, at: record.edits.held ?? record.ghost)
         }

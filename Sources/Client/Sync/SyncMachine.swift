@@ -47,20 +47,20 @@ package struct SyncMachine {
     package private(set) var clientID: ClientID
 
     var link: Link
-    var channels: [Channel] = []
-    var channelNumbers: [BucketName: Int] = [:]
-    var backoff: Backoff = Backoff(
+    var channels = [Channel]()
+    var channelNumbers = [BucketName: Int]()
+    var backoff = Backoff(
         shortest: SyncLimits.backoffMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
-    private var storeBackoff: Backoff = Backoff(
+    private var storeBackoff = Backoff(
         shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     var lastSent: Int64 = 0
     /// When bytes of something larger last moved, in or out.
-    var lastMoved: Int64 = .min
+    var lastMoved = Int64.min
     var lastReceived: Int64 = 0
     var heartbeat: Int64 = 0
     var heartbeatSentAt: Int64?
-    var logLevel: Int = 0
-    var logLines: Int = 0
+    var logLevel = 0
+    var logLines = 0
     /// The last token whose end was told, and the last that was told to be good.
     var endedToken: Int?
     var provenToken: Int?
@@ -72,27 +72,27 @@ package struct SyncMachine {
 
     // The turn being taken.
     var now: Int64 = 0
-    var actions: [SyncAction] = []
-    var cache: [EntityAddress: Entity] = [:]
-    private var touched: [EntityAddress: Touch] = [:]
+    var actions = [SyncAction]()
+    var cache = [EntityAddress: Entity]()
+    private var touched = [EntityAddress: Touch]()
     /// Objects of this turn that go to the store as they came. What is read before it ends is taken out of here.
-    private var arrivals: Arrivals = Arrivals()
-    private var touchedChannels: Set<Int> = []
+    private var arrivals = Arrivals()
+    private var touchedChannels = Set<Int>()
     /// Buckets whose removals, as far as they are known, another store has made.
-    var forgottenRemovals: Set<BucketName> = []
+    var forgottenRemovals = Set<BucketName>()
     /// Conflicts and alarms of this turn, and buckets of whose earlier ones somebody has been told.
-    var untoldWrites: [UntoldWrite] = []
-    var toldBuckets: Set<BucketName> = []
+    var untoldWrites = [UntoldWrite]()
+    var toldBuckets = Set<BucketName>()
     /// What this turn forgets, as it was, by channel: it is so again if the store does not take the turn.
-    var forgotten: [Int: UntoldEvents] = [:]
+    var forgotten = [Int: UntoldEvents]()
     /// The connection as it was when the turn began.
-    private var linkBefore: Link = .parked(.requested)
+    private var linkBefore = Link.parked(.requested)
     /// The turn sends a change for the first time.
-    var sendsNewChange: Bool = false
+    var sendsNewChange = false
     /// What the store holds could not be read after a failure: no connection before that.
-    private var mustReload: Bool = false
+    private var mustReload = false
     /// Actions of a turn that could not be returned because the turn threw.
-    private var overdue: [SyncAction] = []
+    private var overdue = [SyncAction]()
 
     /// - Throws: `store` when the store cannot be read.
     package init(
@@ -100,21 +100,21 @@ package struct SyncMachine {
     ) throws(ClientError) {
         self.options = options
         self.store = store
-        var random: any RandomNumberGenerator & Sendable = random
-        let fresh: String = "thicket-" + hexText(random.next()) + hexText(random.next())
-        guard let freshID: ClientID = try? ClientID(fresh) else {
+        var random = random
+        let fresh = "thicket-" + hexText(random.next()) + hexText(random.next())
+        guard let freshID = try? ClientID(fresh) else {
             throw ClientError(.invalidName, "a made client id was refused")
         }
         clientID = try store.clientID(fresh: freshID)
         self.random = random
-        let reason: OfflineReason = .requested
+        let reason = OfflineReason.requested
         link = options.startsOnline ? .waiting(until: 0, .unreachable("not yet tried")) : .parked(reason)
         status = options.startsOnline ? .connecting : .offline(reason)
-        for record: BucketRecord in try store.buckets() { try addChannel(record) }
+        for record in try store.buckets() { try addChannel(record) }
     }
 
     mutating func addChannel(_ record: BucketRecord) throws(ClientError) {
-        var channel: Channel = Channel(record: record)
+        var channel = Channel(record: record)
         try readEdited(&channel)
         try readUntold(&channel)
         channelNumbers[record.name] = channels.count
@@ -133,10 +133,10 @@ package struct SyncMachine {
         linkBefore = link
         sendsNewChange = false
         do throws(ClientError) {
-            let unread: ClientError? = mustReload ? reload() : nil
+            let unread = mustReload ? reload() : nil
             try body(&self)
             if let unread, link == .open || isConnecting { throw unread }
-            for number: Int in channels.indices { try pump(number) }
+            for number in channels.indices { try pump(number) }
             // Only now is the connection worth anything: a server that hangs up before is not called at full pace.
             if isSettled, !channels.contains(where: { !$0.inFlight.isEmpty }) { backoff.reset() }
             updateStatus()
@@ -145,7 +145,7 @@ package struct SyncMachine {
             if error.code == .store { fail(error) } else { forgetTurn() }
             throw error
         }
-        let done: [SyncAction] = actions
+        let done = actions
         actions = []
         return done
     }
@@ -171,14 +171,14 @@ package struct SyncMachine {
 
     private mutating func keep() throws(ClientError) {
         guard hasDecided else { return }
-        var batch: LocalBatch = LocalBatch()
+        var batch = LocalBatch()
         batch.arrivals = arrivals.objects
         // In order: a turn writes the same pages each time it is taken.
-        for (address, touch): (EntityAddress, Touch) in touched.sorted(by: { $0.key < $1.key }) {
-            guard let entity: Entity = cache[address] else { continue }
+        for (address, touch) in touched.sorted(by: { $0.key < $1.key }) {
+            guard let entity = cache[address] else { continue }
             batch.entities.append(touch.write(address, entity.record))
         }
-        for number: Int in touchedChannels.sorted() { batch.buckets.append(channels[number].record) }
+        for number in touchedChannels.sorted() { batch.buckets.append(channels[number].record) }
         (batch.told, batch.untold) = (toldBuckets, untoldWrites)
         batch.forgottenRemovals = forgottenRemovals
         batch.isOnDisk = sendsNewChange
@@ -207,22 +207,22 @@ package struct SyncMachine {
         touched.removeAll()
         touchedChannels.removeAll()
         arrivals.removeAll()
-        for (number, known): (Int, UntoldEvents) in forgotten where channels.indices.contains(number) {
+        for (number, known) in forgotten where channels.indices.contains(number) {
             channels[number].untold = known
         }
         (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
         forgottenRemovals = []
         cache.removeAll()
-        var undone: [SyncAction] = []
+        var undone = [SyncAction]()
         if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }
-        var reason: OfflineReason = .storeFailed(error.detail)
+        var reason = OfflineReason.storeFailed(error.detail)
         // A session that shall not connect still shall not.
         if case .parked(let parked) = link {
             reason = parked
         } else {
             link = .waiting(until: now + storeBackoff.next(random.next()), reason)
         }
-        for number: Int in channels.indices {
+        for number in channels.indices {
             channels[number].disconnected()
             channels[number].sealing?.hasReadOn = false
         }
@@ -237,12 +237,12 @@ package struct SyncMachine {
 
     /// Reads the buckets as the store has them; returns why it cannot.
     private mutating func reload() -> ClientError? {
-        var renewed: [Channel] = channels
+        var renewed = channels
         mustReload = true
         do throws(ClientError) {
-            let records: [BucketRecord] = try store.buckets()
-            for number: Int in renewed.indices {
-                let name: BucketName = renewed[number].record.name
+            let records = try store.buckets()
+            for number in renewed.indices {
+                let name = renewed[number].record.name
                 renewed[number].record =
                     records.first { $0.name == name }
                     ?? BucketRecord(name: name, isSealed: renewed[number].record.isSealed)
@@ -260,7 +260,7 @@ package struct SyncMachine {
 
     private func readEdited(_ channel: inout Channel) throws(ClientError) {
         channel.forgetNotes()
-        for object: EditedKey in try store.edited(channel.record.name) { channel.note(object) }
+        for object in try store.edited(channel.record.name) { channel.note(object) }
     }
 
     /// Every bucket is caught up, as far as the server opens it.
@@ -280,12 +280,12 @@ package struct SyncMachine {
 
     /// The object's record with what follows from it; an empty one when nothing is kept.
     mutating func entity(_ number: Int, _ key: EntityKey) throws(ClientError) -> Entity {
-        let address: EntityAddress = address(number, key)
-        if let entity: Entity = cache[address] { return entity }
+        let address = address(number, key)
+        if let entity = cache[address] { return entity }
         // Reading alone must not fill the memory either; within a turn nothing is forgotten.
         if touched.isEmpty, cache.count >= SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
         let record: EntityRecord
-        if let arrived: NewObject = arrivals.remove(address) {
+        if let arrived = arrivals.remove(address) {
             record = try arrived.record()
             // Kept as any other object of the turn from now on.
             touched[address, default: Touch()].add([.ghost, .marks], nil, nil)
@@ -293,13 +293,13 @@ package struct SyncMachine {
             record = try store.entity(address) ?? EntityRecord()
         }
         let entity: Entity
-        if let sealing: Sealing = channels[number].sealing {
+        if let sealing = channels[number].sealing {
             entity = try sealedEntity(record, key, sealing)
             cache[address] = entity
             return entity
         }
         do {
-            let base: JSONObject? = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
+            let base = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
             entity = Entity(record: record, base: base, local: try Edits.apply(record.edits.later, to: base))
         } catch {
             throw ClientError(.store, "the edits kept for an object do not fit it")
@@ -317,9 +317,9 @@ package struct SyncMachine {
         _ number: Int, _ key: EntityKey, _ entity: Entity, _ parts: EntityParts, ghostStep: GhostStep? = nil,
         laterStep: ObjectDiff? = nil
     ) {
-        let address: EntityAddress = address(number, key)
-        var entity: Entity = entity
-        var parts: EntityParts = parts
+        let address = address(number, key)
+        var entity = entity
+        var parts = parts
         if entity.record.isLive != (entity.local != nil) {
             entity.record.isLive = entity.local != nil
             parts.insert(.marks)
@@ -361,6 +361,6 @@ package struct SyncMachine {
 
 /// Sixteen lower-case hex digits.
 func hexText(_ value: UInt64) -> String {
-    let digits: String = String(value, radix: 16)
+    let digits = String(value, radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits
 }

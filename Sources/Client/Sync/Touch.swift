@@ -8,7 +8,7 @@ struct Touch {
     private var laterSteps: [ObjectDiff]? = []
 
     /// Steps of one object in one turn; a turn that does more writes the whole.
-    private static let stepsMax: Int = 1_024
+    private static let stepsMax = 1_024
 
     mutating func add(_ more: EntityParts, _ ghostStep: GhostStep?, _ laterStep: ObjectDiff?) {
         parts.formUnion(more)
@@ -17,7 +17,7 @@ struct Touch {
     }
 
     private static func append<Step>(_ step: Step?, to steps: inout [Step]?) {
-        guard let step, let count: Int = steps?.count, count < stepsMax else { return steps = nil }
+        guard let step, let count = steps?.count, count < stepsMax else { return steps = nil }
         steps?.append(step)
     }
 

@@ -4,19 +4,20 @@ internal import Synchronization
 
 /// One libcurl transfer handle with what all our uses of it have in common. Used by one thread at a time.
 ///
-/// Linux only: libcurl is what every Linux has; on Apple platforms: the system's own network classes behind `Transport`.
+/// Linux only: libcurl is what every Linux has; on Apple platforms: the system's own network classes behind
+/// `Transport`.
 final class CurlHandle {
     let raw: OpaquePointer
-    private var lists: [UnsafeMutablePointer<curl_slist>] = []
+    private var lists = [UnsafeMutablePointer<curl_slist>]()
     /// Where libcurl writes what went wrong, in more words than its code.
     private let problem: UnsafeMutablePointer<CChar>
 
     /// libcurl's one-time start, which must not run twice at once.
-    private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// nil: libcurl could not start, or is out of memory.
     init?(_ options: TransportOptions) {
-        guard Self.isReady, let made: UnsafeMutableRawPointer = curl_easy_init() else { return nil }
+        guard Self.isReady, let made = curl_easy_init() else { return nil }
         raw = OpaquePointer(made)
         problem = .allocate(capacity: Int(CURL_ERROR_SIZE))
         problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -29,7 +30,7 @@ final class CurlHandle {
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_USERAGENT, options.userAgent)
         secure(options)
-        if let proxy: String = options.proxy {
+        if let proxy = options.proxy {
             set(CURLOPT_PROXY, proxy)
             // What the user names counts, whatever `no_proxy` says of other programs.
             set(CURLOPT_NOPROXY, "")
@@ -38,7 +39,7 @@ final class CurlHandle {
 
     deinit {
         curl_easy_cleanup(UnsafeMutableRawPointer(raw))
-        for list: UnsafeMutablePointer<curl_slist> in lists { curl_slist_free_all(list) }
+        for list in lists { curl_slist_free_all(list) }
         problem.deallocate()
     }
 
@@ -59,7 +60,7 @@ final class CurlHandle {
     /// The lines live as long as the handle.
     func set(_ option: CURLoption, lines: [String]) {
         var list: UnsafeMutablePointer<curl_slist>?
-        for line: String in lines { list = curl_slist_append(list, line) ?? list }
+        for line in lines { list = curl_slist_append(list, line) ?? list }
         guard let list else { return }
         lists.append(list)
         _ = thicket_curl_set_list(pointer, option, list)
@@ -67,21 +68,21 @@ final class CurlHandle {
 
     /// The HTTP status of the answer; 0 when there was none.
     var status: Int {
-        var value: Int = 0
+        var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_RESPONSE_CODE, &value)
         return value
     }
 
     /// OpenSSL's number for what is wrong with the server's certificate; 0: nothing.
     var verification: Int {
-        var value: Int = 0
+        var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_SSL_VERIFYRESULT, &value)
         return value
     }
 
     /// The status a proxy gave to our wish for a tunnel; 0 when there was none.
     var proxyStatus: Int {
-        var value: Int = 0
+        var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_HTTP_CONNECTCODE, &value)
         return value
     }

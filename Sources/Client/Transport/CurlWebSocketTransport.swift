@@ -5,8 +5,8 @@ internal import ThicketProtocol
 
 /// A WebSocket over libcurl: DNS, proxy, TCP, TLS and its certificates are libcurl's; the upgrade and the frames ours.
 ///
-/// Linux only: libcurl's sockets (Debian's is built without WebSockets, so it is used in its CONNECT_ONLY mode); on Apple
-/// platforms: a class over Network.framework behind `Transport`.
+/// Linux only: libcurl's sockets (Debian's is built without WebSockets, so it is used in its CONNECT_ONLY mode); on
+/// Apple platforms: a class over Network.framework behind `Transport`.
 package final class CurlWebSocketTransport: Transport {
     private enum State {
         case idle
@@ -23,17 +23,17 @@ package final class CurlWebSocketTransport: Transport {
     private let multi: UnsafeMutableRawPointer?
     private var handle: CurlHandle?
     private var socket: Int32 = -1
-    private var state: State = .idle
+    private var state = State.idle
     private var reader: WebSocketReader
-    private var scratch: [UInt8] = .init(repeating: 0, count: CurlWebSocketTransport.scratchBytes)
-    private var out: SendBuffer = SendBuffer()
+    private var scratch = [UInt8](repeating: 0, count: CurlWebSocketTransport.scratchBytes)
+    private var out = SendBuffer()
     /// Bytes that the socket had taken and the other side had not, when last looked.
     private var unarrived: Int32 = 0
-    private var hasReceived: Bool = false
+    private var hasReceived = false
     /// There may be more to read though the socket does not say so (TLS keeps bytes of its own).
-    private var hasMore: Bool = false
+    private var hasMore = false
 
-    private static let scratchBytes: Int = 128 << 10
+    private static let scratchBytes = 128 << 10
 
     /// - Parameter target: the path of the WebSocket, beginning with `/`.
     package init(endpoint: Endpoint, target: String, options: TransportOptions) {
@@ -53,7 +53,7 @@ package final class CurlWebSocketTransport: Transport {
 
     package func connect() {
         close()
-        guard let multi, let made: CurlHandle = CurlHandle(options) else { return }
+        guard let multi, let made = CurlHandle(options) else { return }
         made.set(CURLOPT_URL, endpoint.httpAddress + "/")
         made.allow(isSecure: endpoint.isSecure)
         made.set(CURLOPT_CONNECT_ONLY, 1)
@@ -82,13 +82,13 @@ package final class CurlWebSocketTransport: Transport {
     }
 
     package func events(limit: Int) -> [TransportEvent] {
-        var events: [TransportEvent] = []
+        var events = [TransportEvent]()
         switch state {
         case .idle: break
         case .connecting: progress(&events)
         case .upgrading, .open:
             hasReceived = false
-            let isArriving: Bool = isArriving()
+            let isArriving = isArriving()
             if offer() { receive(&events, limit: limit) } else { fail("the connection broke", &events) }
             if handle != nil, !offer() { fail("the connection broke", &events) }
             unarrived = bytesUnderWay()
@@ -99,13 +99,13 @@ package final class CurlWebSocketTransport: Transport {
 
     package func wait(wake: Int32, milliseconds: Int32) {
         if case .connecting = state, let multi {
-            var extra: curl_waitfd = curl_waitfd(fd: wake, events: Int16(CURL_WAIT_POLLIN), revents: 0)
+            var extra = curl_waitfd(fd: wake, events: Int16(CURL_WAIT_POLLIN), revents: 0)
             _ = curl_multi_poll(multi, &extra, 1, milliseconds < 0 ? 60_000 : milliseconds, nil)
             return
         }
-        var watched: [pollfd] = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
+        var watched = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
         if socket >= 0 {
-            let wanted: Int32 = POLLIN | (out.isEmpty ? 0 : POLLOUT)
+            let wanted = POLLIN | (out.isEmpty ? 0 : POLLOUT)
             watched.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
         }
         // An interrupted poll is a short one: the caller looks again.
@@ -119,16 +119,16 @@ package final class CurlWebSocketTransport: Transport {
         var running: Int32 = 0
         _ = curl_multi_perform(multi, &running)
         var left: Int32 = 0
-        while let message: UnsafeMutablePointer<CURLMsg> = curl_multi_info_read(multi, &left) {
+        while let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE else { continue }
-            let result: CURLcode = thicket_curl_result(message)
-            guard result == CURLE_OK, let socket: Int32 = handle.socket else {
-                let proxy: Int = handle.proxyStatus
+            let result = thicket_curl_result(message)
+            guard result == CURLE_OK, let socket = handle.socket else {
+                let proxy = handle.proxyStatus
                 guard proxy >= 300 else {
-                    let failure: (detail: String, isUntrusted: Bool) = handle.failure(result)
+                    let failure = handle.failure(result)
                     return fail(failure.detail, isUntrusted: failure.isUntrusted, &events)
                 }
-                let why: String = proxy == 407 ? ": it wants a user name and password, or others" : ""
+                let why = proxy == 407 ? ": it wants a user name and password, or others" : ""
                 return fail("the proxy refused the connection with HTTP \(proxy)\(why)", status: proxy, &events)
             }
             self.socket = socket
@@ -137,8 +137,8 @@ package final class CurlWebSocketTransport: Transport {
     }
 
     private func upgrade() {
-        let nonce: [UInt8] = RandomBytes.make(16)
-        let fields: HTTPFields = HTTPFields([HTTPField("user-agent", options.userAgent)])
+        let nonce = RandomBytes.make(16)
+        let fields = HTTPFields([HTTPField("user-agent", options.userAgent)])
         out.append(
             WebSocketHandshake.request(
                 host: endpoint.authority, target: endpoint.prefix + target, nonce: nonce, fields: fields))
@@ -169,8 +169,8 @@ package final class CurlWebSocketTransport: Transport {
     private func receive(_ events: inout [TransportEvent], limit: Int) {
         hasMore = false
         while events.count < limit, let handle {
-            var count: Int = 0
-            let result: CURLcode = curl_easy_recv(handle.pointer, &scratch, scratch.count, &count)
+            var count = 0
+            let result = curl_easy_recv(handle.pointer, &scratch, scratch.count, &count)
             if result == CURLE_AGAIN { return }
             guard result == CURLE_OK else { return fail(handle.text(result), &events) }
             guard count > 0 else { return fail("the server closed the connection", &events) }
@@ -182,14 +182,14 @@ package final class CurlWebSocketTransport: Transport {
 
     /// Reads the first `count` bytes of the scratch buffer.
     private func take(_ count: Int, _ events: inout [TransportEvent]) {
-        var buffer: [UInt8] = []
+        var buffer = [UInt8]()
         swap(&buffer, &scratch)
         buffer.withUnsafeMutableBytes { whole in
-            var input: UnsafeMutableRawBufferPointer = .init(rebasing: whole[..<count])
+            var input = UnsafeMutableRawBufferPointer(rebasing: whole[..<count])
             if case .upgrading(let nonce, var head) = state {
-                var unread: UnsafeRawBufferPointer = .init(input)
+                var unread = UnsafeRawBufferPointer(input)
                 do {
-                    let answer: HTTPResponseHead? = try head.next(&unread)
+                    let answer = try head.next(&unread)
                     state = .upgrading(nonce: nonce, head)
                     guard let answer, upgraded(answer, nonce: nonce, &events) else { return }
                 } catch {
@@ -204,17 +204,17 @@ package final class CurlWebSocketTransport: Transport {
 
     private func frames(_ input: inout UnsafeMutableRawBufferPointer, _ events: inout [TransportEvent]) {
         do {
-            while case .open = state, let event: WebSocketEvent = try reader.next(&input) {
+            while case .open = state, let event = try reader.next(&input) {
                 switch event {
                 case .text(let bytes): events.append(.text(Array(bytes)))
                 case .gatheredText(let bytes): events.append(.text(bytes))
                 case .binary, .gatheredBinary, .pong: break
                 case .ping(let bytes): out.append(WebSocketWriter.frame(.pong, bytes, mask: freshMask()))
                 case .close(let code, let reason):
-                    let text: String = String(decoding: reason.prefix(123), as: UTF8.self)
+                    let text = String(decoding: reason.prefix(123), as: UTF8.self)
                     out.append(WebSocketWriter.close(code, mask: freshMask()))
                     _ = offer()
-                    let said: String = "the server closed the connection" + (text.isEmpty ? "" : ": " + text)
+                    let said = "the server closed the connection" + (text.isEmpty ? "" : ": " + text)
                     fail(said, code: code?.rawValue, &events)
                 }
             }
@@ -234,7 +234,7 @@ package final class CurlWebSocketTransport: Transport {
 
     /// The other side takes what we send, and has not got all: an answer to a heartbeat behind it cannot be there yet.
     private func isArriving() -> Bool {
-        let count: Int32 = bytesUnderWay()
+        let count = bytesUnderWay()
         return count > 0 && count < unarrived
     }
 
@@ -242,8 +242,8 @@ package final class CurlWebSocketTransport: Transport {
     private func offer() -> Bool {
         guard let handle else { return true }
         return out.flush { bytes in
-            var count: Int = 0
-            let result: CURLcode = curl_easy_send(handle.pointer, bytes.baseAddress, bytes.count, &count)
+            var count = 0
+            let result = curl_easy_send(handle.pointer, bytes.baseAddress, bytes.count, &count)
             if result == CURLE_AGAIN { return .nothing }
             return result == CURLE_OK ? .bytes(count) : .broken
         }

@@ -19,9 +19,9 @@ package actor HTTPClient {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Bytes of an answer's body at most.
-    package static let bodyBytesMax: Int = 64 << 20
+    package static let bodyBytesMax = 64 << 20
     /// Fields of an answer that are kept.
-    static let fieldsMax: Int = 256
+    static let fieldsMax = 256
 
     /// - Throws: `limit` when the system gives no thread.
     package init(options: TransportOptions = TransportOptions()) throws(ClientError) {
@@ -36,7 +36,8 @@ package actor HTTPClient {
     ///   - fields: header lines such as `Content-Type: application/json`.
     ///   - body: sent with POST, or the method that is named.
     ///   - timeoutSeconds: for the whole request, 1 or more.
-    /// - Throws: `network` when there is no answer, `untrusted` when the server could not prove who it is, `limit` when its body is too large, `invalidName` for a bad address.
+    /// - Throws: `network` when there is no answer, `untrusted` when the server could not prove who it is, `limit` when
+    ///   its body is too large, `invalidName` for a bad address.
     package func request(
         _ address: String, method: String? = nil, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
@@ -46,8 +47,8 @@ package actor HTTPClient {
         }
     }
 
-    /// The same with a body that holds a secret: it is read where it lies. What libcurl has of it while it sends goes with
-    /// the handle, and is not wiped.
+    /// The same with a body that holds a secret: it is read where it lies. What libcurl has of it while it sends goes
+    /// with the handle, and is not wiped.
     package func request(
         _ address: String, method: String?, fields: [String], secret: SecureBytes, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
@@ -63,10 +64,10 @@ package actor HTTPClient {
         guard !address.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }),
             !fields.contains(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A } })
         else { throw ClientError(.invalidName, "the address or a header field holds characters that may not be there") }
-        guard let handle: CurlHandle = CurlHandle(options) else {
+        guard let handle = CurlHandle(options) else {
             throw ClientError(.network, "libcurl could not start")
         }
-        let gathered: Gathered = Gathered()
+        let gathered = Gathered()
         handle.set(CURLOPT_URL, address)
         handle.set(CURLOPT_TIMEOUT_MS, max(1, timeoutSeconds) * 1_000)
         handle.allow(isSecure: address.lowercased().hasPrefix("https:"))
@@ -76,7 +77,7 @@ package actor HTTPClient {
         handle.set(CURLOPT_HEADERDATA, pointer: Unmanaged.passUnretained(gathered).toOpaque())
         handle.set(CURLOPT_HEADERFUNCTION, callback: gatherField)
         if let method { handle.set(CURLOPT_CUSTOMREQUEST, method) }
-        let result: CURLcode = withExtendedLifetime(gathered) {
+        let result = withExtendedLifetime(gathered) {
             guard let body else { return curl_easy_perform(handle.pointer) }
             guard !body.isEmpty else {
                 // Without a place for its bytes libcurl would read the program's standard input.
@@ -109,9 +110,9 @@ extension [UInt8] {
 
 /// Where the callback puts a body. Used by the calling thread during one request.
 private final class Gathered {
-    var bytes: [UInt8] = []
-    var fields: HTTPFields = HTTPFields()
-    var isTooLarge: Bool = false
+    var bytes = [UInt8]()
+    var fields = HTTPFields()
+    var isTooLarge = false
 }
 
 /// A named function: a closure would inherit the isolation of wherever it was written.
@@ -119,7 +120,7 @@ private func gatherBody(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let bytes, let context else { return 0 }
-    let gathered: Gathered = Unmanaged<Gathered>.fromOpaque(context).takeUnretainedValue()
+    let gathered = Unmanaged<Gathered>.fromOpaque(context).takeUnretainedValue()
     guard gathered.bytes.count + size * count <= HTTPClient.bodyBytesMax else {
         gathered.isTooLarge = true
         return 0
@@ -133,13 +134,13 @@ private func gatherField(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let bytes, let context else { return 0 }
-    let gathered: Gathered = Unmanaged<Gathered>.fromOpaque(context).takeUnretainedValue()
-    let line: Substring = Substring(
+    let gathered = Unmanaged<Gathered>.fromOpaque(context).takeUnretainedValue()
+    let line = Substring(
         String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self))
     if line.hasPrefix("HTTP/") { gathered.fields = HTTPFields() }
     let parts: [Substring] = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, gathered.fields.all.count < HTTPClient.fieldsMax else { return size * count }
-    let value: Substring = Substring(parts[1].drop { $0 == " " }.reversed().drop { $0.isWhitespace }.reversed())
+    let value = Substring(parts[1].drop { $0 == " " }.reversed().drop { $0.isWhitespace }.reversed())
     gathered.fields.append(parts[0].lowercased(), String(value))
     return size * count
 }

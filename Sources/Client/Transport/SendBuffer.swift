@@ -14,13 +14,13 @@ struct SendBuffer {
     }
 
     /// What the socket is being given, from `head` on. Not touched until it is taken.
-    private var sending: [UInt8] = []
-    private var head: Int = 0
+    private var sending = [UInt8]()
+    private var head = 0
     /// Frames behind it.
-    private var waiting: [UInt8] = []
+    private var waiting = [UInt8]()
 
     /// Bytes of memory that are kept when nothing is on its way.
-    private static let keptBytes: Int = 128 << 10
+    private static let keptBytes = 128 << 10
 
     var isEmpty: Bool { head == sending.count && waiting.isEmpty }
 
@@ -38,7 +38,7 @@ struct SendBuffer {
                 head = 0
                 waiting.removeAll(keepingCapacity: waiting.capacity <= Self.keptBytes)
             }
-            let taken: Taken = sending.withUnsafeBytes { offer(UnsafeRawBufferPointer(rebasing: $0[head...])) }
+            let taken = sending.withUnsafeBytes { offer(UnsafeRawBufferPointer(rebasing: $0[head...])) }
             switch taken {
             case .bytes(let count): head += count
             case .nothing: return true

@@ -2,7 +2,8 @@ internal import CCurl
 
 /// Why a server was not believed, or could not be spoken to safely. Nothing was sent to it.
 ///
-/// Linux only: the numbers are libcurl's and OpenSSL's; on Apple platforms: the same kinds from the system's trust errors.
+/// Linux only: the numbers are libcurl's and OpenSSL's; on Apple platforms: the same kinds from the system's trust
+/// errors.
 enum ServerTrust: Equatable {
     /// The certificate comes from nobody who is trusted here.
     case unknownAuthority
@@ -70,28 +71,29 @@ enum ServerTrust: Equatable {
 extension CurlHandle {
     /// What went wrong, for a person, and whether it was that the server could not be believed.
     func failure(_ code: CURLcode) -> (detail: String, isUntrusted: Bool) {
-        let text: String = text(code)
-        guard let trust: ServerTrust = .init(code, verification: verification, text: text) else { return (text, false) }
+        let text = text(code)
+        guard let trust = ServerTrust(code, verification: verification, text: text) else { return (text, false) }
         return ("\(trust.advice) (\(text))", true)
     }
 
     /// As an error of a request.
     func error(_ code: CURLcode) -> ClientError {
-        let failure: (detail: String, isUntrusted: Bool) = failure(code)
+        let failure = failure(code)
         return ClientError(
             failure.isUntrusted ? .untrusted : .network, failure.detail,
             isUnsent: failure.isUntrusted || Self.unconnected.contains(code.rawValue))
     }
 
-    /// What libcurl says where it found nobody to send to. A handle makes one request, so none went out on an older connection.
-    private static let unconnected: [UInt32] = [
+    /// What libcurl says where it found nobody to send to. A handle makes one request, so none went out on an older
+    /// connection.
+    private static let unconnected = [
         CURLE_COULDNT_RESOLVE_PROXY.rawValue, CURLE_COULDNT_RESOLVE_HOST.rawValue, CURLE_COULDNT_CONNECT.rawValue,
     ]
 
     /// An address that begins with https is not left for one that does not, wherever a server sends us; and none is
     /// followed at all.
     func allow(isSecure: Bool) {
-        let schemes: String = isSecure ? "https" : "http,https"
+        let schemes = isSecure ? "https" : "http,https"
         set(CURLOPT_PROTOCOLS_STR, schemes)
         set(CURLOPT_REDIR_PROTOCOLS_STR, schemes)
         set(CURLOPT_FOLLOWLOCATION, 0)
@@ -102,8 +104,8 @@ extension CurlHandle {
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
-        if let file: String = options.certificateFile { set(CURLOPT_CAINFO, file) }
-        if let pins: String = options.pinnedKeys { set(CURLOPT_PINNEDPUBLICKEY, pins) }
+        if let file = options.certificateFile { set(CURLOPT_CAINFO, file) }
+        if let pins = options.pinnedKeys { set(CURLOPT_PINNEDPUBLICKEY, pins) }
     }
 }
 
@@ -111,7 +113,7 @@ extension CurlHandle {
 /// (SubjectPublicKeyInfo), several with semicolons between.
 enum KeyPins {
     /// Pins in one list at most.
-    private static let pinsMax: Int = 16
+    private static let pinsMax = 16
 
     static func isGood(_ text: String) -> Bool {
         let pins: [Substring] = text.split(separator: ";", omittingEmptySubsequences: false)
@@ -120,7 +122,7 @@ enum KeyPins {
 
     /// 32 bytes in base64 are 43 characters and one sign that fills up.
     private static func isPin(_ pin: Substring.UTF8View) -> Bool {
-        let prefix: String.UTF8View = "sha256//".utf8
+        let prefix = "sha256//".utf8
         guard pin.starts(with: prefix), pin.count == prefix.count + 44, pin.last == UInt8(ascii: "=") else {
             return false
         }

@@ -1,11 +1,12 @@
 import ThicketProtocol
 
-/// Why an answer to the upgrade is not the WebSocket that was asked for. A thicket server lets every upgrade in and looks
-/// at logins afterwards, so most statuses come from something in front of it.
+/// Why an answer to the upgrade is not the WebSocket that was asked for. A thicket server lets every upgrade in and
+/// looks at logins afterwards, so most statuses come from something in front of it.
 struct UpgradeRefusal: Equatable {
     /// What answered what, and what to do, for a person.
     let detail: String
-    /// Milliseconds after which the answer says to come again; nil: it does not say, or beyond `SyncLimits.retryAfterMax`.
+    /// Milliseconds after which the answer says to come again; nil: it does not say, or beyond
+    /// `SyncLimits.retryAfterMax`.
     let retryAfter: Int64?
 
     init(_ head: HTTPResponseHead) {

@@ -3,12 +3,12 @@ internal import COpenSSL
 
 /// Authenticated encryption with associated data (RFC 5116): a key that seals and opens.
 ///
-/// Any thread may use one, several at once. The key's schedule is made once for each thread that is inside at the same time;
-/// whoever seals much keeps the object.
+/// Any thread may use one, several at once. The key's schedule is made once for each thread that is inside at the same
+/// time; whoever seals much keeps the object.
 public final class AEAD: Sendable {
     let algorithm: AEADAlgorithm
     private let key: SecureBytes
-    private let contexts: ContextPool = .init { EVP_CIPHER_CTX_free($0) }
+    private let contexts = ContextPool { EVP_CIPHER_CTX_free($0) }
     #if DEBUG
         private let keyID: [UInt8]
     #endif
@@ -62,9 +62,9 @@ public final class AEAD: Sendable {
         #if DEBUG
             SealRecorder.note(key: keyID, nonce: nonce, clear, data)
         #endif
-        let context: OpaquePointer = contexts.take() ?? make()
+        let context = contexts.take() ?? make()
         defer { contexts.give(context) }
-        let isDone: Bool = nonce.withUnsafeBytes { Self.seal(context, $0, clear, data, into: room) }
+        let isDone = nonce.withUnsafeBytes { Self.seal(context, $0, clear, data, into: room) }
         precondition(isDone, "OpenSSL refused to seal, which has no failing input")
     }
 
@@ -103,9 +103,9 @@ public final class AEAD: Sendable {
         _ sealed: UnsafeRawBufferPointer, nonce: AEADNonce, data: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
     ) throws(CryptoError) {
-        let count: Int = try Self.clearBytes(of: sealed)
+        let count = try Self.clearBytes(of: sealed)
         precondition(room.count == count, "a clear text is 16 bytes shorter")
-        let context: OpaquePointer = contexts.take() ?? make()
+        let context = contexts.take() ?? make()
         defer { contexts.give(context) }
         guard nonce.withUnsafeBytes({ Self.open(context, $0, sealed, data, into: room) }) else {
             room.cleanse()
@@ -127,7 +127,7 @@ extension AEAD {
         _ context: OpaquePointer, _ nonce: UnsafeRawBufferPointer, _ clear: UnsafeRawBufferPointer,
         _ data: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        let text: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<clear.count])
+        let text = UnsafeMutableRawBufferPointer(rebasing: room[..<clear.count])
         var length: Int32 = 0
         return EVP_CipherInit_ex(context, nil, nil, nil, nonce.octets, 1) == 1
             && Pieces.run(context, data, into: nil) != nil && Pieces.run(context, clear, into: text) == clear.count
@@ -150,7 +150,7 @@ extension AEAD {
         _ context: OpaquePointer, _ sealed: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        let count: Int = room.count
+        let count = room.count
         // Set before the text comes, since the text's end may be where the room is.
         var tag: (UInt64, UInt64) = (0, 0)
         withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
@@ -163,11 +163,11 @@ extension AEAD {
 
     /// A context with the key in it, for nonces of 12 bytes.
     func make() -> OpaquePointer {
-        let context: OpaquePointer? = EVP_CIPHER_CTX_new()
-        let isReady: Bool = key.withUnsafeBytes {
+        let context = EVP_CIPHER_CTX_new()
+        let isReady = key.withUnsafeBytes {
             EVP_CipherInit_ex(context, algorithm.implementation, nil, $0.octets, nil, 1) == 1
         }
-        guard isReady, let context: OpaquePointer else {
+        guard isReady, let context else {
             preconditionFailure("OpenSSL refused a key of the right length")
         }
         return context

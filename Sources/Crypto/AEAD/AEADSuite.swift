@@ -9,15 +9,15 @@ public enum AEADSuite: UInt8, Sendable, CaseIterable {
     case chaCha20Poly1305 = 2
 
     /// Bytes of a key in either suite.
-    public static let keyBytes: Int = 32
+    public static let keyBytes = 32
     /// Bytes of a nonce in either suite.
-    public static let nonceBytes: Int = 12
+    public static let nonceBytes = 12
     /// Bytes of a tag in either suite.
-    public static let tagBytes: Int = 16
+    public static let tagBytes = 16
 
     /// - Throws: `outOfBounds(.suite)` for a number that stands for nothing.
     public init(number: UInt8) throws(CryptoError) {
-        guard let suite: AEADSuite = AEADSuite(rawValue: number) else { throw .outOfBounds(.suite) }
+        guard let suite = AEADSuite(rawValue: number) else { throw .outOfBounds(.suite) }
         self = suite
     }
 
@@ -62,10 +62,10 @@ package enum AEADAlgorithm: UInt8, Sendable {
         }
     }
 
-    private static let aes128: Fetched = .cipher("AES-128-GCM")
-    private static let aes192: Fetched = .cipher("AES-192-GCM")
-    private static let aes256: Fetched = .cipher("AES-256-GCM")
-    private static let chaCha20: Fetched = .cipher("ChaCha20-Poly1305")
+    private static let aes128 = Fetched.cipher("AES-128-GCM")
+    private static let aes192 = Fetched.cipher("AES-192-GCM")
+    private static let aes256 = Fetched.cipher("AES-256-GCM")
+    private static let chaCha20 = Fetched.cipher("ChaCha20-Poly1305")
 }
 
 /// Twelve bytes that one key sees once (RFC 5116, 3.1).
@@ -84,16 +84,17 @@ public struct AEADNonce: Sendable {
 
     /// From OpenSSL's generator. One key seals at most 2^32 messages with random nonces (SP 800-38D, 8.3).
     public static func random() -> AEADNonce {
-        var nonce: AEADNonce = .init()
+        var nonce = AEADNonce()
         withUnsafeMutableBytes(of: &nonce.bytes) { RandomBytes.fill($0) }
         return nonce
     }
 
-    /// A number in 11 bytes, and whether it is the last: STREAM's nonce (Hoang, Reyhanitabar, Rogaway, Vizár 2015; spec 3.3).
+    /// A number in 11 bytes, and whether it is the last: STREAM's nonce (Hoang, Reyhanitabar, Rogaway, Vizár 2015; spec
+    /// 3.3).
     public static func chunk(_ number: UInt64, isLast: Bool) -> AEADNonce {
-        var nonce: AEADNonce = .init()
+        var nonce = AEADNonce()
         withUnsafeMutableBytes(of: &nonce.bytes) { room in
-            for place: Int in 0..<8 { room[10 - place] = UInt8(truncatingIfNeeded: number >> UInt64(8 * place)) }
+            for place in 0..<8 { room[10 - place] = UInt8(truncatingIfNeeded: number >> UInt64(8 * place)) }
             room[11] = isLast ? 1 : 0
         }
         return nonce
@@ -101,9 +102,9 @@ public struct AEADNonce: Sendable {
 
     /// A base nonce and a number, one over the other (RFC 9180, 5.2; RFC 8446, 5.3).
     func combined(with number: UInt64) -> AEADNonce {
-        var nonce: AEADNonce = self
+        var nonce = self
         withUnsafeMutableBytes(of: &nonce.bytes) { room in
-            for place: Int in 0..<8 { room[11 - place] ^= UInt8(truncatingIfNeeded: number >> UInt64(8 * place)) }
+            for place in 0..<8 { room[11 - place] ^= UInt8(truncatingIfNeeded: number >> UInt64(8 * place)) }
         }
         return nonce
     }

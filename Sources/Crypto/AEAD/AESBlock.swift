@@ -50,7 +50,7 @@ private final class Ciphers: Sendable {
     }
 
     func encrypt(_ high: UInt64, _ low: UInt64) -> (high: UInt64, low: UInt64) {
-        var clear: (UInt64, UInt64) = (high.bigEndian, low.bigEndian)
+        var clear = (high.bigEndian, low.bigEndian)
         // Twice the size of a block, as `run` has it: OpenSSL may write one more.
         var sealed: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         encryption.withLock { context in
@@ -67,7 +67,7 @@ private final class Ciphers: Sendable {
         _ input: UnsafeRawPointer?, _ output: UnsafeMutableRawPointer?, _ context: OpaquePointer?
     ) {
         var length: Int32 = 0
-        let isDone: Bool =
+        let isDone =
             EVP_CipherUpdate(
                 context, output?.assumingMemoryBound(to: UInt8.self), &length,
                 input?.assumingMemoryBound(to: UInt8.self), 16) == 1
@@ -83,8 +83,8 @@ private final class Ciphers: Sendable {
     }
 
     private static func context(_ key: [UInt8], encrypts: Bool) -> Context {
-        let context: OpaquePointer? = EVP_CIPHER_CTX_new()
-        let isReady: Bool =
+        let context = EVP_CIPHER_CTX_new()
+        let isReady =
             EVP_CipherInit_ex(context, EVP_aes_128_ecb(), nil, key, nil, encrypts ? 1 : 0) == 1
             && EVP_CIPHER_CTX_set_padding(context, 0) == 1
         precondition(isReady, "OpenSSL refused an AES key, which has no failing input")

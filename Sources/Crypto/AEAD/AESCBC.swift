@@ -3,11 +3,11 @@ internal import COpenSSL
 
 /// AES in CBC mode with PKCS#7 padding (NIST SP 800-38A, 6.2; RFC 5652, 6.3).
 ///
-/// For the notes of old versions only, whose format has it. It authenticates nothing: whoever decrypts has checked a MAC over
-/// initialisation vector and text first, or the error becomes an oracle for the padding.
+/// For the notes of old versions only, whose format has it. It authenticates nothing: whoever decrypts has checked a
+/// MAC over initialisation vector and text first, or the error becomes an oracle for the padding.
 public enum AESCBC {
     /// Bytes of a block and of an initialisation vector.
-    public static let blockBytes: Int = 16
+    public static let blockBytes = 16
 
     /// - Parameters:
     ///   - key: 16, 24 or 32 bytes, which choose AES-128, -192 or -256.
@@ -17,17 +17,17 @@ public enum AESCBC {
     public static func encrypt(
         _ clear: UnsafeRawBufferPointer, key: SecureBytes, vector: [UInt8]
     ) throws(CryptoError) -> [UInt8] {
-        let cipher: OpaquePointer = try cipher(key)
+        let cipher = try cipher(key)
         guard vector.count == blockBytes else { throw .outOfBounds(.nonce) }
-        let context: OpaquePointer? = EVP_CIPHER_CTX_new()
+        let context = EVP_CIPHER_CTX_new()
         defer { EVP_CIPHER_CTX_free(context) }
         return [UInt8].made((clear.count / blockBytes + 1) * blockBytes) { room in
-            let isReady: Bool = key.withUnsafeBytes {
+            let isReady = key.withUnsafeBytes {
                 EVP_EncryptInit_ex(context, cipher, nil, $0.octets, vector) == 1
             }
-            let count: Int? = isReady ? Pieces.run(context, clear, into: room) : nil
+            let count = isReady ? Pieces.run(context, clear, into: room) : nil
             var rest: Int32 = 0
-            let isDone: Bool =
+            let isDone =
                 count.map { EVP_EncryptFinal_ex(context, room.octets + $0, &rest) == 1 && $0 + Int(rest) == room.count }
                 ?? false
             precondition(isDone, "OpenSSL refused AES-CBC, which has no failing input")
@@ -37,22 +37,22 @@ public enum AESCBC {
     /// - Parameters:
     ///   - key: 16, 24 or 32 bytes.
     ///   - vector: 16 bytes.
-    /// - Throws: `openingFailed` for what has no whole blocks or a wrong padding; `outOfBounds` for a key or a vector of
-    ///   another length.
+    /// - Throws: `openingFailed` for what has no whole blocks or a wrong padding; `outOfBounds` for a key or a vector
+    ///   of another length.
     public static func decrypt(
         _ text: UnsafeRawBufferPointer, key: SecureBytes, vector: [UInt8]
     ) throws(CryptoError) -> SecureBytes {
-        let cipher: OpaquePointer = try cipher(key)
+        let cipher = try cipher(key)
         guard vector.count == blockBytes else { throw .outOfBounds(.nonce) }
         guard !text.isEmpty, text.count % blockBytes == 0 else { throw .openingFailed }
-        let context: OpaquePointer? = EVP_CIPHER_CTX_new()
+        let context = EVP_CIPHER_CTX_new()
         defer { EVP_CIPHER_CTX_free(context) }
-        var clearCount: Int = 0
-        let padded: SecureBytes = try SecureBytes(count: text.count) { room throws(CryptoError) in
-            let isReady: Bool = key.withUnsafeBytes {
+        var clearCount = 0
+        let padded = try SecureBytes(count: text.count) { room throws(CryptoError) in
+            let isReady = key.withUnsafeBytes {
                 EVP_DecryptInit_ex(context, cipher, nil, $0.octets, vector) == 1
             }
-            guard isReady, let count: Int = Pieces.run(context, text, into: room) else { throw .openingFailed }
+            guard isReady, let count = Pieces.run(context, text, into: room) else { throw .openingFailed }
             var rest: Int32 = 0
             guard EVP_DecryptFinal_ex(context, room.octets + count, &rest) == 1 else {
                 ERR_clear_error()
@@ -72,25 +72,25 @@ public enum AESCBC {
         }
     }
 
-    private static let aes128: Fetched = .cipher("AES-128-CBC")
-    private static let aes192: Fetched = .cipher("AES-192-CBC")
-    private static let aes256: Fetched = .cipher("AES-256-CBC")
+    private static let aes128 = Fetched.cipher("AES-128-CBC")
+    private static let aes192 = Fetched.cipher("AES-192-CBC")
+    private static let aes256 = Fetched.cipher("AES-256-CBC")
 }
 
 /// OpenSSL counts in 32 bits: what is longer goes in pieces.
 enum Pieces {
-    private static let bytesMax: Int = 1 << 30
+    private static let bytesMax = 1 << 30
 
     /// - Parameter room: null for additional data.
     /// - Returns: bytes written; nil when OpenSSL refused.
     static func run(
         _ context: OpaquePointer?, _ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer?
     ) -> Int? {
-        var (place, written): (Int, Int) = (0, 0)
+        var (place, written) = (0, 0)
         while place < input.count {
-            let count: Int = min(bytesMax, input.count - place)
+            let count = min(bytesMax, input.count - place)
             var length: Int32 = 0
-            let output: UnsafeMutablePointer<UInt8>? = room.map { $0.octets + written }
+            let output = room.map { $0.octets + written }
             guard EVP_CipherUpdate(context, output, &length, input.octets + place, Int32(count)) == 1 else {
                 return nil
             }

@@ -1,8 +1,8 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's HKDF and AES.GCM or ChaChaPoly.
 internal import COpenSSL
 
-/// Opens messages of which each was sealed under a key of its own that HKDF makes of one root. What such a key needs besides
-/// itself is made once, and no key is left behind: the next takes its place.
+/// Opens messages of which each was sealed under a key of its own that HKDF makes of one root. What such a key needs
+/// besides itself is made once, and no key is left behind: the next takes its place.
 ///
 /// For one thread at a time, which is why it is not `Sendable`; `AEAD` is for keys that are used more than once.
 public final class DerivedOpener {
@@ -15,7 +15,7 @@ public final class DerivedOpener {
     /// - Parameter root: the pseudorandom key that HKDF-SHA-256's extract gave.
     public init(_ suite: AEADSuite, root: SecureBytes) {
         self.root = SecretMessageKey256(root)
-        guard let context: OpaquePointer = EVP_CIPHER_CTX_new(),
+        guard let context = EVP_CIPHER_CTX_new(),
             EVP_CipherInit_ex(context, suite.algorithm.implementation, nil, nil, nil, 0) == 1
         else { preconditionFailure("OpenSSL has no memory for a key") }
         self.context = context
@@ -46,7 +46,7 @@ public final class DerivedOpener {
     ///   - room: for the clear bytes, exactly 16 fewer than are sealed.
     /// - Returns: false when anything at all is wrong with it; then `room` holds zeros.
     public func open(_ message: Parts, info: [UInt8], into room: UnsafeMutableRawBufferPointer) -> Bool {
-        let count: Int = max(0, message.sealed.count - AEADSuite.tagBytes)
+        let count = max(0, message.sealed.count - AEADSuite.tagBytes)
         precondition(room.count == count, "a clear text is 16 bytes shorter")
         precondition(info.count <= HKDF.infoBytesMax, "an info of more than 32 KiB")
         if message.sealed.count >= AEADSuite.tagBytes, message.nonce.count == AEADSuite.nonceBytes,

@@ -1,4 +1,5 @@
-/// suite ‖ nonce ‖ ciphertext ‖ tag (spec 3.3): something short that is sealed under a key of its own, with a random nonce.
+/// suite ‖ nonce ‖ ciphertext ‖ tag (spec 3.3): something short that is sealed under a key of its own, with a random
+/// nonce.
 ///
 /// One key seals at most 2^32 messages (SP 800-38D, 8.3).
 public enum SealedMessage {
@@ -14,7 +15,7 @@ public enum SealedMessage {
         _ clear: [UInt8], _ suite: AEADSuite = .aes256GCM, key: SecureBytes, data: [UInt8],
         nonce: AEADNonce = .random()
     ) throws(CryptoError) -> [UInt8] {
-        let sealed: [UInt8] = try AEAD(suite, key: key).seal(clear, nonce: nonce, data: data)
+        let sealed = try AEAD(suite, key: key).seal(clear, nonce: nonce, data: data)
         return [suite.rawValue] + nonce.octets + sealed
     }
 
@@ -24,13 +25,13 @@ public enum SealedMessage {
         _ clear: SecureBytes, _ suite: AEADSuite = .aes256GCM, key: SecureBytes, data: [UInt8],
         nonce: AEADNonce = .random()
     ) throws(CryptoError) -> [UInt8] {
-        let sealed: [UInt8] = try AEAD(suite, key: key).seal(clear, nonce: nonce, data: data)
+        let sealed = try AEAD(suite, key: key).seal(clear, nonce: nonce, data: data)
         return [suite.rawValue] + nonce.octets + sealed
     }
 
     /// - Throws: `openingFailed`, whatever is wrong with it; `outOfBounds(.key)` for a key of another length.
     public static func open(_ message: [UInt8], key: SecureBytes, data: [UInt8]) throws(CryptoError) -> [UInt8] {
-        let parts: Parts = try .init(message)
+        let parts = try Parts(message)
         return try AEAD(parts.suite, key: key).open(parts.sealed, nonce: parts.nonce, data: data)
     }
 
@@ -39,7 +40,7 @@ public enum SealedMessage {
     public static func openSecret(
         _ message: [UInt8], key: SecureBytes, data: [UInt8]
     ) throws(CryptoError) -> SecureBytes {
-        let parts: Parts = try .init(message)
+        let parts = try Parts(message)
         return try AEAD(parts.suite, key: key).openSecret(parts.sealed, nonce: parts.nonce, data: data)
     }
 
@@ -49,7 +50,7 @@ public enum SealedMessage {
         let sealed: [UInt8]
 
         init(_ message: [UInt8]) throws(CryptoError) {
-            guard message.count >= SealedMessage.extraBytes, let suite: AEADSuite = AEADSuite(rawValue: message[0])
+            guard message.count >= SealedMessage.extraBytes, let suite = AEADSuite(rawValue: message[0])
             else { throw .openingFailed }
             self.suite = suite
             nonce = try AEADNonce(message[1...AEADSuite.nonceBytes])

@@ -1,19 +1,19 @@
-/// The name of a pairing: 16 bytes of SHA-256 over `thicket/pair/1` ‖ 0x00 ‖ what the new device shows, in base32: 26 letters that
-/// a person carries from one screen to the other. Nobody finds another key that has the same.
+/// The name of a pairing: 16 bytes of SHA-256 over `thicket/pair/1` ‖ 0x00 ‖ what the new device shows, in base32: 26
+/// letters that a person carries from one screen to the other. Nobody finds another key that has the same.
 public enum PairingCode {
     /// Letters of one.
-    public static let letters: Int = 26
+    public static let letters = 26
 
     public static func text(of hello: [UInt8]) -> String {
         Base32.encode(Array(Hash.sha256(LabelledBytes("thicket/pair/1").octets + hello).prefix(16)))
     }
 
-    /// As a person types it: capitals, spaces and hyphens do not count, and digits that the alphabet lacks are the letters they
-    /// look like.
+    /// As a person types it: capitals, spaces and hyphens do not count, and digits that the alphabet lacks are the
+    /// letters they look like.
     /// - Returns: nil for what is none.
     public static func read(_ typed: String) -> String? {
-        var text: [UInt8] = []
-        for byte: UInt8 in typed.utf8 {
+        var text = [UInt8]()
+        for byte in typed.utf8 {
             switch byte {
             case 0x20, 0x2D, 0x09, 0x0A, 0x0D: continue
             case 0x30: text.append(UInt8(ascii: "o"))

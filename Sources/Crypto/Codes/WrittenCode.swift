@@ -1,18 +1,18 @@
-/// Bytes as something that people write down and type again: base32 letters (RFC 4648, 6) in groups of four, eight groups a line,
-/// and at the end of each line two letters that are made of the line and its number. So a slip is found, and the line that it
-/// is in.
+/// Bytes as something that people write down and type again: base32 letters (RFC 4648, 6) in groups of four, eight
+/// groups a line, and at the end of each line two letters that are made of the line and its number. So a slip is found,
+/// and the line that it is in.
 ///
-/// Lines need not be kept apart when they are typed. Capitals, spaces, hyphens and line ends do not count; the digits 0, 1 and
-/// 8, which the alphabet lacks, are read as the letters that they look like.
+/// Lines need not be kept apart when they are typed. Capitals, spaces, hyphens and line ends do not count; the digits
+/// 0, 1 and 8, which the alphabet lacks, are read as the letters that they look like.
 public enum WrittenCode {
     /// Bytes of a line.
-    public static let lineBytes: Int = 20
+    public static let lineBytes = 20
     /// Bytes at most.
-    public static let bytesMax: Int = 2_000
+    public static let bytesMax = 2_000
     /// Bytes of text that is read.
-    public static let textBytesMax: Int = 16_384
-    private static let groupLetters: Int = 4
-    private static let checkLetters: Int = 2
+    public static let textBytesMax = 16_384
+    private static let groupLetters = 4
+    private static let checkLetters = 2
 
     /// Why a code cannot be read.
     public enum Failure: Error, Sendable, Hashable {
@@ -26,9 +26,9 @@ public enum WrittenCode {
     /// - Returns: lines, each with a line feed; a secret like the bytes. nil for none or too many bytes.
     public static func text(of bytes: SecureBytes) -> SecureBytes? {
         guard (1...bytesMax).contains(bytes.count) else { return nil }
-        var lines: [SecureBytes] = []
-        for start: Int in stride(from: 0, to: bytes.count, by: lineBytes) {
-            let part: SecureBytes = bytes.part(start..<min(start + lineBytes, bytes.count))
+        var lines = [SecureBytes]()
+        for start in stride(from: 0, to: bytes.count, by: lineBytes) {
+            let part = bytes.part(start..<min(start + lineBytes, bytes.count))
             lines.append(line(part, number: lines.count + 1))
         }
         return .joined(lines)
@@ -38,16 +38,16 @@ public enum WrittenCode {
     /// - Throws: `unreadable`, or the first line that does not fit its check.
     public static func bytes(of text: SecureBytes) throws(Failure) -> SecureBytes {
         guard text.count <= textBytesMax else { throw .unreadable }
-        let letters: SecureBytes = try bare(PastedText.plain(text))
+        let letters = try bare(PastedText.plain(text))
         guard letters.count > checkLetters else { throw .unreadable }
-        let whole: Int = letterCount(lineBytes) + checkLetters
-        var parts: [SecureBytes] = []
-        for start: Int in stride(from: 0, to: letters.count, by: whole) {
-            let number: Int = parts.count + 1
-            let end: Int = min(start + whole, letters.count)
+        let whole = letterCount(lineBytes) + checkLetters
+        var parts = [SecureBytes]()
+        for start in stride(from: 0, to: letters.count, by: whole) {
+            let number = parts.count + 1
+            let end = min(start + whole, letters.count)
             guard end - start > checkLetters else { throw .line(number) }
-            let content: SecureBytes = letters.part(start..<end - checkLetters)
-            guard let part: SecureBytes = decoded(content),
+            let content = letters.part(start..<end - checkLetters)
+            guard let part = decoded(content),
                 check(part, number) == letters.part(end - checkLetters..<end)
             else { throw .line(number) }
             parts.append(part)
@@ -60,9 +60,9 @@ public enum WrittenCode {
     private static func letterCount(_ bytes: Int) -> Int { (bytes * 8 + 4) / 5 }
 
     private static func line(_ part: SecureBytes, number: Int) -> SecureBytes {
-        let letters: SecureBytes = encoded(part)
-        var groups: [SecureBytes] = []
-        for start: Int in stride(from: 0, to: letters.count, by: groupLetters) {
+        let letters = encoded(part)
+        var groups = [SecureBytes]()
+        for start in stride(from: 0, to: letters.count, by: groupLetters) {
             groups.append(letters.part(start..<min(start + groupLetters, letters.count)))
             groups.append(SecureBytes(copying: [0x20]))
         }
@@ -78,8 +78,8 @@ public enum WrittenCode {
     private static func decoded(_ letters: SecureBytes) -> SecureBytes? {
         // Lengths that bytes do not have: 1, 3 or 6 letters more than whole groups of eight.
         guard ![1, 3, 6].contains(letters.count % 8) else { return nil }
-        var isRead: Bool = false
-        let bytes: SecureBytes = .init(count: letters.count * 5 / 8) { room in
+        var isRead = false
+        let bytes = SecureBytes(count: letters.count * 5 / 8) { room in
             isRead = letters.withUnsafeBytes { Sextets.read($0, width: 5, to: room, value: value) }
         }
         return isRead ? bytes : nil
@@ -87,23 +87,23 @@ public enum WrittenCode {
 
     /// Ten bits of SHA-256(0x0C ‖ number ‖ the line's bytes).
     private static func check(_ part: SecureBytes, _ number: Int) -> SecureBytes {
-        let head: SecureBytes = .init(copying: [0x0C, UInt8(truncatingIfNeeded: number)])
-        let digest: SecureBytes = Hash.digest(.sha256, .joined([head, part]))
+        let head = SecureBytes(copying: [0x0C, UInt8(truncatingIfNeeded: number)])
+        let digest = Hash.digest(.sha256, .joined([head, part]))
         return encoded(digest.part(0..<2)).part(0..<checkLetters)
     }
 
     /// Letters alone, in lower case.
     private static func bare(_ text: SecureBytes) throws(Failure) -> SecureBytes {
-        var count: Int = 0
-        let room: SecureBytes = try SecureBytes(count: text.count) { room throws(Failure) in
+        var count = 0
+        let room = try SecureBytes(count: text.count) { room throws(Failure) in
             try text.withUnsafeBytes { text throws(Failure) in
-                for byte: UInt8 in text {
+                for byte in text {
                     switch byte {
                     // Blanks, line ends and the punctuation that people put between groups.
                     case 0x20, 0x09, 0x0A, 0x0D, 0x2C...0x2F, 0x3A, 0x3B, 0x5F: continue
                     default: break
                     }
-                    let value: UInt8 = value(byte)
+                    let value = value(byte)
                     guard value & 0x80 == 0 else { throw .unreadable }
                     room[count] = letter(UInt32(value))
                     count += 1
@@ -114,12 +114,12 @@ public enum WrittenCode {
     }
 
     private static func letter(_ value: UInt32) -> UInt8 {
-        let v: Int32 = .init(value)
+        let v = Int32(value)
         return UInt8(truncatingIfNeeded: 97 + v - (Sextets.past(v, 25) & 73))
     }
 
     private static func value(_ letter: UInt8) -> UInt8 {
-        let c: Int32 = .init(letter)
+        let c = Int32(letter)
         var value: Int32 = 0x80
         value += Sextets.within(c, 97, 122) & (c - 97 - 0x80)
         value += Sextets.within(c, 65, 90) & (c - 65 - 0x80)

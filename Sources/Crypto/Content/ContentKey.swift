@@ -1,10 +1,10 @@
 /// What one stream of content is sealed with: a key, a suite and the id of the data (spec 3.3).
 ///
-/// A content key seals one stream once. Whoever has other bytes to seal draws a new key and a new id, or two plain texts
-/// would share nonces and both would be lost. The suite's number stands beside the key, not in the stream.
+/// A content key seals one stream once. Whoever has other bytes to seal draws a new key and a new id, or two plain
+/// texts would share nonces and both would be lost. The suite's number stands beside the key, not in the stream.
 public struct ContentKey: Sendable {
     /// Bytes of a data id.
-    public static let dataIDBytes: Int = 16
+    public static let dataIDBytes = 16
 
     /// What the chunks are sealed with.
     public let suite: AEADSuite

@@ -15,7 +15,7 @@ public struct ContentSealer: ~Copyable {
     /// The chunk that comes next.
     private var chunk: UInt64 = 0
     /// What has come of it, in front of `room`.
-    private var waiting: Int = 0
+    private var waiting = 0
     /// One sealed chunk, and one clear chunk that is not full yet.
     private let room: UnsafeMutableRawBufferPointer
 
@@ -38,8 +38,8 @@ public struct ContentSealer: ~Copyable {
     public var count: UInt64 { chunk * UInt64(ContentLayout.chunkBytes) + UInt64(waiting) }
 
     /// Takes the next bytes of the plain stream.
-    /// - Parameter output: gets each sealed chunk, in order; the bytes are lent for the call. What it throws is passed on,
-    ///   and then this stream has failed: it is never to be continued.
+    /// - Parameter output: gets each sealed chunk, in order; the bytes are lent for the call. What it throws is passed
+    ///   on, and then this stream has failed: it is never to be continued.
     /// - Throws: `outOfBounds(.count)` for bytes beyond the length, before any of them is sealed.
     public mutating func seal(
         _ bytes: UnsafeRawBufferPointer, _ output: (UnsafeRawBufferPointer) throws -> Void
@@ -47,16 +47,16 @@ public struct ContentSealer: ~Copyable {
         guard UInt64(bytes.count) <= layout.length - min(count, layout.length) else {
             throw CryptoError.outOfBounds(.count)
         }
-        var rest: UnsafeRawBufferPointer = bytes
+        var rest = bytes
         while !rest.isEmpty {
-            let range: Range<UInt64> = layout.clearRange(of: chunk)
-            let size: Int = range.count
+            let range = layout.clearRange(of: chunk)
+            let size = range.count
             if waiting == 0, rest.count >= size {
                 try emit(.init(rebasing: rest[..<size]), output)
                 rest = .init(rebasing: rest[size...])
                 continue
             }
-            let taken: Int = min(size - waiting, rest.count)
+            let taken = min(size - waiting, rest.count)
             UnsafeMutableRawBufferPointer(rebasing: clear[waiting...]).copyMemory(
                 from: .init(rebasing: rest[..<taken]))
             waiting += taken
@@ -77,7 +77,7 @@ public struct ContentSealer: ~Copyable {
     private mutating func emit(
         _ bytes: UnsafeRawBufferPointer, _ output: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        let sealed: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<(bytes.count + AEADSuite.tagBytes)])
+        let sealed = UnsafeMutableRawBufferPointer(rebasing: room[..<(bytes.count + AEADSuite.tagBytes)])
         key.seal(chunk, of: layout, bytes, into: sealed)
         // Counted before it is given away: whatever becomes of it, this number is used up.
         chunk += 1
@@ -91,11 +91,11 @@ extension ContentSealer {
     /// - Parameter key: which has sealed nothing before.
     /// - Throws: `outOfBounds(.count)` for more than `ContentLayout.lengthMax`.
     public static func seal(_ bytes: [UInt8], _ key: ContentKey) throws(CryptoError) -> [UInt8] {
-        let layout: ContentLayout = try ContentLayout(length: UInt64(bytes.count))
+        let layout = try ContentLayout(length: UInt64(bytes.count))
         return [UInt8].made(Int(layout.sealedLength)) { room in
             bytes.withUnsafeBytes { bytes in
-                for chunk: UInt64 in 0..<layout.chunks {
-                    let (from, to): (Range<UInt64>, Range<UInt64>) = (
+                for chunk in 0..<layout.chunks {
+                    let (from, to) = (
                         layout.clearRange(of: chunk), layout.sealedRange(of: chunk)
                     )
                     key.seal(

@@ -18,21 +18,21 @@ final class CurveKey: @unchecked Sendable {
     }
 
     /// Bytes of a secret and of a public key on this curve (RFC 7748, 5; RFC 8032, 5.1.5).
-    static let octetsCount: Int = 32
+    static let octetsCount = 32
 
     init(_ kind: Kind, secret: SecureBytes) throws(CryptoError) {
         guard secret.count == Self.octetsCount else { throw .outOfBounds(.key) }
-        let made: OpaquePointer? = secret.withUnsafeBytes {
+        let made = secret.withUnsafeBytes {
             EVP_PKEY_new_raw_private_key(kind.number, nil, $0.octets, $0.count)
         }
-        guard let made: OpaquePointer else { preconditionFailure("OpenSSL refused 32 bytes, each of which are a key") }
+        guard let made else { preconditionFailure("OpenSSL refused 32 bytes, each of which are a key") }
         pointer = made
     }
 
     /// - Throws: `unusablePublicKey` for another length.
     init(_ kind: Kind, publicKey: [UInt8]) throws(CryptoError) {
         guard publicKey.count == Self.octetsCount,
-            let made: OpaquePointer = EVP_PKEY_new_raw_public_key(kind.number, nil, publicKey, publicKey.count)
+            let made = EVP_PKEY_new_raw_public_key(kind.number, nil, publicKey, publicKey.count)
         else {
             ERR_clear_error()
             throw .unusablePublicKey
@@ -44,8 +44,8 @@ final class CurveKey: @unchecked Sendable {
 
     var publicOctets: [UInt8] {
         [UInt8].made(Self.octetsCount) { room in
-            var count: Int = room.count
-            let isDone: Bool = EVP_PKEY_get_raw_public_key(pointer, room.octets, &count) == 1 && count == room.count
+            var count = room.count
+            let isDone = EVP_PKEY_get_raw_public_key(pointer, room.octets, &count) == 1 && count == room.count
             precondition(isDone, "a key of this curve has a public half of 32 bytes")
         }
     }

@@ -4,9 +4,9 @@ internal import COpenSSL
 /// Ed25519 (RFC 8032, 5.1): signatures.
 public enum Ed25519 {
     /// Bytes of a seed and of a public key.
-    public static let octetsCount: Int = 32
+    public static let octetsCount = 32
     /// Bytes of a signature.
-    public static let signatureBytes: Int = 64
+    public static let signatureBytes = 64
 
     /// What signs.
     public final class SigningKey: Sendable {
@@ -26,7 +26,7 @@ public enum Ed25519 {
 
         /// A new one.
         public static func random() -> SigningKey {
-            guard let key: SigningKey = try? SigningKey(seed: .random(Ed25519.octetsCount)) else {
+            guard let key = try? SigningKey(seed: .random(Ed25519.octetsCount)) else {
                 preconditionFailure("32 random bytes are a seed")
             }
             return key
@@ -34,11 +34,11 @@ public enum Ed25519 {
 
         /// The signature of a message, 64 bytes; the same each time.
         public func signature(of message: UnsafeRawBufferPointer) -> [UInt8] {
-            let context: OpaquePointer? = EVP_MD_CTX_new()
+            let context = EVP_MD_CTX_new()
             defer { EVP_MD_CTX_free(context) }
             return [UInt8].made(Ed25519.signatureBytes) { room in
-                var count: Int = room.count
-                let isDone: Bool =
+                var count = room.count
+                let isDone =
                     EVP_DigestSignInit(context, nil, nil, nil, key.pointer) == 1
                     && EVP_DigestSign(context, room.octets, &count, message.octets, message.count) == 1
                 precondition(isDone && count == room.count, "OpenSSL refused to sign, which has no failing input")
@@ -61,13 +61,13 @@ public enum Ed25519 {
             self.octets = octets
         }
 
-        /// Whether it is the message's signature. The second half has to be below the group's order (RFC 8032, 5.1.7), so that
-        /// nobody can make another signature of a good one.
+        /// Whether it is the message's signature. The second half has to be below the group's order (RFC 8032, 5.1.7),
+        /// so that nobody can make another signature of a good one.
         public func isSignature(_ signature: [UInt8], of message: UnsafeRawBufferPointer) -> Bool {
             guard signature.count == Ed25519.signatureBytes else { return false }
-            let context: OpaquePointer? = EVP_MD_CTX_new()
+            let context = EVP_MD_CTX_new()
             defer { EVP_MD_CTX_free(context) }
-            let isGood: Bool =
+            let isGood =
                 EVP_DigestVerifyInit(context, nil, nil, nil, key.pointer) == 1
                 && EVP_DigestVerify(context, signature, signature.count, message.octets, message.count) == 1
             if !isGood { ERR_clear_error() }

@@ -4,7 +4,7 @@ internal import COpenSSL
 /// X25519 (RFC 7748, 5 and 6.1): two who know each other's public keys have a secret.
 public enum X25519 {
     /// Bytes of a secret, a public key and a shared secret.
-    public static let octetsCount: Int = 32
+    public static let octetsCount = 32
 
     /// What everybody may know.
     public struct PublicKey: Sendable, Hashable {
@@ -27,7 +27,7 @@ public enum X25519 {
         public let publicKey: PublicKey
         private let key: CurveKey
         /// `EVP_PKEY_CTX` that have begun an agreement.
-        private let agreements: ContextPool = .init { EVP_PKEY_CTX_free($0) }
+        private let agreements = ContextPool { EVP_PKEY_CTX_free($0) }
 
         /// - Parameter secret: 32 random bytes.
         /// - Throws: `outOfBounds(.key)` for another length.
@@ -39,7 +39,7 @@ public enum X25519 {
 
         /// A new one.
         public static func random() -> PrivateKey {
-            guard let key: PrivateKey = try? PrivateKey(.random(X25519.octetsCount)) else {
+            guard let key = try? PrivateKey(.random(X25519.octetsCount)) else {
                 preconditionFailure("32 random bytes are a key")
             }
             return key
@@ -48,20 +48,20 @@ public enum X25519 {
         /// The secret that both have.
         ///
         /// - Returns: 32 bytes that are not uniform: a key derivation comes next.
-        /// - Throws: `unusablePublicKey` when the secret would be zero, as it is with points of small order: then everybody knew
-        ///   it (RFC 7748, 6.1; RFC 9180, 7.1.4).
+        /// - Throws: `unusablePublicKey` when the secret would be zero, as it is with points of small order: then
+        ///   everybody knew it (RFC 7748, 6.1; RFC 9180, 7.1.4).
         public func sharedSecret(with other: PublicKey) throws(CryptoError) -> SecureBytes {
-            let peer: CurveKey = try CurveKey(.x25519, publicKey: other.octets)
-            let agreement: OpaquePointer = agreements.take() ?? makeAgreement()
+            let peer = try CurveKey(.x25519, publicKey: other.octets)
+            let agreement = agreements.take() ?? makeAgreement()
             defer { agreements.give(agreement) }
             return try SecureBytes(count: X25519.octetsCount) { room throws(CryptoError) in
-                var count: Int = room.count
+                var count = room.count
                 // Without OpenSSL's check of the peer: any 32 bytes are a coordinate, and the result is looked at.
-                let isDone: Bool =
+                let isDone =
                     EVP_PKEY_derive_set_peer_ex(agreement, peer.pointer, 0) == 1
                     && EVP_PKEY_derive(agreement, room.octets, &count) == 1 && count == room.count
                 // OpenSSL refuses zero itself; that it still does is not taken for granted.
-                let isZero: Bool = room.reduce(UInt8(0)) { $0 | $1 } == 0
+                let isZero = room.reduce(UInt8(0)) { $0 | $1 } == 0
                 guard isDone, !isZero else {
                     ERR_clear_error()
                     throw .unusablePublicKey
@@ -70,8 +70,8 @@ public enum X25519 {
         }
 
         private func makeAgreement() -> OpaquePointer {
-            let context: OpaquePointer? = EVP_PKEY_CTX_new(key.pointer, nil)
-            guard let context: OpaquePointer, EVP_PKEY_derive_init(context) == 1 else {
+            let context = EVP_PKEY_CTX_new(key.pointer, nil)
+            guard let context, EVP_PKEY_derive_init(context) == 1 else {
                 preconditionFailure("OpenSSL refused to agree with a key that is there")
             }
             return context

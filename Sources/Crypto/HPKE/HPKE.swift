@@ -1,14 +1,15 @@
 /// HPKE (RFC 9180) with DHKEM(X25519, HKDF-SHA256) and HKDF-SHA256: sealing for whoever has a key pair.
 ///
-/// Base mode says nothing of the sender; who must be known signs inside of what is sealed. Auth mode is for two devices that
-/// know each other: it proves nothing to others, and whoever has the receiver's key can pretend to be any sender (9.1.1).
+/// Base mode says nothing of the sender; who must be known signs inside of what is sealed. Auth mode is for two devices
+/// that know each other: it proves nothing to others, and whoever has the receiver's key can pretend to be any sender
+/// (9.1.1).
 public enum HPKE {
     /// DHKEM(X25519, HKDF-SHA256) (7.1).
     static let kem: UInt16 = 0x0020
     /// HKDF-SHA256 (7.2).
     static let kdf: UInt16 = 0x0001
     /// Bytes of an encapsulated key (7.1).
-    public static let encapsulatedBytes: Int = 32
+    public static let encapsulatedBytes = 32
 
     /// What seals, by its number in RFC 9180, 7.3.
     public enum Cipher: UInt16, Sendable, CaseIterable {
@@ -80,7 +81,7 @@ public enum HPKE {
     public static func seal(
         _ clear: SecureBytes, _ suite: AEADSuite, to receiver: X25519.PublicKey, info: [UInt8], data: [UInt8] = []
     ) throws(CryptoError) -> [UInt8] {
-        var sender: Sender = try Sender(Cipher(suite), to: receiver, info: info)
+        var sender = try Sender(Cipher(suite), to: receiver, info: info)
         return try sender.encapsulated + sender.seal(clear, data: data)
     }
 
@@ -90,7 +91,7 @@ public enum HPKE {
         _ sealed: [UInt8], _ suite: AEADSuite, with receiver: X25519.PrivateKey, info: [UInt8], data: [UInt8] = []
     ) throws(CryptoError) -> SecureBytes {
         guard sealed.count >= encapsulatedBytes + AEADSuite.tagBytes else { throw .openingFailed }
-        var context: Receiver = try Receiver(
+        var context = try Receiver(
             Cipher(suite), encapsulated: Array(sealed.prefix(encapsulatedBytes)), with: receiver, info: info)
         return try context.openSecret(Array(sealed.dropFirst(encapsulatedBytes)), data: data)
     }

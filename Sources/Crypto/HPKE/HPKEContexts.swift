@@ -12,7 +12,7 @@ extension HPKE {
         public init(
             _ cipher: Cipher, to receiver: X25519.PublicKey, info: [UInt8], sender: X25519.PrivateKey? = nil
         ) throws(CryptoError) {
-            let parts: (KeySchedule, [UInt8]) = try Self.begun(cipher, receiver, info, sender, nil, .random())
+            let parts = try Self.begun(cipher, receiver, info, sender, nil, .random())
             (schedule, encapsulated) = parts
         }
 
@@ -21,7 +21,7 @@ extension HPKE {
             _ cipher: Cipher, to receiver: X25519.PublicKey, info: [UInt8], sender: X25519.PrivateKey?,
             psk: PresharedSecret?, ephemeral: X25519.PrivateKey
         ) throws(CryptoError) {
-            let parts: (KeySchedule, [UInt8]) = try Self.begun(cipher, receiver, info, sender, psk, ephemeral)
+            let parts = try Self.begun(cipher, receiver, info, sender, psk, ephemeral)
             (schedule, encapsulated) = parts
         }
 
@@ -29,8 +29,8 @@ extension HPKE {
             _ cipher: Cipher, _ receiver: X25519.PublicKey, _ info: [UInt8], _ sender: X25519.PrivateKey?,
             _ psk: PresharedSecret?, _ ephemeral: X25519.PrivateKey
         ) throws(CryptoError) -> (KeySchedule, [UInt8]) {
-            let shared: SecureBytes = try KEM.encapsulate(to: receiver, ephemeral: ephemeral, sender: sender)
-            let schedule: KeySchedule = try KeySchedule(
+            let shared = try KEM.encapsulate(to: receiver, ephemeral: ephemeral, sender: sender)
+            let schedule = try KeySchedule(
                 cipher, shared: shared, info: info, isAuthenticated: sender != nil, psk: psk)
             return (schedule, ephemeral.publicKey.octets)
         }
@@ -38,14 +38,14 @@ extension HPKE {
         /// Seals the next message: ciphertext ‖ tag.
         /// - Throws: `messageLimitReached`; `outOfBounds(.suite)` where nothing can be sealed.
         public mutating func seal(_ clear: [UInt8], data: [UInt8]) throws(CryptoError) -> [UInt8] {
-            let (aead, nonce): (AEAD, AEADNonce) = try schedule.next()
+            let (aead, nonce) = try schedule.next()
             return aead.seal(clear, nonce: nonce, data: data)
         }
 
         /// Seals a secret as the next message.
         /// - Throws: as the other.
         public mutating func seal(_ clear: SecureBytes, data: [UInt8]) throws(CryptoError) -> [UInt8] {
-            let (aead, nonce): (AEAD, AEADNonce) = try schedule.next()
+            let (aead, nonce) = try schedule.next()
             return aead.seal(clear, nonce: nonce, data: data)
         }
 
@@ -64,7 +64,7 @@ extension HPKE {
 
         /// For tests, against published values.
         package var intermediate: (context: [UInt8], secret: SecureBytes, key: SecureBytes?, nonce: [UInt8]) {
-            let values: KeySchedule.Intermediate = schedule.intermediate
+            let values = schedule.intermediate
             return (values.context, values.secret, values.key, values.baseNonce)
         }
     }
@@ -111,8 +111,8 @@ extension HPKE {
         /// - Throws: `openingFailed`, and then the next message has the same number; `messageLimitReached`;
         ///   `outOfBounds(.suite)` where nothing is sealed.
         public mutating func open(_ sealed: [UInt8], data: [UInt8]) throws(CryptoError) -> [UInt8] {
-            let (aead, nonce): (AEAD, AEADNonce) = try schedule.current()
-            let clear: [UInt8] = try aead.open(sealed, nonce: nonce, data: data)
+            let (aead, nonce) = try schedule.current()
+            let clear = try aead.open(sealed, nonce: nonce, data: data)
             schedule.advance()
             return clear
         }
@@ -120,8 +120,8 @@ extension HPKE {
         /// Opens the next message, which is a secret.
         /// - Throws: as the other.
         public mutating func openSecret(_ sealed: [UInt8], data: [UInt8]) throws(CryptoError) -> SecureBytes {
-            let (aead, nonce): (AEAD, AEADNonce) = try schedule.current()
-            let clear: SecureBytes = try aead.openSecret(sealed, nonce: nonce, data: data)
+            let (aead, nonce) = try schedule.current()
+            let clear = try aead.openSecret(sealed, nonce: nonce, data: data)
             schedule.advance()
             return clear
         }

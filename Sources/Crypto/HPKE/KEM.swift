@@ -1,16 +1,16 @@
 /// DHKEM(X25519, HKDF-SHA256) (RFC 9180, 4.1 and 7.1): a shared secret for one exchange.
 enum KEM {
-    private static let hkdf: LabeledHKDF = .init(suiteID: Array("KEM".utf8) + HPKE.kem.octets)
-    private static let secretBytes: Int = 32
+    private static let hkdf = LabeledHKDF(suiteID: Array("KEM".utf8) + HPKE.kem.octets)
+    private static let secretBytes = 32
 
     /// Encap, and AuthEncap with a sender.
     /// - Throws: `unusablePublicKey`.
     static func encapsulate(
         to receiver: X25519.PublicKey, ephemeral: X25519.PrivateKey, sender: X25519.PrivateKey?
     ) throws(CryptoError) -> SecureBytes {
-        let first: SecureBytes = try ephemeral.sharedSecret(with: receiver)
-        var context: [UInt8] = ephemeral.publicKey.octets + receiver.octets
-        guard let sender: X25519.PrivateKey else { return try derive(first, context) }
+        let first = try ephemeral.sharedSecret(with: receiver)
+        var context = ephemeral.publicKey.octets + receiver.octets
+        guard let sender else { return try derive(first, context) }
         context += sender.publicKey.octets
         return try derive(.joined([first, try sender.sharedSecret(with: receiver)]), context)
     }
@@ -20,22 +20,22 @@ enum KEM {
     static func decapsulate(
         _ encapsulated: [UInt8], with receiver: X25519.PrivateKey, sender: X25519.PublicKey?
     ) throws(CryptoError) -> SecureBytes {
-        let first: SecureBytes = try receiver.sharedSecret(with: X25519.PublicKey(encapsulated))
-        var context: [UInt8] = encapsulated + receiver.publicKey.octets
-        guard let sender: X25519.PublicKey else { return try derive(first, context) }
+        let first = try receiver.sharedSecret(with: X25519.PublicKey(encapsulated))
+        var context = encapsulated + receiver.publicKey.octets
+        guard let sender else { return try derive(first, context) }
         context += sender.octets
         return try derive(.joined([first, try receiver.sharedSecret(with: sender)]), context)
     }
 
     /// ExtractAndExpand (4.1).
     private static func derive(_ agreed: SecureBytes, _ context: [UInt8]) throws(CryptoError) -> SecureBytes {
-        let key: SecureBytes = try hkdf.extract(salt: SecureBytes(copying: []), "eae_prk", agreed)
+        let key = try hkdf.extract(salt: SecureBytes(copying: []), "eae_prk", agreed)
         return try hkdf.expand(key, "shared_secret", context, count: secretBytes)
     }
 
     /// DeriveKeyPair (7.1.3).
     static func privateKey(from material: SecureBytes) throws(CryptoError) -> X25519.PrivateKey {
-        let key: SecureBytes = try hkdf.extract(salt: SecureBytes(copying: []), "dkp_prk", material)
+        let key = try hkdf.extract(salt: SecureBytes(copying: []), "dkp_prk", material)
         return try X25519.PrivateKey(hkdf.expand(key, "sk", [], count: X25519.octetsCount))
     }
 }

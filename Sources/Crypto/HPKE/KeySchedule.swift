@@ -1,5 +1,5 @@
-/// What both sides of an exchange have (RFC 9180, 5.1 and 5.2): the key, the nonces and the secret for exports. It stands inside
-/// of a `Sender` or `Receiver`, which cannot be copied.
+/// What both sides of an exchange have (RFC 9180, 5.1 and 5.2): the key, the nonces and the secret for exports. It
+/// stands inside of a `Sender` or `Receiver`, which cannot be copied.
 struct KeySchedule {
     /// What a context of published vectors is compared by.
     struct Intermediate {
@@ -21,23 +21,23 @@ struct KeySchedule {
         _ cipher: HPKE.Cipher, shared: SecureBytes, info: [UInt8], isAuthenticated: Bool, psk: HPKE.PresharedSecret?
     ) throws(CryptoError) {
         hkdf = LabeledHKDF(suiteID: cipher.suiteID)
-        let nothing: SecureBytes = .init(copying: [])
-        let mode: HPKE.Mode = .init(isAuthenticated: isAuthenticated, hasSecret: psk != nil)
-        let pskID: SecureBytes = try hkdf.extract(salt: nothing, "psk_id_hash", psk?.id ?? [])
-        let infoHash: SecureBytes = try hkdf.extract(salt: nothing, "info_hash", info)
+        let nothing = SecureBytes(copying: [])
+        let mode = HPKE.Mode(isAuthenticated: isAuthenticated, hasSecret: psk != nil)
+        let pskID = try hkdf.extract(salt: nothing, "psk_id_hash", psk?.id ?? [])
+        let infoHash = try hkdf.extract(salt: nothing, "info_hash", info)
         // Hashes of what is no secret.
         let context: [UInt8] =
             [mode.rawValue] + pskID.withUnsafeBytes { Array($0) } + infoHash.withUnsafeBytes { Array($0) }
-        let secret: SecureBytes = try hkdf.extract(salt: shared, "secret", psk?.secret ?? nothing)
-        let exporterSecret: SecureBytes = try hkdf.expand(secret, "exp", context, count: 32)
-        guard let algorithm: AEADAlgorithm = cipher.algorithm else {
+        let secret = try hkdf.extract(salt: shared, "secret", psk?.secret ?? nothing)
+        let exporterSecret = try hkdf.expand(secret, "exp", context, count: 32)
+        guard let algorithm = cipher.algorithm else {
             (aead, baseNonce) = (nil, nil)
             intermediate = Intermediate(
                 context: context, secret: secret, key: nil, baseNonce: [], exporterSecret: exporterSecret)
             return
         }
-        let key: SecureBytes = try hkdf.expand(secret, "key", context, count: algorithm.keyBytes)
-        let nonce: SecureBytes = try hkdf.expand(secret, "base_nonce", context, count: AEADSuite.nonceBytes)
+        let key = try hkdf.expand(secret, "key", context, count: algorithm.keyBytes)
+        let nonce = try hkdf.expand(secret, "base_nonce", context, count: AEADSuite.nonceBytes)
         let nonceBytes: [UInt8] = nonce.withUnsafeBytes { Array($0) }
         aead = try AEAD(algorithm: algorithm, key: key)
         baseNonce = try AEADNonce(nonceBytes)
@@ -47,9 +47,10 @@ struct KeySchedule {
 
     /// The key and the nonce of the next message, which is counted.
     ///
-    /// - Throws: `messageLimitReached` before a number would come again (5.2); `outOfBounds(.suite)` where nothing is sealed.
+    /// - Throws: `messageLimitReached` before a number would come again (5.2); `outOfBounds(.suite)` where nothing is
+    ///   sealed.
     mutating func next() throws(CryptoError) -> (AEAD, AEADNonce) {
-        let (aead, nonce): (AEAD, AEADNonce) = try current()
+        let (aead, nonce) = try current()
         sequence += 1
         return (aead, nonce)
     }

@@ -24,7 +24,7 @@ struct LabeledHKDF {
     ) throws(CryptoError) -> SecureBytes {
         // Its number has 16 bits; HKDF's own bound is lower.
         guard count >= 1, count <= HKDF.outputDigestsMax * 32 else { throw .outOfBounds(.count) }
-        let labelled: [UInt8] =
+        let labelled =
             UInt16(count).octets + Self.version + suiteID + label.withUTF8Buffer { Array($0) } + info
         return try HKDF.expand(.sha256, key: key, info: labelled, count: count)
     }

@@ -30,26 +30,26 @@ public enum Hash {
         // The two that much rests on go without EVP, which allocates twice for each digest (decision 0032).
         switch function {
         case .sha256:
-            var hash: SHA256 = .init()
+            var hash = SHA256()
             hash.update(bytes)
             return hash.write(to: room)
         case .sha512:
-            var hash: SHA512 = .init()
+            var hash = SHA512()
             hash.update(bytes)
             return hash.write(to: room)
         case .sha1: break
         }
-        let isDone: Bool =
+        let isDone =
             EVP_Digest(bytes.octets, bytes.count, room.octets, nil, function.implementation, nil) == 1
         precondition(isDone, "OpenSSL refused a digest, which has no failing input")
     }
 
     /// SHAKE128 (FIPS 202, 6.2): as many bytes as are wanted. Published test data is described by it.
     public static func shake128(_ bytes: [UInt8], count: Int) -> [UInt8] {
-        let context: OpaquePointer? = EVP_MD_CTX_new()
+        let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }
         return [UInt8].made(count) { room in
-            let isDone: Bool =
+            let isDone =
                 EVP_DigestInit_ex(context, shake.pointer, nil) == 1
                 && EVP_DigestUpdate(context, bytes, bytes.count) == 1
                 && EVP_DigestFinalXOF(context, room.octets, count) == 1
@@ -57,14 +57,14 @@ public enum Hash {
         }
     }
 
-    private static let shake: Fetched = .digest("SHAKE128")
+    private static let shake = Fetched.digest("SHAKE128")
 }
 
 /// SHA-256 (FIPS 180-4) of bytes that come in pieces. A value: a copy goes on by itself.
 public struct SHA256: Sendable {
     /// Bytes of a digest.
-    public static let digestBytes: Int = 32
-    private var state: SHA256_CTX = .init()
+    public static let digestBytes = 32
+    private var state = SHA256_CTX()
 
     public init() { thicket_sha256_init(&state) }
 
@@ -83,7 +83,7 @@ public struct SHA256: Sendable {
 
     /// - Parameter room: `digestBytes`, or more.
     func write(to room: UnsafeMutableRawBufferPointer) {
-        var state: SHA256_CTX = self.state
+        var state = self.state
         thicket_sha256_final(room.octets, &state)
         OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size)
     }
@@ -92,8 +92,8 @@ public struct SHA256: Sendable {
 /// SHA-512 (FIPS 180-4) of bytes that come in pieces. A value: a copy goes on by itself.
 public struct SHA512: Sendable {
     /// Bytes of a digest.
-    public static let digestBytes: Int = 64
-    private var state: SHA512_CTX = .init()
+    public static let digestBytes = 64
+    private var state = SHA512_CTX()
 
     public init() { thicket_sha512_init(&state) }
 
@@ -112,7 +112,7 @@ public struct SHA512: Sendable {
 
     /// - Parameter room: `digestBytes`, or more.
     func write(to room: UnsafeMutableRawBufferPointer) {
-        var state: SHA512_CTX = self.state
+        var state = self.state
         thicket_sha512_final(room.octets, &state)
         OPENSSL_cleanse(&state, MemoryLayout<SHA512_CTX>.size)
     }

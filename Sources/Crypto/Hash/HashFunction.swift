@@ -37,9 +37,9 @@ public enum HashFunction: String, Sendable, CaseIterable {
         }
     }
 
-    private static let sha1Fetched: Fetched = .digest("SHA1")
-    private static let sha256Fetched: Fetched = .digest("SHA256")
-    private static let sha512Fetched: Fetched = .digest("SHA512")
+    private static let sha1Fetched = Fetched.digest("SHA1")
+    private static let sha256Fetched = Fetched.digest("SHA256")
+    private static let sha512Fetched = Fetched.digest("SHA512")
 }
 
 extension HashFunction {

@@ -4,9 +4,9 @@ internal import COpenSSL
 /// HKDF (RFC 5869): keys from one good secret. Not for passwords, which are guessed (`Scrypt`, `PBKDF2`).
 public enum HKDF {
     /// Longest output in digests of the hash (RFC 5869, 2.3).
-    public static let outputDigestsMax: Int = 255
+    public static let outputDigestsMax = 255
     /// Longest info in bytes: what OpenSSL 3.0 takes. Whoever has more hashes it first.
-    public static let infoBytesMax: Int = 32_768
+    public static let infoBytesMax = 32_768
 
     /// Extract, then expand (RFC 5869, 2).
     ///
@@ -45,7 +45,7 @@ public enum HKDF {
         try check(function, info: info, count: count)
         guard count <= function.digestBytes else { return try run(.expand, function, key, nil, info, count) }
         // T(1) = HMAC(key, info ‖ 1) is all there is to it: a third of what OpenSSL's call takes.
-        let block: SecureBytes = HMAC.secret(function, key: key, info + [1])
+        let block = HMAC.secret(function, key: key, info + [1])
         return count == block.count ? block : block.part(0..<count)
     }
 
@@ -61,7 +61,7 @@ public enum HKDF {
         }
     }
 
-    private static let implementation: Fetched = .kdf("HKDF")
+    private static let implementation = Fetched.kdf("HKDF")
 
     private static func check(_ function: HashFunction, info: [UInt8], count: Int) throws(CryptoError) {
         guard count >= 1, count <= outputDigestsMax * function.digestBytes else { throw .outOfBounds(.count) }
@@ -72,13 +72,13 @@ public enum HKDF {
         _ mode: Mode, _ function: HashFunction, _ secret: SecureBytes, _ salt: SecureBytes?, _ info: [UInt8],
         _ count: Int
     ) throws(CryptoError) -> SecureBytes {
-        let context: OpaquePointer? = EVP_KDF_CTX_new(implementation.pointer)
+        let context = EVP_KDF_CTX_new(implementation.pointer)
         defer { EVP_KDF_CTX_free(context) }
         return try SecureBytes(count: count) { room throws(CryptoError) in
-            let isDone: Bool = secret.withUnsafeBytes { secret in
+            let isDone = secret.withUnsafeBytes { secret in
                 withBytes(of: salt) { salt in
                     info.withUnsafeBytes { info in
-                        let inputs: Inputs = .init(secret: secret, salt: salt, info: info)
+                        let inputs = Inputs(secret: secret, salt: salt, info: info)
                         return derive(context, mode, function, inputs, into: room)
                     }
                 }
@@ -99,7 +99,7 @@ public enum HKDF {
     private static func withBytes<Result>(
         of salt: SecureBytes?, _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result {
-        guard let salt: SecureBytes else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
+        guard let salt else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
         return salt.withUnsafeBytes(body)
     }
 

@@ -12,11 +12,11 @@ public enum PBKDF2 {
     public static func derive(
         _ function: HashFunction, password: SecureBytes, salt: [UInt8], rounds: Int, count: Int = 32
     ) throws(CryptoError) -> SecureBytes {
-        guard rounds >= 1, let rounds: Int32 = Int32(exactly: rounds) else { throw .outOfBounds(.rounds) }
+        guard rounds >= 1, let rounds = Int32(exactly: rounds) else { throw .outOfBounds(.rounds) }
         guard count >= 1, count <= 65_536 else { throw .outOfBounds(.count) }
         return SecureBytes(count: count) { room in
-            let isDone: Bool = password.withUnsafeBytes { password in
-                let text: UnsafeRawPointer = .init(password.octets)
+            let isDone = password.withUnsafeBytes { password in
+                let text = UnsafeRawPointer(password.octets)
                 return PKCS5_PBKDF2_HMAC(
                     text.assumingMemoryBound(to: CChar.self), Int32(password.count), salt, Int32(salt.count), rounds,
                     function.implementation, Int32(room.count), room.octets) == 1

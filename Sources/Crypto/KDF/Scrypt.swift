@@ -15,7 +15,7 @@ public enum Scrypt {
         public init(n: UInt64, r: UInt64, p: UInt64) { (self.n, self.r, self.p) = (n, r, p) }
 
         /// For passwords as they were sent: 2^14, 8, 1; 16 MiB.
-        public static let login: Cost = .init(n: 1 << 14, r: 8, p: 1)
+        public static let login = Cost(n: 1 << 14, r: 8, p: 1)
 
         /// Bytes that a run needs (RFC 7914, 5 and 6), and some room.
         var memoryBytes: UInt64 { 128 * r * (n + p + 2) + (1 << 20) }
@@ -32,7 +32,7 @@ public enum Scrypt {
     ///   - count: bytes wanted, 1...1,024.
     /// - Returns: nil when the cost or the count is out of bounds, or there is not so much memory.
     public static func derive(_ password: [UInt8], salt: [UInt8], cost: Cost, count: Int = 32) -> [UInt8]? {
-        let made: SecureBytes? = try? password.lent { password throws(CryptoError) in
+        let made = try? password.lent { password throws(CryptoError) in
             try derive(password, salt: salt, cost: cost, count: count)
         }
         return made?.withUnsafeBytes { Array($0) }
@@ -47,8 +47,8 @@ public enum Scrypt {
         guard cost.isUsable else { throw .outOfBounds(.cost) }
         guard (1...1_024).contains(count) else { throw .outOfBounds(.count) }
         return try SecureBytes(count: count) { room throws(CryptoError) in
-            let text: UnsafeRawPointer = .init(password.octets)
-            let isDone: Bool =
+            let text = UnsafeRawPointer(password.octets)
+            let isDone =
                 EVP_PBE_scrypt(
                     text.assumingMemoryBound(to: CChar.self), password.count, salt, salt.count, cost.n, cost.r, cost.p,
                     cost.memoryBytes, room.octets, count) == 1

@@ -1,12 +1,12 @@
 /// A key of a node, sealed for one recipient: suite ‖ encapsulated key ‖ ciphertext ‖ tag, 81 bytes (spec 3.4).
 ///
-/// HPKE in base mode, one seal for each exchange, with no additional data: all that a wrap belongs to stands in the `info`, so
-/// that it opens in no other place, at no other time and for nobody else.
+/// HPKE in base mode, one seal for each exchange, with no additional data: all that a wrap belongs to stands in the
+/// `info`, so that it opens in no other place, at no other time and for nobody else.
 public struct KeyWrap: Sendable, Hashable {
     /// Bytes of a wrap.
     public static let bytesCount: Int = 1 + HPKE.encapsulatedBytes + keyBytes + AEADSuite.tagBytes
     /// Bytes of the key inside.
-    public static let keyBytes: Int = 32
+    public static let keyBytes = 32
 
     /// Whose node it is.
     public let owner: String
@@ -30,10 +30,10 @@ public struct KeyWrap: Sendable, Hashable {
     /// - Throws: `outOfBounds(.info)` for a name of more than 65,535 bytes.
     package var info: [UInt8] {
         get throws(CryptoError) {
-            var bytes: LabelledBytes = .init("thicket/wrap/1")
-            for text: String in [owner, app, node] { try bytes.add(text.utf8) }
+            var bytes = LabelledBytes("thicket/wrap/1")
+            for text in [owner, app, node] { try bytes.add(text.utf8) }
             try bytes.add(epoch.octets)
-            for text: String in [recipient, recipientKey] { try bytes.add(text.utf8) }
+            for text in [recipient, recipientKey] { try bytes.add(text.utf8) }
             return bytes.octets
         }
     }
@@ -51,7 +51,7 @@ public struct KeyWrap: Sendable, Hashable {
         _ key: SecureBytes, _ suite: AEADSuite, to receiver: X25519.PublicKey, ephemeral: X25519.PrivateKey
     ) throws(CryptoError) -> [UInt8] {
         guard key.count == Self.keyBytes else { throw .outOfBounds(.key) }
-        var sender: HPKE.Sender = try .init(
+        var sender = try HPKE.Sender(
             HPKE.Cipher(suite), to: receiver, info: info, sender: nil, psk: nil, ephemeral: ephemeral)
         return [suite.rawValue] + sender.encapsulated + (try sender.seal(key, data: []))
     }
@@ -59,7 +59,7 @@ public struct KeyWrap: Sendable, Hashable {
     /// Opens a wrap that came to this place.
     /// - Throws: `openingFailed`, whatever is wrong: length, suite, key, or that it belongs to another place.
     public func open(_ wrap: [UInt8], with receiver: X25519.PrivateKey) throws(CryptoError) -> SecureBytes {
-        guard wrap.count == Self.bytesCount, let suite: AEADSuite = AEADSuite(rawValue: wrap[0]) else {
+        guard wrap.count == Self.bytesCount, let suite = AEADSuite(rawValue: wrap[0]) else {
             throw .openingFailed
         }
         return try HPKE.open(Array(wrap.dropFirst()), suite, with: receiver, info: info)

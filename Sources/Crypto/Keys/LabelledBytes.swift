@@ -1,8 +1,8 @@
-/// A label, a zero byte, and fields with their lengths: bytes that can be read in one way only. They are signed, go into
-/// derivations, and are authenticated beside what is sealed; the label keeps uses apart (spec of the house, 3).
+/// A label, a zero byte, and fields with their lengths: bytes that can be read in one way only. They are signed, go
+/// into derivations, and are authenticated beside what is sealed; the label keeps uses apart (spec of the house, 3).
 public struct LabelledBytes: Sendable, Hashable {
     /// Longest field, since its length has 16 bits.
-    public static let fieldBytesMax: Int = 65_535
+    public static let fieldBytesMax = 65_535
 
     /// label ‖ 0x00 ‖ what was added.
     public private(set) var octets: [UInt8]
@@ -21,7 +21,7 @@ public struct LabelledBytes: Sendable, Hashable {
     /// The same with one field more.
     /// - Throws: `outOfBounds(.info)` for more than 65,535 bytes.
     public func adding(_ field: some Collection<UInt8>) throws(CryptoError) -> LabelledBytes {
-        var bytes: LabelledBytes = self
+        var bytes = self
         try bytes.add(field)
         return bytes
     }
@@ -65,8 +65,8 @@ public enum SignatureLabel: Sendable, CaseIterable {
     }
 
     func message(_ fields: [[UInt8]]) throws(CryptoError) -> [UInt8] {
-        var bytes: LabelledBytes = .init(text)
-        for field: [UInt8] in fields { try bytes.add(field) }
+        var bytes = LabelledBytes(text)
+        for field in fields { try bytes.add(field) }
         return bytes.octets
     }
 }
@@ -74,8 +74,8 @@ public enum SignatureLabel: Sendable, CaseIterable {
 extension Ed25519.SigningKey {
     /// Signs label ‖ 0x00 ‖ fields with lengths (spec 3.4).
     ///
-    /// - Parameter fields: what is said, and for whom: author, recipients and their key ids are among them, so that it cannot be
-    ///   sent on to somebody else as meant for them.
+    /// - Parameter fields: what is said, and for whom: author, recipients and their key ids are among them, so that it
+    ///   cannot be sent on to somebody else as meant for them.
     /// - Throws: `outOfBounds(.info)` for a field of more than 65,535 bytes.
     public func signature(for label: SignatureLabel, _ fields: [[UInt8]]) throws(CryptoError) -> [UInt8] {
         signature(of: try label.message(fields))
@@ -85,7 +85,7 @@ extension Ed25519.SigningKey {
 extension Ed25519.VerifyingKey {
     /// Whether it signs these fields under this label. Fields too long to be signed are not.
     public func isSignature(_ signature: [UInt8], for label: SignatureLabel, _ fields: [[UInt8]]) -> Bool {
-        guard let message: [UInt8] = try? label.message(fields) else { return false }
+        guard let message = try? label.message(fields) else { return false }
         return isSignature(signature, of: message)
     }
 }

@@ -1,7 +1,7 @@
 /// The key of a node at one epoch, and what is made of it (spec 3.3; treesystem 4.4).
 public struct NodeKey: Sendable {
     /// Bytes of a node key, and of what is made of it.
-    public static let bytesCount: Int = 32
+    public static let bytesCount = 32
 
     /// What a subkey is for.
     public enum Use: String, Sendable, CaseIterable {
@@ -24,7 +24,7 @@ public struct NodeKey: Sendable {
 
     /// A new one.
     public static func random() -> NodeKey {
-        guard let key: NodeKey = try? NodeKey(.random(bytesCount)) else {
+        guard let key = try? NodeKey(.random(bytesCount)) else {
             preconditionFailure("32 random bytes are a node key")
         }
         return key
@@ -36,12 +36,12 @@ public struct NodeKey: Sendable {
             .sha256, secret: secret, info: LabelledBytes("thicket/node/1").octets + Array(use.rawValue.utf8))
     }
 
-    /// What the record shows of this key, all 32 bytes: nobody finds another key with the same, and one record cannot show
-    /// different content to different readers.
+    /// What the record shows of this key, all 32 bytes: nobody finds another key with the same, and one record cannot
+    /// show different content to different readers.
     public func commitment() throws(CryptoError) -> [UInt8] { try subkey(.commit).withUnsafeBytes { Array($0) } }
 
-    /// Whether a record's commitment is of this key. Whoever has unwrapped a key asks before anything is opened with it: AES-GCM
-    /// and ChaCha20-Poly1305 let somebody make one ciphertext that opens under two keys.
+    /// Whether a record's commitment is of this key. Whoever has unwrapped a key asks before anything is opened with
+    /// it: AES-GCM and ChaCha20-Poly1305 let somebody make one ciphertext that opens under two keys.
     public func isCommitted(by commitment: [UInt8]) throws(CryptoError) -> Bool {
         ConstantTime.equal(try self.commitment(), commitment)
     }

@@ -6,12 +6,12 @@ internal import COpenSSL
 /// For hashes that everybody may see: it is compared with `==`, whose time tells where two differ.
 public struct Digest256: Sendable, Hashable {
     /// Bytes of a digest.
-    public static let byteCount: Int = 32
+    public static let byteCount = 32
     /// 32 zero bytes, which no input is known to give.
-    public static let zero: Digest256 = .init()
+    public static let zero = Digest256()
 
     // The bytes in their order in memory, whatever the machine holds for the order inside of a number.
-    private var words: SIMD4<UInt64> = .zero
+    private var words = SIMD4<UInt64>.zero
 
     private init() {}
 
@@ -42,9 +42,9 @@ public struct Digest256: Sendable, Hashable {
     /// SHA-256(tag ‖ left ‖ right).
     static func tagged(_ tag: UInt8, _ left: Digest256, _ right: Digest256) -> Digest256 {
         hashing { state in
-            var tag: UInt8 = tag
+            var tag = tag
             thicket_sha256_update(&state, &tag, 1)
-            for part: Digest256 in [left, right] {
+            for part in [left, right] {
                 _ = withUnsafeBytes(of: part.words) { thicket_sha256_update(&state, $0.baseAddress, $0.count) }
             }
         }
@@ -53,18 +53,18 @@ public struct Digest256: Sendable, Hashable {
     /// SHA-256(tag ‖ secret); what SHA-256 has kept of it is overwritten.
     static func tagged(_ tag: UInt8, _ secret: SecureBytes) -> Digest256 {
         hashing { state in
-            var tag: UInt8 = tag
+            var tag = tag
             thicket_sha256_update(&state, &tag, 1)
             _ = secret.withUnsafeBytes { thicket_sha256_update(&state, $0.baseAddress, $0.count) }
         }
     }
 
     private static func hashing(_ write: (inout SHA256_CTX) -> Void) -> Digest256 {
-        var state: SHA256_CTX = .init()
+        var state = SHA256_CTX()
         defer { OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size) }
         thicket_sha256_init(&state)
         write(&state)
-        var digest: Digest256 = .init()
+        var digest = Digest256()
         _ = withUnsafeMutableBytes(of: &digest.words) { thicket_sha256_final($0.baseAddress, &state) }
         return digest
     }

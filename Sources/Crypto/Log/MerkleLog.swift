@@ -1,7 +1,8 @@
 /// An append-only log that proves what it says (RFC 6962, 2.1).
 ///
-/// Keeps the hash of each complete subtree: about two hashes a leaf. Appending makes one hash more on average; a root or
-/// a proof, of the log now or of any earlier size, takes a number of hashes that grows with the square of its height.
+/// Keeps the hash of each complete subtree: about two hashes a leaf. Appending makes one hash more on average; a root
+/// or a proof, of the log now or of any earlier size, takes a number of hashes that grows with the square of its
+/// height.
 public struct MerkleLog: Sendable {
     /// `levels[h][i]` is the hash of the complete subtree over the leaves i·2^h ..< (i+1)·2^h.
     private var levels: [[Digest256]] = [[]]
@@ -16,10 +17,10 @@ public struct MerkleLog: Sendable {
     /// - Parameter leaf: `MerkleTree.leafHash` of its data.
     public mutating func append(_ leaf: Digest256) {
         levels[0].append(leaf)
-        var level: Int = 0
+        var level = 0
         while levels[level].count % 2 == 0 {
-            let nodes: [Digest256] = levels[level]
-            let parent: Digest256 = MerkleTree.nodeHash(nodes[nodes.count - 2], nodes[nodes.count - 1])
+            let nodes = levels[level]
+            let parent = MerkleTree.nodeHash(nodes[nodes.count - 2], nodes[nodes.count - 1])
             level += 1
             if level == levels.count { levels.append([]) }
             levels[level].append(parent)
@@ -29,7 +30,7 @@ public struct MerkleLog: Sendable {
     /// The root of the log when it had that many leaves; without a size, now.
     /// - Returns: nil for a size that it has not reached.
     public func root(size: Int? = nil) -> Digest256? {
-        let size: Int = size ?? count
+        let size = size ?? count
         guard (0...count).contains(size) else { return nil }
         return size == 0 ? MerkleTree.emptyRoot : hash(0..<size)
     }
@@ -40,13 +41,13 @@ public struct MerkleLog: Sendable {
     ///   - size: leaves of the tree that the proof is for; without it, all.
     /// - Returns: nil when there is no such leaf or size.
     public func inclusionProof(index: Int, size: Int? = nil) -> [Digest256]? {
-        let size: Int = size ?? count
+        let size = size ?? count
         guard index >= 0, index < size, size <= count else { return nil }
-        var range: Range<Int> = 0..<size
-        var proof: [Digest256] = []
+        var range = 0..<size
+        var proof = [Digest256]()
         while range.count > 1 {
-            let (left, right): (Range<Int>, Range<Int>) = split(range)
-            let isLeft: Bool = index < left.upperBound
+            let (left, right) = split(range)
+            let isLeft = index < left.upperBound
             proof.append(hash(isLeft ? right : left))
             range = isLeft ? left : right
         }
@@ -59,13 +60,13 @@ public struct MerkleLog: Sendable {
     ///   - newSize: without it, all.
     /// - Returns: nil for sizes that are not in this order or that the log has not reached.
     public func consistencyProof(oldSize: Int, newSize: Int? = nil) -> [Digest256]? {
-        let newSize: Int = newSize ?? count
+        let newSize = newSize ?? count
         guard oldSize > 0, oldSize <= newSize, newSize <= count else { return nil }
-        var range: Range<Int> = 0..<newSize
-        var proof: [Digest256] = []
+        var range = 0..<newSize
+        var proof = [Digest256]()
         while range.upperBound > oldSize {
-            let (left, right): (Range<Int>, Range<Int>) = split(range)
-            let isLeft: Bool = oldSize <= left.upperBound
+            let (left, right) = split(range)
+            let isLeft = oldSize <= left.upperBound
             proof.append(hash(isLeft ? right : left))
             range = isLeft ? left : right
         }
@@ -76,17 +77,17 @@ public struct MerkleLog: Sendable {
 
     /// At the largest power of two that is smaller than the number of leaves.
     private func split(_ range: Range<Int>) -> (left: Range<Int>, right: Range<Int>) {
-        let half: Int = 1 << (Int.bitWidth - 1 - (range.count - 1).leadingZeroBitCount)
-        let middle: Int = range.lowerBound + half
+        let half = 1 << (Int.bitWidth - 1 - (range.count - 1).leadingZeroBitCount)
+        let middle = range.lowerBound + half
         return (range.lowerBound..<middle, middle..<range.upperBound)
     }
 
     /// Hash of the leaves of a range that `split` gave; its height bounds the depth.
     private func hash(_ range: Range<Int>) -> Digest256 {
-        let height: Int = range.count.trailingZeroBitCount
+        let height = range.count.trailingZeroBitCount
         // A power of two of leaves, which `split` only cuts at multiples of itself: kept as one node.
         if range.count == 1 << height { return levels[height][range.lowerBound >> height] }
-        let (left, right): (Range<Int>, Range<Int>) = split(range)
+        let (left, right) = split(range)
         return MerkleTree.nodeHash(hash(left), hash(right))
     }
 }

@@ -6,7 +6,7 @@ public enum MerkleTree {
     /// The root of a tree without leaves: SHA-256 of nothing.
     public static let emptyRoot: Digest256 = .of([])
     /// Hashes of a proof at most: a tree has no more than 2^64 leaves, and a consistency proof one hash more.
-    public static let proofHashesMax: Int = 65
+    public static let proofHashesMax = 65
 
     /// SHA-256(0x00 ‖ data).
     public static func leafHash(_ data: [UInt8]) -> Digest256 { .tagged(0, data) }
@@ -21,9 +21,9 @@ public enum MerkleTree {
         _ leaf: Digest256, index: UInt64, size: UInt64, root: Digest256, proof: [Digest256]
     ) -> Bool {
         guard index < size, proof.count <= proofHashesMax else { return false }
-        var (place, last): (UInt64, UInt64) = (index, size - 1)
-        var hash: Digest256 = leaf
-        for sibling: Digest256 in proof {
+        var (place, last) = (index, size - 1)
+        var hash = leaf
+        for sibling in proof {
             guard last > 0 else { return false }
             if place & 1 == 1 || place == last {
                 hash = nodeHash(sibling, hash)
@@ -46,13 +46,14 @@ public enum MerkleTree {
     ) -> Bool {
         guard oldSize > 0, oldSize <= newSize, proof.count <= proofHashesMax else { return false }
         guard oldSize < newSize else { return proof.isEmpty && oldRoot == newRoot }
-        let roots: (old: Digest256, new: Digest256)? = roots(
+        let roots = roots(
             oldSize: oldSize, oldRoot: oldRoot, newSize: newSize, proof: proof)
         return roots.map { $0.old == oldRoot && $0.new == newRoot } ?? false
     }
 
-    /// The roots that a consistency proof leads to (RFC 9162, 2.1.4.2). Where the new one is that of a tree of the newer size, the
-    /// old one is that of the tree's beginning, whatever somebody else says of it: each hash of the proof is then a node of the tree.
+    /// The roots that a consistency proof leads to (RFC 9162, 2.1.4.2). Where the new one is that of a tree of the
+    /// newer size, the old one is that of the tree's beginning, whatever somebody else says of it: each hash of the
+    /// proof is then a node of the tree.
     ///
     /// - Parameters:
     ///   - oldRoot: of an older tree of 2^k leaves, which the proof leaves out; of others nothing is taken from it.
@@ -61,15 +62,15 @@ public enum MerkleTree {
     public static func roots(
         oldSize: UInt64, oldRoot: Digest256, newSize: UInt64, proof: [Digest256]
     ) -> (old: Digest256, new: Digest256)? {
-        guard oldSize > 0, oldSize < newSize, proof.count <= proofHashesMax, let first: Digest256 = proof.first else {
+        guard oldSize > 0, oldSize < newSize, proof.count <= proofHashesMax, let first = proof.first else {
             return nil
         }
-        var (place, last): (UInt64, UInt64) = (oldSize - 1, newSize - 1)
+        var (place, last) = (oldSize - 1, newSize - 1)
         while place & 1 == 1 { (place, last) = (place >> 1, last >> 1) }
         // An older tree of 2^k leaves is a node of the newer one: the proof leaves out its root, which is known.
-        let isNode: Bool = oldSize & (oldSize - 1) == 0
-        var (old, new): (Digest256, Digest256) = isNode ? (oldRoot, oldRoot) : (first, first)
-        for sibling: Digest256 in isNode ? proof[...] : proof.dropFirst() {
+        let isNode = oldSize & (oldSize - 1) == 0
+        var (old, new) = isNode ? (oldRoot, oldRoot) : (first, first)
+        for sibling in isNode ? proof[...] : proof.dropFirst() {
             guard last > 0 else { return nil }
             if place & 1 == 1 || place == last {
                 (old, new) = (nodeHash(sibling, old), nodeHash(sibling, new))

@@ -1,15 +1,17 @@
 /// A map from 32-byte keys to 32-byte values whose root stands for all of it, and that proves of any key what its value
 /// is or that it has none.
 ///
-/// Made for the key log (spec 4.12): the key is SHA-256 of a user's handle, the value the hash of the user's latest entry. A key
-/// hangs at the end of the shortest beginning of its bits that no other key shares, so a proof has about log2(keys)
-/// hashes and not 256. Leaf = SHA-256(0x02 ‖ key ‖ value), inner node = SHA-256(0x03 ‖ left ‖ right), nothing = 32 zero
-/// bytes; the first bytes differ from those of the log (`MerkleTree`), so no node of one is a node of the other.
+/// Made for the key log (spec 4.12): the key is SHA-256 of a user's handle, the value the hash of the user's latest
+/// entry. A key hangs at the end of the shortest beginning of its bits that no other key shares, so a proof has about
+/// log2(keys) hashes and not 256. Leaf = SHA-256(0x02 ‖ key ‖ value), inner node = SHA-256(0x03 ‖ left ‖ right),
+/// nothing = 32 zero bytes; the first bytes differ from those of the log (`MerkleTree`), so no node of one is a node of
+/// the other.
 ///
-/// A copy costs nothing and shares what is equal: older states stay there to be proven for as long as somebody keeps them.
+/// A copy costs nothing and shares what is equal: older states stay there to be proven for as long as somebody keeps
+/// them.
 public struct SparseMerkleMap: Sendable {
     /// Bits of a key: the longest path.
-    static let depthMax: Int = 256
+    static let depthMax = 256
 
     indirect enum Node: Sendable {
         case empty
@@ -24,7 +26,7 @@ public struct SparseMerkleMap: Sendable {
         }
     }
 
-    private var top: Node = .empty
+    private var top = Node.empty
     /// Keys in the map.
     public private(set) var count: Int = 0
 
@@ -44,7 +46,7 @@ public struct SparseMerkleMap: Sendable {
     /// - Returns: the value that it had; nil: it had none.
     @discardableResult
     public mutating func remove(_ key: Digest256) -> Digest256? {
-        guard let value: Digest256 = self[key] else { return nil }
+        guard let value = self[key] else { return nil }
         count -= 1
         top = Self.removing(key, from: top, depth: 0)
         return value
@@ -52,8 +54,8 @@ public struct SparseMerkleMap: Sendable {
 
     /// The value of a key; nil: it has none.
     public subscript(key: Digest256) -> Digest256? {
-        var node: Node = top
-        var depth: Int = 0
+        var node = top
+        var depth = 0
         while case .inner(let left, let right, _) = node {
             node = key.bit(depth) ? right : left
             depth += 1
@@ -64,10 +66,10 @@ public struct SparseMerkleMap: Sendable {
 
     /// Proves the value of a key, or that it has none.
     public func proof(of key: Digest256) -> SparseMerkleProof {
-        var siblings: [Digest256] = []
-        var node: Node = top
+        var siblings = [Digest256]()
+        var node = top
         while case .inner(let left, let right, _) = node {
-            let isRight: Bool = key.bit(siblings.count)
+            let isRight = key.bit(siblings.count)
             siblings.append(isRight ? left.hash : right.hash)
             node = isRight ? right : left
         }

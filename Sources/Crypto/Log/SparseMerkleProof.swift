@@ -11,7 +11,7 @@ public struct SparseMerkleProof: Sendable, Hashable {
     }
 
     /// Bytes of a proof at most: kind, depth, 256 bits, 256 hashes, a foreign key and its value.
-    public static let bytesMax: Int = 3 + 32 + 256 * 32 + 64
+    public static let bytesMax = 3 + 32 + 256 * 32 + 64
 
     /// Hashes beside the path, from the root down.
     let siblings: [Digest256]
@@ -31,25 +31,25 @@ public struct SparseMerkleProof: Sendable, Hashable {
             hash = SparseMerkleMap.leafHash(other, itsValue)
         default: return false
         }
-        for (depth, sibling): (Int, Digest256) in siblings.enumerated().reversed() {
+        for (depth, sibling) in siblings.enumerated().reversed() {
             hash = key.bit(depth) ? SparseMerkleMap.nodeHash(sibling, hash) : SparseMerkleMap.nodeHash(hash, sibling)
         }
         return hash == root
     }
 }
 
-/// The bytes: kind (0 nothing, 1 the key, 2 another key) ‖ depth (2) ‖ one bit for each sibling, from the root down, set
-/// if there is something (padded with zero bits to whole bytes) ‖ the hashes of those ‖ for kind 2 the other key and its
-/// value. One proof has one encoding.
+/// The bytes: kind (0 nothing, 1 the key, 2 another key) ‖ depth (2) ‖ one bit for each sibling, from the root down,
+/// set if there is something (padded with zero bits to whole bytes) ‖ the hashes of those ‖ for kind 2 the other key
+/// and its value. One proof has one encoding.
 extension SparseMerkleProof {
     /// As it is stored and sent.
     public var bytes: [UInt8] {
-        var map: [UInt8] = .init(repeating: 0, count: (siblings.count + 7) / 8)
-        for (index, sibling): (Int, Digest256) in siblings.enumerated() where sibling != .zero {
+        var map = [UInt8](repeating: 0, count: (siblings.count + 7) / 8)
+        for (index, sibling) in siblings.enumerated() where sibling != .zero {
             map[index >> 3] |= 0x80 >> UInt8(index & 7)
         }
-        let depth: [UInt8] = [UInt8(siblings.count >> 8), UInt8(siblings.count & 255)]
-        let hashes: [UInt8] = siblings.filter { $0 != .zero }.flatMap(\.bytes)
+        let depth = [UInt8(siblings.count >> 8), UInt8(siblings.count & 255)]
+        let hashes = siblings.filter { $0 != .zero }.flatMap(\.bytes)
         switch end {
         case .nothing: return [0] + depth + map + hashes
         case .key: return [1] + depth + map + hashes
@@ -61,28 +61,28 @@ extension SparseMerkleProof {
     /// - Returns: nil for anything that `bytes` would not have written.
     public init?(_ bytes: [UInt8]) {
         guard bytes.count >= 3, bytes.count <= Self.bytesMax, bytes[0] <= 2 else { return nil }
-        let depth: Int = Int(bytes[1]) << 8 | Int(bytes[2])
-        let mapBytes: Int = (depth + 7) / 8
+        let depth = Int(bytes[1]) << 8 | Int(bytes[2])
+        let mapBytes = (depth + 7) / 8
         guard depth <= SparseMerkleMap.depthMax, bytes.count >= 3 + mapBytes else { return nil }
-        let isSet: (Int) -> Bool = { bytes[3 + $0 >> 3] << UInt8($0 & 7) & 0x80 != 0 }
+        let isSet = { bytes[3 + $0 >> 3] << UInt8($0 & 7) & 0x80 != 0 }
         guard (depth..<mapBytes * 8).allSatisfy({ !isSet($0) }) else { return nil }
-        var rest: ArraySlice<UInt8> = bytes[(3 + mapBytes)...]
+        var rest = bytes[(3 + mapBytes)...]
         func next() -> Digest256? {
             defer { rest = rest.dropFirst(Digest256.byteCount) }
             return Digest256(rest.prefix(Digest256.byteCount))
         }
-        var siblings: [Digest256] = []
-        for index: Int in 0..<depth {
+        var siblings = [Digest256]()
+        for index in 0..<depth {
             guard isSet(index) else {
                 siblings.append(.zero)
                 continue
             }
-            guard let hash: Digest256 = next(), hash != .zero else { return nil }
+            guard let hash = next(), hash != .zero else { return nil }
             siblings.append(hash)
         }
         var end: End = bytes[0] == 0 ? .nothing : .key
         if bytes[0] == 2 {
-            guard let key: Digest256 = next(), let value: Digest256 = next() else { return nil }
+            guard let key = next(), let value = next() else { return nil }
             end = .other(key: key, value: value)
         }
         guard rest.isEmpty else { return nil }

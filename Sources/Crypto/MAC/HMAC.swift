@@ -46,25 +46,25 @@ public enum HMAC {
         precondition(room.count == function.digestBytes, "a code has the length of a digest")
         switch function {
         case .sha256:
-            var key: MessageKey256 = .init(bytes: key)
+            var key = MessageKey256(bytes: key)
             key.write(message, to: room.octets)
             return OPENSSL_cleanse(&key, MemoryLayout<MessageKey256>.size)
         case .sha512:
-            var key: MessageKey512 = .init(bytes: key)
+            var key = MessageKey512(bytes: key)
             key.write(message, to: room.octets)
             return OPENSSL_cleanse(&key, MemoryLayout<MessageKey512>.size)
         case .sha1: break
         }
-        let context: OpaquePointer? = EVP_MAC_CTX_new(implementation.pointer)
+        let context = EVP_MAC_CTX_new(implementation.pointer)
         defer { EVP_MAC_CTX_free(context) }
-        let isWritten: Bool =
+        let isWritten =
             function.withName { thicket_hmac_begin(context, $0, key.octets, key.count) } == 1
             && EVP_MAC_update(context, message.octets, message.count) == 1
             && EVP_MAC_final(context, room.octets, nil, room.count) == 1
         precondition(isWritten, "OpenSSL refused an HMAC, which has no failing input")
     }
 
-    private static let implementation: Fetched = .mac("HMAC")
+    private static let implementation = Fetched.mac("HMAC")
 }
 
 extension Hash {

@@ -20,9 +20,9 @@ public struct MessageKey512: Sendable {
 
     /// Whether it is the code of the message. Takes as long wherever they differ.
     public func isCode(_ code: [UInt8], of message: ArraySlice<UInt8>) -> Bool {
-        let count: Int = SHA512_CTX.codeBytes
+        let count = SHA512_CTX.codeBytes
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { buffer in
-            guard let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return false }
+            guard let start = buffer.baseAddress else { return false }
             message.withUnsafeBytes { write($0, to: start) }
             return code.count == count && CRYPTO_memcmp(start, code, count) == 0
         }
@@ -53,15 +53,15 @@ public struct MessageKey256: Sendable {
     }
 }
 
-/// A `MessageKey256` that stays a secret: what is prepared stands in memory of its own. For whoever takes codes of many messages,
-/// or makes many keys of one.
+/// A `MessageKey256` that stays a secret: what is prepared stands in memory of its own. For whoever takes codes of many
+/// messages, or makes many keys of one.
 public final class SecretMessageKey256: Sendable {
     private let prepared: SecureBytes
 
     /// - Parameter key: of any length.
     public init(_ key: SecureBytes) {
         prepared = SecureBytes(count: MemoryLayout<MessageKey256>.size) { room in
-            var made: MessageKey256 = .init(key)
+            var made = MessageKey256(key)
             Swift.withUnsafeMutableBytes(of: &made) { bytes in
                 room.copyMemory(from: UnsafeRawBufferPointer(bytes))
                 bytes.cleanse()
@@ -98,7 +98,7 @@ extension SHA256_CTX: HashState {
     fileprivate static var codeBytes: Int { 32 }
 
     fileprivate static func begun() -> SHA256_CTX {
-        var state: SHA256_CTX = .init()
+        var state = SHA256_CTX()
         thicket_sha256_init(&state)
         return state
     }
@@ -114,7 +114,7 @@ extension SHA512_CTX: HashState {
     fileprivate static var codeBytes: Int { 64 }
 
     fileprivate static func begun() -> SHA512_CTX {
-        var state: SHA512_CTX = .init()
+        var state = SHA512_CTX()
         thicket_sha512_init(&state)
         return state
     }
@@ -144,21 +144,21 @@ private struct KeyedStates<State: HashState>: Sendable {
 
     /// Every byte of the block combined with one, and then hashed.
     private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> State {
-        for place: Int in block.indices { block[place] ^= mark }
-        var state: State = .begun()
+        for place in block.indices { block[place] ^= mark }
+        var state = State.begun()
         state.take(UnsafeRawBufferPointer(block))
         return state
     }
 
     func code(of message: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: State.codeBytes) { buffer, count in
-            if let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress { write(message, to: start) }
+            if let start = buffer.baseAddress { write(message, to: start) }
             count = State.codeBytes
         }
     }
 
     func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
-        var (first, second): (State, State) = (inner, outer)
+        var (first, second) = (inner, outer)
         first.take(message)
         first.finish(code)
         second.take(UnsafeRawBufferPointer(start: code, count: State.codeBytes))

@@ -26,7 +26,7 @@ public enum Base32 {
     private static func write(_ bytes: UnsafeRawBufferPointer, to room: UnsafeMutableBufferPointer<UInt8>) {
         alphabet.withUnsafeBufferPointer { alphabet in
             var (bits, width, place): (UInt32, Int, Int) = (0, 0, 0)
-            for byte: UInt8 in bytes {
+            for byte in bytes {
                 (bits, width) = (bits << 8 | UInt32(byte), width + 8)
                 while width >= 5 {
                     width -= 5
@@ -39,12 +39,12 @@ public enum Base32 {
         }
     }
 
-    /// - Returns: nil for other letters (capitals too), padding, a length that no bytes have, or unused bits that are not
-    ///   zero.
+    /// - Returns: nil for other letters (capitals too), padding, a length that no bytes have, or unused bits that are
+    ///   not zero.
     public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         var (bits, width): (UInt32, Int) = (0, 0)
-        for letter: UInt8 in text {
+        for letter in text {
             let value: UInt8
             switch letter {
             case 0x61...0x7A: value = letter - 0x61

@@ -1,12 +1,12 @@
 /// The name under which a server keeps a node without knowing what it is called.
 ///
-/// First 20 bytes of HMAC-SHA-256(child salt, "thicket/name/1" ‖ 0 ‖ fold(name)) as 32 letters of base32. Names that differ
-/// in case or in how their accents are written have one tag; who lacks the salt cannot guess a name from it.
+/// First 20 bytes of HMAC-SHA-256(child salt, "thicket/name/1" ‖ 0 ‖ fold(name)) as 32 letters of base32. Names that
+/// differ in case or in how their accents are written have one tag; who lacks the salt cannot guess a name from it.
 public enum NameTag {
     /// Bytes of a tag.
-    public static let byteCount: Int = 20
+    public static let byteCount = 20
     /// Letters of a tag.
-    public static let letterCount: Int = 32
+    public static let letterCount = 32
     private static let label: [UInt8] = Array("thicket/name/1".utf8) + [0]
 
     /// - Parameters:
@@ -14,7 +14,7 @@ public enum NameTag {
     ///   - salt: the parent's child salt, 32 random bytes.
     /// - Returns: 20 bytes.
     public static func bytes(of name: [UInt8], salt: [UInt8]) throws(UnicodeText.Failure) -> [UInt8] {
-        let folded: [UInt8] = try UnicodeText.folded(name)
+        let folded = try UnicodeText.folded(name)
         return Array(Hash.hmacSHA256(key: salt, label + folded).prefix(byteCount))
     }
 

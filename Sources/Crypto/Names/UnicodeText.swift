@@ -13,7 +13,7 @@ public enum UnicodeText {
     }
 
     /// Bytes of one text at most.
-    public static let bytesMax: Int = 1 << 16
+    public static let bytesMax = 1 << 16
 
     /// Version of the Unicode data, as "15.0.0". Characters of later versions stay as they are.
     public static var version: String { String(cString: utf8proc_unicode_version()) }
@@ -33,10 +33,10 @@ public enum UnicodeText {
         return try map(text, composition, use).get()
     }
 
-    /// NFC, full case folding (Unicode Standard 3.13, toCasefold, without the Turkic rules), NFC: names that people hold
-    /// equal become equal bytes.
+    /// NFC, full case folding (Unicode Standard 3.13, toCasefold, without the Turkic rules), NFC: names that people
+    /// hold equal become equal bytes.
     public static func folded(_ text: [UInt8]) throws(Failure) -> [UInt8] {
-        let composed: [UInt8] = try composed(text)
+        let composed = try composed(text)
         return try composed.withUnsafeBytes { bytes in
             map(bytes, composition | UTF8PROC_CASEFOLD.rawValue) { Array($0) }
         }.get()
@@ -48,12 +48,12 @@ public enum UnicodeText {
     private static func map<Value>(
         _ text: UnsafeRawBufferPointer, _ options: UInt32, _ use: (UnsafeRawBufferPointer) -> Value
     ) -> Result<Value, Failure> {
-        let start: UnsafePointer<UInt8>? = text.baseAddress?.assumingMemoryBound(to: UInt8.self)
-        let options: utf8proc_option_t = utf8proc_option_t(options)
+        let start = text.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        let options = utf8proc_option_t(options)
         let count: Int = utf8proc_decompose(start, text.count, nil, 0, options)
         guard count >= 0 else { return .failure(.notUTF8) }
         // One more: utf8proc ends what it writes with a zero.
-        let room: UnsafeMutableBufferPointer<Int32> = .allocate(capacity: count + 1)
+        let room = UnsafeMutableBufferPointer<Int32>.allocate(capacity: count + 1)
         defer {
             OPENSSL_cleanse(room.baseAddress, room.count * MemoryLayout<Int32>.stride)
             room.deallocate()

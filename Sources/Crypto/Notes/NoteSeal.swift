@@ -1,13 +1,14 @@
-/// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field (spec 1.5; AES-256-GCM: NIST SP 800-38D;
-/// the key by HKDF: RFC 5869).
+/// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field (spec 1.5; AES-256-GCM: NIST
+/// SP 800-38D; the key by HKDF: RFC 5869).
 ///
-/// suite ‖ nonce (12) ‖ AES-256-GCM ‖ tag. The key comes from the vault secret; what is sealed is a 2-byte length, the text
-/// and zeros up to a multiple of 64. A field that stands in another note, or under another name, does not open.
+/// suite ‖ nonce (12) ‖ AES-256-GCM ‖ tag. The key comes from the vault secret; what is sealed is a 2-byte length, the
+/// text and zeros up to a multiple of 64. A field that stands in another note, or under another name, does not open.
 public struct NoteSeal: Sendable {
-    /// Bytes of a text at most: more than the 2,500 UTF-16 units of a note can have, and what two bytes of length can say.
-    public static let textBytesMax: Int = 65_535
+    /// Bytes of a text at most: more than the 2,500 UTF-16 units of a note can have, and what two bytes of length can
+    /// say.
+    public static let textBytesMax = 65_535
 
-    private static let padding: Padding = .multiple(of: 64)
+    private static let padding = Padding.multiple(of: 64)
     private let key: SecureBytes
     private let data: [UInt8]
 
@@ -19,7 +20,7 @@ public struct NoteSeal: Sendable {
     /// - Throws: `outOfBounds` for another secret than 32 bytes, and for a name of 65,536 bytes or more.
     public init(vaultSecret: SecureBytes, userID: [UInt8], noteID: [UInt8], field: [UInt8]) throws(CryptoError) {
         guard vaultSecret.count == AEADSuite.keyBytes else { throw .outOfBounds(.key) }
-        let label: LabelledBytes = .init("thicket/note/1")
+        let label = LabelledBytes("thicket/note/1")
         key = try HKDF.derive(.sha256, secret: vaultSecret, info: label.adding(noteID).adding(field).octets)
         data = try label.adding(userID).adding(noteID).adding(field).octets
     }
@@ -28,7 +29,7 @@ public struct NoteSeal: Sendable {
     /// - Returns: base64url of the sealed bytes, as it is stored.
     /// - Throws: `outOfBounds(.count)` for more than `textBytesMax` bytes.
     public func seal(_ text: SecureBytes, nonce: AEADNonce = .random()) throws(CryptoError) -> String {
-        guard let padded: SecureBytes = Self.padding.pad(text, lengthBytes: 2) else { throw .outOfBounds(.count) }
+        guard let padded = Self.padding.pad(text, lengthBytes: 2) else { throw .outOfBounds(.count) }
         return Base64.encodeURL(try SealedMessage.seal(padded, key: key, data: data, nonce: nonce))
     }
 
@@ -36,11 +37,11 @@ public struct NoteSeal: Sendable {
     /// - Throws: `openingFailed`, for whatever reason.
     public func open(_ stored: [UInt8]) throws(CryptoError) -> SecureBytes {
         // Only what is written is read: the other suite is for other things.
-        guard let bytes: [UInt8] = Base64.decodeURL(stored[...]), bytes.first == AEADSuite.aes256GCM.rawValue else {
+        guard let bytes = Base64.decodeURL(stored[...]), bytes.first == AEADSuite.aes256GCM.rawValue else {
             throw .openingFailed
         }
-        let padded: SecureBytes = try SealedMessage.openSecret(bytes, key: key, data: data)
-        guard let text: SecureBytes = Self.padding.unpad(padded, lengthBytes: 2) else { throw .openingFailed }
+        let padded = try SealedMessage.openSecret(bytes, key: key, data: data)
+        guard let text = Self.padding.unpad(padded, lengthBytes: 2) else { throw .openingFailed }
         return text
     }
 }

@@ -1,8 +1,8 @@
 /// The message format of old notes: RNCryptor's data format 3, and 2 to read (github.com/RNCryptor/RNCryptor-Spec).
 ///
-/// version ‖ options ‖ [encryption salt (8) ‖ HMAC salt (8)] ‖ IV (16) ‖ AES-256-CBC with PKCS#7 padding ‖ HMAC-SHA-256 (32)
-/// over all before it. With a password both keys come from PBKDF2, each with its salt; rounds and hash stand beside the
-/// message, not in it.
+/// version ‖ options ‖ [encryption salt (8) ‖ HMAC salt (8)] ‖ IV (16) ‖ AES-256-CBC with PKCS#7 padding ‖ HMAC-SHA-256
+/// (32) over all before it. With a password both keys come from PBKDF2, each with its salt; rounds and hash stand
+/// beside the message, not in it.
 ///
 /// The order of checks never changes: shape, code, then decryption, then padding. Whatever fails is `openingFailed`.
 public enum RNCryptor {
@@ -10,17 +10,18 @@ public enum RNCryptor {
     public static let version: UInt8 = 3
     /// The version that is read besides, whose passwords were cut.
     public static let oldVersion: UInt8 = 2
-    /// PBKDF2 rounds that a message may ask for. A stranger may have stored the number: it bounds how long a thread is held.
-    public static let roundsMax: Int = 10_000_000
+    /// PBKDF2 rounds that a message may ask for. A stranger may have stored the number: it bounds how long a thread is
+    /// held.
+    public static let roundsMax = 10_000_000
     /// Rounds of published messages and of notes unless said otherwise.
-    public static let rounds: Int = 10_000
+    public static let rounds = 10_000
     /// Bytes of a password at most; longer ones are no passwords.
-    public static let passwordBytesMax: Int = 1 << 20
+    public static let passwordBytesMax = 1 << 20
 
-    static let saltBytes: Int = 8
-    private static let vectorBytes: Int = 16
-    private static let codeBytes: Int = 32
-    private static let keyBytes: Int = 32
+    static let saltBytes = 8
+    private static let vectorBytes = 16
+    private static let codeBytes = 32
+    private static let keyBytes = 32
 
     /// How both keys come from a password.
     public struct Stretching: Sendable, Hashable {
@@ -62,10 +63,10 @@ public enum RNCryptor {
     public static func open(
         _ message: [UInt8], password: SecureBytes, _ stretching: Stretching
     ) throws(CryptoError) -> SecureBytes {
-        let parts: Parts = try Parts(message, hasPassword: true)
+        let parts = try Parts(message, hasPassword: true)
         guard password.count <= passwordBytesMax else { throw .openingFailed }
-        let password: SecureBytes = parts.version == oldVersion ? cut(password) : password
-        let codeKey: SecureBytes = try key(password, parts.codeSalt, stretching)
+        let password = parts.version == oldVersion ? cut(password) : password
+        let codeKey = try key(password, parts.codeSalt, stretching)
         try check(message, parts, codeKey)
         return try decrypt(message, parts, try key(password, parts.encryptionSalt, stretching))
     }
@@ -78,7 +79,7 @@ public enum RNCryptor {
     public static func open(
         _ message: [UInt8], encryptionKey: SecureBytes, codeKey: SecureBytes
     ) throws(CryptoError) -> SecureBytes {
-        let parts: Parts = try Parts(message, hasPassword: false)
+        let parts = try Parts(message, hasPassword: false)
         guard encryptionKey.count == keyBytes else { throw .openingFailed }
         try check(message, parts, codeKey)
         return try decrypt(message, parts, encryptionKey)
@@ -90,7 +91,7 @@ public enum RNCryptor {
         _ clear: SecureBytes, password: SecureBytes, _ stretching: Stretching, _ fresh: Freshness = Freshness()
     ) throws(CryptoError) -> [UInt8] {
         guard password.count <= passwordBytesMax else { throw .outOfBounds(.count) }
-        let head: [UInt8] = [version, 1] + fresh.encryptionSalt + fresh.codeSalt + fresh.vector
+        let head = [version, 1] + fresh.encryptionSalt + fresh.codeSalt + fresh.vector
         return try seal(
             clear, head, fresh.vector, encryptionKey: try key(password, fresh.encryptionSalt, stretching),
             codeKey: try key(password, fresh.codeSalt, stretching))
@@ -110,10 +111,10 @@ public enum RNCryptor {
     private static func seal(
         _ clear: SecureBytes, _ head: [UInt8], _ vector: [UInt8], encryptionKey: SecureBytes, codeKey: SecureBytes
     ) throws(CryptoError) -> [UInt8] {
-        let text: [UInt8] = try clear.withUnsafeBytes { clear throws(CryptoError) in
+        let text = try clear.withUnsafeBytes { clear throws(CryptoError) in
             try AESCBC.encrypt(clear, key: encryptionKey, vector: vector)
         }
-        let sealed: [UInt8] = head + text
+        let sealed = head + text
         return sealed + HMAC.code(.sha256, key: codeKey, sealed)
     }
 
@@ -125,7 +126,7 @@ public enum RNCryptor {
     }
 
     private static func check(_ message: [UInt8], _ parts: Parts, _ key: SecureBytes) throws(CryptoError) {
-        let isGenuine: Bool = message.withUnsafeBytes { bytes in
+        let isGenuine = message.withUnsafeBytes { bytes in
             HMAC.isCode(parts.code, .sha256, key: key, of: .init(rebasing: bytes.dropLast(codeBytes)))
         }
         guard isGenuine else { throw .openingFailed }
@@ -141,7 +142,7 @@ public enum RNCryptor {
 
     /// The password of format 2: cut to as many bytes as it has UTF-16 units, as its first writers did by mistake.
     private static func cut(_ password: SecureBytes) -> SecureBytes {
-        let units: Int = password.withUnsafeBytes { bytes in
+        let units = password.withUnsafeBytes { bytes in
             // A character begins with a byte that is not 10xxxxxx, and has two units if that is 11110xxx or above.
             bytes.reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : $1 >= 0xF0 ? 2 : 1) }
         }
@@ -158,8 +159,8 @@ public enum RNCryptor {
         let code: [UInt8]
 
         init(_ message: [UInt8], hasPassword: Bool) throws(CryptoError) {
-            let headBytes: Int = 2 + (hasPassword ? 2 * saltBytes : 0) + vectorBytes
-            let textBytes: Int = message.count - headBytes - codeBytes
+            let headBytes = 2 + (hasPassword ? 2 * saltBytes : 0) + vectorBytes
+            let textBytes = message.count - headBytes - codeBytes
             guard textBytes > 0, textBytes % AESCBC.blockBytes == 0,
                 [RNCryptor.version, oldVersion].contains(message[0]),
                 message[1] == (hasPassword ? 1 : 0)

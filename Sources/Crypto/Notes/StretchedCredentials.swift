@@ -7,9 +7,9 @@ internal import COpenSSL
 /// passwords cheaply, and has a login besides. They are secrets like the password.
 public struct StretchedCredentials: Sendable {
     /// Rounds of SHA-256.
-    public static let rounds: Int = 15_000
+    public static let rounds = 15_000
     /// Letters of a stretched value: 32 bytes in base64 with padding.
-    public static let letterCount: Int = 44
+    public static let letterCount = 44
 
     /// Sent as user name: base64 of the stretched user name.
     public let username: SecureBytes
@@ -29,10 +29,10 @@ public struct StretchedCredentials: Sendable {
 
     /// - Parameter rounds: 1 or more; published values have other numbers, too.
     package static func stretch(_ text: SecureBytes, rounds: Int) -> SecureBytes {
-        let digest: SecureBytes = .init(count: Digest256.byteCount) { room in
+        let digest = SecureBytes(count: Digest256.byteCount) { room in
             text.withUnsafeBytes { Hash.digest(.sha256, $0, into: room) }
-            var state: SHA256_CTX = .init()
-            for _: Int in 1..<rounds {
+            var state = SHA256_CTX()
+            for _ in 1..<rounds {
                 thicket_sha256_init(&state)
                 thicket_sha256_update(&state, room.baseAddress, room.count)
                 thicket_sha256_final(room.octets, &state)
@@ -41,19 +41,20 @@ public struct StretchedCredentials: Sendable {
         }
         return digest.withUnsafeBytes { digest in
             SecureBytes(count: letterCount) { letters in
-                for place: Int in 0..<letterCount { letters[place] = letter(place, of: digest) }
+                for place in 0..<letterCount { letters[place] = letter(place, of: digest) }
             }
         }
     }
 
-    /// A letter of base64 (RFC 4648, 4), computed instead of looked up: no table shows by its cache lines what was read.
+    /// A letter of base64 (RFC 4648, 4), computed instead of looked up: no table shows by its cache lines what was
+    /// read.
     private static func letter(_ place: Int, of bytes: UnsafeRawBufferPointer) -> UInt8 {
         // 32 bytes are 42 letters of 6 bits, one of 4 bits, and one for padding.
         guard place < letterCount - 1 else { return UInt8(ascii: "=") }
-        let bit: Int = place * 6
-        let next: UInt16 = bit / 8 + 1 < bytes.count ? UInt16(bytes[bit / 8 + 1]) : 0
-        let pair: UInt16 = UInt16(bytes[bit / 8]) << 8 | next
-        let value: Int16 = Int16(truncatingIfNeeded: pair >> UInt16(10 - bit % 8) & 63)
+        let bit = place * 6
+        let next = bit / 8 + 1 < bytes.count ? UInt16(bytes[bit / 8 + 1]) : 0
+        let pair = UInt16(bytes[bit / 8]) << 8 | next
+        let value = Int16(truncatingIfNeeded: pair >> UInt16(10 - bit % 8) & 63)
         // All ones where the value is at or above a border, whose alphabet goes on elsewhere: A-Z, a-z, 0-9, +, /.
         func step(_ border: Int16, _ jump: Int16) -> Int16 { ~((value - border) >> 15) & jump }
         return UInt8(truncatingIfNeeded: value + 65 + step(26, 6) + step(52, -75) + step(62, -15) + step(63, 3))

@@ -8,12 +8,12 @@ public enum Padding: Sendable, Hashable {
     /// To the next multiple of this many bytes, which is at least 1.
     case multiple(of: Int)
     /// Padmé: the size has no more significant bits than a logarithm of it needs. At most 12 % more, and no more than
-    /// log log different sizes for the lengths up to any bound (Nikitin et al., Reducing Metadata Leakage from Encrypted
-    /// Files and Communication with PURBs, PoPETs 2019, algorithm 1).
+    /// log log different sizes for the lengths up to any bound (Nikitin et al., Reducing Metadata Leakage from
+    /// Encrypted Files and Communication with PURBs, PoPETs 2019, algorithm 1).
     case padme
 
     /// Bytes that can be padded: fewer than 2^31, so that no size overflows anywhere.
-    public static let countMax: Int = (1 << 31) - 1
+    public static let countMax = (1 << 31) - 1
 
     /// The size to which so many bytes are filled up.
     /// - Parameter count: 0...`countMax`, and 2^62 at most for contents that are never in memory as a whole.
@@ -21,14 +21,14 @@ public enum Padding: Sendable, Hashable {
         switch self {
         case .none: return count
         case .multiple(let given):
-            let step: Int = max(1, given)
+            let step = max(1, given)
             return (count + step - 1) / step * step
         case .padme:
             guard count >= 2 else { return count }
             // Bits below the exponent, less as many as the exponent itself has, become zero.
-            let exponent: Int = Int.bitWidth - 1 - count.leadingZeroBitCount
-            let kept: Int = Int.bitWidth - exponent.leadingZeroBitCount
-            let mask: Int = (1 << max(0, exponent - kept)) - 1
+            let exponent = Int.bitWidth - 1 - count.leadingZeroBitCount
+            let kept = Int.bitWidth - exponent.leadingZeroBitCount
+            let mask = (1 << max(0, exponent - kept)) - 1
             return (count + mask) & ~mask
         }
     }
@@ -36,19 +36,19 @@ public enum Padding: Sendable, Hashable {
     /// - Parameter lengthBytes: bytes of the length in front, 2 or 4.
     /// - Returns: nil for more bytes than the length can say.
     public func pad(_ bytes: [UInt8], lengthBytes: Int = 4) -> [UInt8]? {
-        guard let size: Int = paddedSize(bytes.count, lengthBytes) else { return nil }
+        guard let size = paddedSize(bytes.count, lengthBytes) else { return nil }
         return [UInt8].made(size) { room in bytes.withUnsafeBytes { Self.write($0, lengthBytes, to: room) } }
     }
 
     /// The same of a secret.
     public func pad(_ secret: SecureBytes, lengthBytes: Int = 4) -> SecureBytes? {
-        guard let size: Int = paddedSize(secret.count, lengthBytes) else { return nil }
+        guard let size = paddedSize(secret.count, lengthBytes) else { return nil }
         return SecureBytes(count: size) { room in secret.withUnsafeBytes { Self.write($0, lengthBytes, to: room) } }
     }
 
     /// What was padded.
-    /// - Returns: nil for anything that `pad` does not write: a length beyond the end, another size than this rule gives,
-    ///   a byte of the filling that is not zero.
+    /// - Returns: nil for anything that `pad` does not write: a length beyond the end, another size than this rule
+    ///   gives, a byte of the filling that is not zero.
     public func unpad(_ padded: [UInt8], lengthBytes: Int = 4) -> [UInt8]? {
         padded.withUnsafeBytes { content(of: $0, lengthBytes) }.map { Array(padded[$0]) }
     }
@@ -67,7 +67,7 @@ public enum Padding: Sendable, Hashable {
     private static func write(
         _ bytes: UnsafeRawBufferPointer, _ lengthBytes: Int, to room: UnsafeMutableRawBufferPointer
     ) {
-        for index: Int in 0..<lengthBytes {
+        for index in 0..<lengthBytes {
             room[index] = UInt8(truncatingIfNeeded: bytes.count >> (8 * (lengthBytes - 1 - index)))
         }
         UnsafeMutableRawBufferPointer(rebasing: room[lengthBytes...]).copyMemory(from: bytes)
@@ -76,7 +76,7 @@ public enum Padding: Sendable, Hashable {
     /// Where the bytes stand in what was padded; nil as of `unpad`.
     package func content(of padded: UnsafeRawBufferPointer, _ lengthBytes: Int = 4) -> Range<Int>? {
         guard lengthBytes == 4 || lengthBytes == 2, padded.count >= lengthBytes else { return nil }
-        let count: Int = padded[..<lengthBytes].reduce(0) { $0 << 8 | Int($1) }
+        let count = padded[..<lengthBytes].reduce(0) { $0 << 8 | Int($1) }
         guard count <= Self.countMax, count <= padded.count - lengthBytes,
             size(of: lengthBytes + count) == padded.count,
             padded[(lengthBytes + count)...].reduce(0, |) == 0

@@ -1,8 +1,8 @@
-/// The key from which an account's secrets open (spec 3.2): 32 random bytes, made on the device. The 24 recovery words are
-/// exactly these bytes.
+/// The key from which an account's secrets open (spec 3.2): 32 random bytes, made on the device. The 24 recovery words
+/// are exactly these bytes.
 public struct AccessKey: Sendable, Equatable {
     /// Bytes of it.
-    public static let bytesCount: Int = 32
+    public static let bytesCount = 32
 
     /// 32 bytes.
     public let secret: SecureBytes
@@ -15,13 +15,14 @@ public struct AccessKey: Sendable, Equatable {
 
     /// A new one.
     public static func random() -> AccessKey {
-        guard let key: AccessKey = try? AccessKey(.random(bytesCount)) else {
+        guard let key = try? AccessKey(.random(bytesCount)) else {
             preconditionFailure("32 random bytes are an access key")
         }
         return key
     }
 
-    /// What shows the server that somebody has the words, and permits a new password. The server keeps a keyed hash of it.
+    /// What shows the server that somebody has the words, and permits a new password. The server keeps a keyed hash of
+    /// it.
     public func recoveryAuth() throws(CryptoError) -> SecureBytes {
         try HKDF.derive(.sha256, secret: secret, info: Array("thicket/recover/1".utf8))
     }
@@ -45,18 +46,19 @@ public struct AccountPlace: Sendable, Hashable {
         (self.app, self.user, self.version) = (app, user, version)
     }
 
-    /// The place of an account's access key: the version that is bound is that of the key itself, which never changes. The
-    /// bundle is written again and again without its wrap, so that its version cannot be the wrap's (decision 0043).
+    /// The place of an account's access key: the version that is bound is that of the key itself, which never changes.
+    /// The bundle is written again and again without its wrap, so that its version cannot be the wrap's (decision
+    /// 0043).
     public static func ofAccessKey(app: String, user: String) -> AccountPlace {
         AccountPlace(app: app, user: user, version: 1)
     }
 
-    /// The id of an account whose keys were made on a device: 16 bytes of SHA-256 over `thicket/user/1`, the app and the digest
-    /// of `AccessKey.recoveryAuth`, as 32 hex digits. So the device knows, before the server has answered, for whom it
-    /// seals; and nobody gets an account under an id of somebody else's (decision 0043).
+    /// The id of an account whose keys were made on a device: 16 bytes of SHA-256 over `thicket/user/1`, the app and
+    /// the digest of `AccessKey.recoveryAuth`, as 32 hex digits. So the device knows, before the server has answered,
+    /// for whom it seals; and nobody gets an account under an id of somebody else's (decision 0043).
     /// - Parameter recoveryDigest: SHA-256 of it, 32 bytes.
     public static func userID(app: String, recoveryDigest: [UInt8]) throws(CryptoError) -> String {
-        var bytes: LabelledBytes = .init("thicket/user/1")
+        var bytes = LabelledBytes("thicket/user/1")
         try bytes.add(app.utf8)
         try bytes.add(recoveryDigest)
         return Hex.encode(Array(Hash.sha256(bytes.octets).prefix(16)))
@@ -64,7 +66,7 @@ public struct AccountPlace: Sendable, Hashable {
 
     /// The same of an access key.
     public static func userID(app: String, key: AccessKey) throws(CryptoError) -> String {
-        let digest: SecureBytes = Hash.digest(.sha256, try key.recoveryAuth())
+        let digest = Hash.digest(.sha256, try key.recoveryAuth())
         return try userID(app: app, recoveryDigest: digest.withUnsafeBytes { Array($0) })
     }
 
@@ -78,7 +80,7 @@ public struct AccountPlace: Sendable, Hashable {
 
     /// - Throws: `openingFailed`, whatever is wrong: a wrong password too.
     public func openAccessKey(_ sealed: [UInt8], under vaultKey: SecureBytes) throws(CryptoError) -> AccessKey {
-        let secret: SecureBytes = try SealedMessage.openSecret(
+        let secret = try SealedMessage.openSecret(
             sealed, key: vaultKey, data: bound(to: "thicket/access/1"))
         guard secret.count == AccessKey.bytesCount else { throw .openingFailed }
         return try AccessKey(secret)
@@ -97,7 +99,7 @@ public struct AccountPlace: Sendable, Hashable {
     }
 
     private func bound(to label: StaticString) throws(CryptoError) -> [UInt8] {
-        var bytes: LabelledBytes = .init(label)
+        var bytes = LabelledBytes(label)
         try bytes.add(app.utf8)
         try bytes.add(user.utf8)
         bytes.add(bare: version)

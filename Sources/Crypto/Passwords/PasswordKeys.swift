@@ -1,7 +1,7 @@
 /// What is made of a password on the device (spec 3.2). The password itself goes nowhere.
 public struct PasswordKeys: Sendable {
     /// Bytes of a salt.
-    public static let saltBytes: Int = 16
+    public static let saltBytes = 16
 
     /// Sent to sign in: `thicket/auth/1`. The server keeps a keyed hash of it.
     public let authKey: SecureBytes
@@ -11,13 +11,14 @@ public struct PasswordKeys: Sendable {
     /// Takes about a second, and 128 MiB: not on a thread that others wait for.
     ///
     /// - Parameters:
-    ///   - password: UTF-8. Its normalisation form C is what counts, so that "é" is one password in both of its spellings.
+    ///   - password: UTF-8. Its normalisation form C is what counts, so that "é" is one password in both of its
+    ///     spellings.
     ///   - salt: 16 bytes of this account.
-    /// - Throws: `outOfBounds` with `.password` for what is no UTF-8 or too long, `.salt`, or `.memory` when there is not
-    ///   so much.
+    /// - Throws: `outOfBounds` with `.password` for what is no UTF-8 or too long, `.salt`, or `.memory` when there is
+    ///   not so much.
     public init(password: SecureBytes, salt: [UInt8], cost: PasswordCost) throws(CryptoError) {
         guard salt.count == Self.saltBytes else { throw .outOfBounds(.salt) }
-        let master: SecureBytes = try Self.composed(password) { password throws(CryptoError) in
+        let master = try Self.composed(password) { password throws(CryptoError) in
             try Scrypt.derive(password, salt: salt, cost: cost.scrypt)
         }
         authKey = try HKDF.expand(.sha256, key: master, info: Array("thicket/auth/1".utf8))

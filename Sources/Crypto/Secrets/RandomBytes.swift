@@ -5,14 +5,14 @@ internal import COpenSSL
 public enum RandomBytes {
     /// - Parameter count: bytes wanted.
     public static func make(_ count: Int) -> [UInt8] {
-        var bytes: [UInt8] = .init(repeating: 0, count: count)
+        var bytes = [UInt8](repeating: 0, count: count)
         bytes.withUnsafeMutableBytes { fill($0) }
         return bytes
     }
 
     /// Fills memory.
     public static func fill(_ room: UnsafeMutableRawBufferPointer) {
-        let isDone: Bool = RAND_bytes(room.octets, Int32(room.count)) == 1
+        let isDone = RAND_bytes(room.octets, Int32(room.count)) == 1
         precondition(isDone, "the kernel gave no random bytes: nothing safe can be done")
     }
 
@@ -24,9 +24,9 @@ public enum RandomBytes {
 public enum Hex {
     public static func encode(_ bytes: [UInt8]) -> String {
         let digits: [UInt8] = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
+        var text = [UInt8]()
         text.reserveCapacity(bytes.count * 2)
-        for byte: UInt8 in bytes {
+        for byte in bytes {
             text.append(digits[Int(byte >> 4)])
             text.append(digits[Int(byte & 15)])
         }
@@ -35,9 +35,9 @@ public enum Hex {
 
     /// nil when `text` is not an even number of hex digits (either case).
     public static func decode(_ text: String) -> [UInt8]? {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         var high: UInt8?
-        for byte: UInt8 in text.utf8 {
+        for byte in text.utf8 {
             let digit: UInt8
             switch byte {
             case 0x30...0x39: digit = byte - 0x30
@@ -45,7 +45,7 @@ public enum Hex {
             case 0x61...0x66: digit = byte - 0x61 + 10
             default: return nil
             }
-            if let first: UInt8 = high {
+            if let first = high {
                 bytes.append(first << 4 | digit)
                 high = nil
             } else {

@@ -1,6 +1,7 @@
 /// Secrets as letters, and back, without a `String` or an array on the way (spec 3.7).
 ///
-/// Letters are reckoned, not looked up in a table: the time and the places of memory that are touched say nothing of them.
+/// Letters are reckoned, not looked up in a table: the time and the places of memory that are touched say nothing of
+/// them.
 extension SecureBytes {
     /// base64url without padding (RFC 4648, 5), as `Base64.encodeURL` writes it; a secret too.
     public var base64URL: SecureBytes {
@@ -15,7 +16,7 @@ extension SecureBytes {
     /// - Returns: nil for what no bytes are written as.
     public convenience init?(base64URL text: UnsafeRawBufferPointer) {
         guard text.count % 4 != 1 else { return nil }
-        var isRead: Bool = false
+        var isRead = false
         self.init(count: text.count * 6 / 8) { room in
             isRead = Sextets.read(text, width: 6, to: room, value: Sextets.value)
         }
@@ -32,7 +33,7 @@ enum Sextets {
     ) {
         let mask: UInt32 = 1 << UInt32(width) - 1
         var (bits, count, place): (UInt32, Int, Int) = (0, 0, 0)
-        for byte: UInt8 in bytes {
+        for byte in bytes {
             (bits, count) = (bits << 8 | UInt32(byte), count + 8)
             while count >= width {
                 count -= width
@@ -53,8 +54,8 @@ enum Sextets {
         value: (UInt8) -> UInt8
     ) -> Bool {
         var (bits, count, place, seen): (UInt32, Int, Int, UInt8) = (0, 0, 0, 0)
-        for letter: UInt8 in text {
-            let value: UInt8 = value(letter)
+        for letter in text {
+            let value = value(letter)
             seen |= value
             (bits, count) = (bits << UInt32(width) | UInt32(value & 0x7F), count + width)
             guard count >= 8 else { continue }
@@ -67,9 +68,9 @@ enum Sextets {
     }
 
     static func base64URL(_ value: UInt32) -> UInt8 {
-        let v: Int32 = .init(value)
+        let v = Int32(value)
         // 'A' + v, moved on wherever the next run of letters begins.
-        var letter: Int32 = 65 + v
+        var letter = 65 + v
         letter += past(v, 25) & 6
         letter -= past(v, 51) & 75
         letter -= past(v, 61) & 13
@@ -78,7 +79,7 @@ enum Sextets {
     }
 
     static func value(_ letter: UInt8) -> UInt8 {
-        let c: Int32 = .init(letter)
+        let c = Int32(letter)
         var value: Int32 = 0x80
         value += within(c, 65, 90) & (c - 65 - 0x80)
         value += within(c, 97, 122) & (c - 97 + 26 - 0x80)

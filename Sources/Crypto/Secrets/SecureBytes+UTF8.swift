@@ -2,7 +2,7 @@ extension SecureBytes {
     /// Whether the bytes are text (UTF-8, RFC 3629).
     public var isUTF8: Bool {
         withUnsafeBytes { bytes in
-            var (decoder, place): (UTF8, UnsafeRawBufferPointer.Iterator) = (UTF8(), bytes.makeIterator())
+            var (decoder, place) = (UTF8(), bytes.makeIterator())
             while true {
                 switch decoder.decode(&place) {
                 case .scalarValue: continue

@@ -1,11 +1,12 @@
 // Linux only: OpenSSL; on Apple platforms: memset_s and timingsafe_bcmp.
 internal import COpenSSL
 
-/// A key, a password or another secret (spec 3.7): bytes in memory of their own that is overwritten when nobody holds them any
-/// more.
+/// A key, a password or another secret (spec 3.7): bytes in memory of their own that is overwritten when nobody holds
+/// them any more.
 ///
-/// It never changes, has no copy besides itself, and tells nothing of itself in text, mirrors and errors. What is no secret
-/// stays in `[UInt8]`. Its pages are locked where the system allows it and left out of core files (`SecureMemory`).
+/// It never changes, has no copy besides itself, and tells nothing of itself in text, mirrors and errors. What is no
+/// secret stays in `[UInt8]`. Its pages are locked where the system allows it and left out of core files
+/// (`SecureMemory`).
 public final class SecureBytes: @unchecked Sendable {
     // Written inside of `init` only, before anybody else can have it.
     private let room: UnsafeMutableRawBufferPointer
@@ -14,7 +15,8 @@ public final class SecureBytes: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - count: bytes, 0 or more.
-    ///   - fill: writes them; they are zeros before. What it throws is passed on, and what it has written is overwritten.
+    ///   - fill: writes them; they are zeros before. What it throws is passed on, and what it has written is
+    ///     overwritten.
     public init<E: Error>(
         count: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Void
     ) throws(E) {
@@ -42,7 +44,7 @@ public final class SecureBytes: @unchecked Sendable {
     /// Bytes nobody can guess, from OpenSSL's generator for secrets (seeded by the kernel).
     public static func random(_ count: Int) -> SecureBytes {
         SecureBytes(count: count) { room in
-            let isDone: Bool = RAND_priv_bytes(room.octets, Int32(count)) == 1
+            let isDone = RAND_priv_bytes(room.octets, Int32(count)) == 1
             precondition(isDone, "the kernel gave no random bytes: nothing safe can be done")
         }
     }
@@ -50,8 +52,8 @@ public final class SecureBytes: @unchecked Sendable {
     /// Several secrets, one behind the other.
     public static func joined(_ parts: [SecureBytes]) -> SecureBytes {
         SecureBytes(count: parts.reduce(0) { $0 + $1.count }) { room in
-            var place: Int = 0
-            for part: SecureBytes in parts {
+            var place = 0
+            for part in parts {
                 part.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: room[place...]).copyMemory(from: $0) }
                 place += part.count
             }
@@ -60,7 +62,7 @@ public final class SecureBytes: @unchecked Sendable {
 
     deinit {
         room.cleanse()
-        if let start: UnsafeMutableRawPointer = room.baseAddress { SecureMemory.give(start, room.count) }
+        if let start = room.baseAddress { SecureMemory.give(start, room.count) }
     }
 
     /// How many bytes; no secret.

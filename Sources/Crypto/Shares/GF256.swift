@@ -1,9 +1,9 @@
-/// Arithmetic in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, 4), in a time that does not depend on the numbers: no
-/// tables, no branches on them.
+/// Arithmetic in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, 4), in a time that does not depend on the numbers:
+/// no tables, no branches on them.
 enum GF256 {
     static func multiply(_ left: UInt8, _ right: UInt8) -> UInt8 {
         var (left, right, product): (UInt8, UInt8, UInt8) = (left, right, 0)
-        for _: Int in 0..<8 {
+        for _ in 0..<8 {
             // 0 or all ones, by the bit.
             product ^= left & (0 &- (right & 1))
             left = left << 1 ^ 0x1B & (0 &- (left >> 7))
@@ -14,10 +14,10 @@ enum GF256 {
 
     /// The inverse: the 254th power, since the 255th of anything but zero is one. That of zero is zero.
     static func invert(_ number: UInt8) -> UInt8 {
-        var power: UInt8 = number
+        var power = number
         var result: UInt8 = 1
         // 254 = 2 + 4 + 8 + … + 128.
-        for _: Int in 0..<7 {
+        for _ in 0..<7 {
             power = multiply(power, power)
             result = multiply(result, power)
         }

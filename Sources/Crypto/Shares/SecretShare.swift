@@ -1,24 +1,24 @@
-/// One of n pieces of a secret, any k of which give it back and fewer of which say nothing of it (Shamir, How to share a
-/// secret, CACM 1979, byte by byte over GF(2^8)).
+/// One of n pieces of a secret, any k of which give it back and fewer of which say nothing of it (Shamir, How to share
+/// a secret, CACM 1979, byte by byte over GF(2^8)).
 ///
-/// The pieces of one dealing are leaves of a Merkle tree whose root is the id of the set, and each carries its path. So a
-/// piece shows by itself that it belongs to its set: one that was changed, or comes from another dealing, is named and never
-/// guessed at by trying. 16 random bytes in each leaf keep the tree from saying anything of short secrets.
+/// The pieces of one dealing are leaves of a Merkle tree whose root is the id of the set, and each carries its path. So
+/// a piece shows by itself that it belongs to its set: one that was changed, or comes from another dealing, is named
+/// and never guessed at by trying. 16 random bytes in each leaf keep the tree from saying anything of short secrets.
 ///
-/// Bytes: 0x01 ‖ k ‖ n ‖ index (1…n) ‖ set id (32) ‖ random (16) ‖ length (2) ‖ the piece ‖ path (32 each) ‖ the first 4 bytes
-/// of SHA-256 of all before, which tell a slip of the pen from a foreign piece.
+/// Bytes: 0x01 ‖ k ‖ n ‖ index (1…n) ‖ set id (32) ‖ random (16) ‖ length (2) ‖ the piece ‖ path (32 each) ‖ the first
+/// 4 bytes of SHA-256 of all before, which tell a slip of the pen from a foreign piece.
 public struct SecretShare: Sendable {
     /// Bytes of a secret at most.
-    public static let secretBytesMax: Int = 1_024
+    public static let secretBytesMax = 1_024
     /// Pieces at most, as GF(2^8) has 255 numbers besides zero.
-    public static let sharesMax: Int = 255
+    public static let sharesMax = 255
     /// Bytes of a piece at most.
     public static let bytesMax: Int = headBytes + secretBytesMax + 8 * Digest256.byteCount + checkBytes
 
     private static let version: UInt8 = 1
-    private static let blindBytes: Int = 16
+    private static let blindBytes = 16
     private static let headBytes: Int = 4 + Digest256.byteCount + blindBytes + 2
-    private static let checkBytes: Int = 4
+    private static let checkBytes = 4
 
     /// Number of the piece, 1…`count`.
     public let index: Int
@@ -33,26 +33,26 @@ public struct SecretShare: Sendable {
     let path: [Digest256]
 
     /// Reads a piece.
-    /// - Throws: `unreadable` for what never was one, `damaged` for one with a slip, `foreign` for one that is not of the
-    ///   set it names.
+    /// - Throws: `unreadable` for what never was one, `damaged` for one with a slip, `foreign` for one that is not of
+    ///   the set it names.
     public init(_ bytes: SecureBytes) throws(ShareFailure) {
         guard bytes.count > Self.headBytes + Self.checkBytes, bytes.count <= Self.bytesMax else { throw .unreadable }
-        let end: Int = bytes.count - Self.checkBytes
+        let end = bytes.count - Self.checkBytes
         let (head, check): ([UInt8], [UInt8]) = bytes.withUnsafeBytes {
             (Array($0[..<Self.headBytes]), Array($0[end...]))
         }
         guard head[0] == Self.version else { throw .unreadable }
         guard Self.check(bytes.part(0..<end)) == check else { throw .damaged }
         (threshold, count, index) = (Int(head[1]), Int(head[2]), Int(head[3]))
-        let length: Int = Int(head[Self.headBytes - 2]) << 8 | Int(head[Self.headBytes - 1])
-        let pathStart: Int = Self.headBytes + length
+        let length = Int(head[Self.headBytes - 2]) << 8 | Int(head[Self.headBytes - 1])
+        let pathStart = Self.headBytes + length
         guard threshold >= 2, threshold <= count, (1...count).contains(index), length > 0, pathStart <= end,
-            let setID: Digest256 = Digest256(head[4..<36]),
-            let path: [Digest256] = MerkleTree.proof(bytes.withUnsafeBytes { Array($0[pathStart..<end]) })
+            let setID = Digest256(head[4..<36]),
+            let path = MerkleTree.proof(bytes.withUnsafeBytes { Array($0[pathStart..<end]) })
         else { throw .unreadable }
         (self.setID, self.path) = (setID, path)
         payload = .joined([bytes.part(36..<52), bytes.part(Self.headBytes..<pathStart)])
-        let leaf: Digest256 = Self.leaf(threshold, count, index, payload)
+        let leaf = Self.leaf(threshold, count, index, payload)
         guard
             MerkleTree.isIncluded(
                 leaf, index: UInt64(index - 1), size: UInt64(count), root: setID, proof: path)
@@ -61,9 +61,9 @@ public struct SecretShare: Sendable {
 
     /// The piece as it is kept: a secret.
     public var bytes: SecureBytes {
-        let length: Int = payload.count - Self.blindBytes
-        let head: [UInt8] = [Self.version, UInt8(threshold), UInt8(count), UInt8(index)] + setID.bytes
-        let all: SecureBytes = .joined([
+        let length = payload.count - Self.blindBytes
+        let head = [Self.version, UInt8(threshold), UInt8(count), UInt8(index)] + setID.bytes
+        let all = SecureBytes.joined([
             .init(copying: head), payload.part(0..<Self.blindBytes),
             .init(copying: [UInt8(length >> 8), UInt8(length & 255)]), payload.part(Self.blindBytes..<payload.count),
             .init(copying: MerkleTree.bytes(of: path)),
@@ -114,15 +114,15 @@ extension SecretShare {
         guard (1...secretBytesMax).contains(secret.count), threshold >= 2, threshold <= count, count <= sharesMax else {
             throw .outOfBounds
         }
-        let coefficients: SecureBytes = random(secret.count * (threshold - 1))
+        let coefficients = random(secret.count * (threshold - 1))
         let payloads: [SecureBytes] = (1...count).map { index in
             .joined([random(blindBytes), value(at: UInt8(index), secret, coefficients, degree: threshold - 1)])
         }
-        var tree: MerkleLog = .init()
-        for (place, payload): (Int, SecureBytes) in payloads.enumerated() {
+        var tree = MerkleLog()
+        for (place, payload) in payloads.enumerated() {
             tree.append(leaf(threshold, count, place + 1, payload))
         }
-        guard let root: Digest256 = tree.root() else { throw .outOfBounds }
+        guard let root = tree.root() else { throw .outOfBounds }
         return payloads.enumerated().map { place, payload in
             SecretShare(place + 1, threshold, count, payload, root, tree.inclusionProof(index: place) ?? [])
         }
@@ -132,20 +132,22 @@ extension SecretShare {
     /// - Parameters:
     ///   - shares: in any order; one that is there twice counts once.
     ///   - setID: of the set that is expected; without it, the one that most of the pieces are of.
-    /// - Throws: `mixed`, which names the pieces of other sets, or those of a made-up one that are unlike the first; `tooFew`.
+    /// - Throws: `mixed`, which names the pieces of other sets, or those of a made-up one that are unlike the first;
+    ///   `tooFew`.
     public static func combine(_ shares: [SecretShare], setID: Digest256? = nil) throws(ShareFailure) -> SecureBytes {
-        let sizes: [Digest256: Int] = shares.reduce(into: [:]) { $0[$1.setID, default: 0] += 1 }
+        let sizes = shares.reduce(into: [:]) { $0[$1.setID, default: 0] += 1 }
         // Of sets with as many pieces, that of the first piece.
         let largest: Int = sizes.values.max() ?? 0
-        let wanted: Digest256? = setID ?? shares.first { sizes[$0.setID] == largest }?.setID
+        let wanted = setID ?? shares.first { sizes[$0.setID] == largest }?.setID
         let others: [Int] = shares.indices.filter { shares[$0].setID != wanted }
         guard others.isEmpty else { throw .mixed(others) }
-        var used: [SecretShare] = []
-        for share: SecretShare in shares where !used.contains(where: { $0.index == share.index }) { used.append(share) }
-        guard let first: SecretShare = used.first, used.count >= first.threshold else {
+        var used = [SecretShare]()
+        for share in shares where !used.contains(where: { $0.index == share.index }) { used.append(share) }
+        guard let first = used.first, used.count >= first.threshold else {
             throw .tooFew(has: used.count, needs: used.first?.threshold ?? 2)
         }
-        // One dealing makes them alike. A set that somebody made up need not: shorter pieces have no bytes to reckon with.
+        // One dealing makes them alike. A set that somebody made up need not: shorter pieces have no bytes to reckon
+        // with.
         let odd: [Int] = shares.indices.filter { !shares[$0].isLike(first) }
         guard odd.isEmpty else { throw .mixed(odd) }
         return interpolate(Array(used.prefix(first.threshold)), first.payload.count - blindBytes)
@@ -162,9 +164,9 @@ extension SecretShare {
         SecureBytes(count: secret.count) { room in
             secret.withUnsafeBytes { secret in
                 coefficients.withUnsafeBytes { coefficients in
-                    for place: Int in 0..<secret.count {
+                    for place in 0..<secret.count {
                         var value: UInt8 = 0
-                        for power: Int in (0..<degree).reversed() {
+                        for power in (0..<degree).reversed() {
                             value = GF256.multiply(value ^ coefficients[power * secret.count + place], point)
                         }
                         room[place] = value ^ secret[place]
@@ -175,12 +177,12 @@ extension SecretShare {
     }
 
     private static func interpolate(_ shares: [SecretShare], _ count: Int) -> SecureBytes {
-        let points: [UInt8] = shares.map { UInt8($0.index) }
+        let points = shares.map { UInt8($0.index) }
         return SecureBytes(count: count) { room in
-            for share: SecretShare in shares {
-                let weight: UInt8 = GF256.weight(of: UInt8(share.index), among: points)
+            for share in shares {
+                let weight = GF256.weight(of: UInt8(share.index), among: points)
                 share.payload.withUnsafeBytes { payload in
-                    for place: Int in 0..<count { room[place] ^= GF256.multiply(payload[blindBytes + place], weight) }
+                    for place in 0..<count { room[place] ^= GF256.multiply(payload[blindBytes + place], weight) }
                 }
             }
         }

@@ -3,9 +3,9 @@ internal import COpenSSL
 
 /// Recovery words: bytes as English words (BIP-39) and back. The seed derivation of BIP-39 is not used.
 ///
-/// The entropy is a secret, and so are the words. Both stay in buffers of the caller, who wipes them; nothing here keeps
-/// a copy, and no error holds a word. Looking a word up takes a time that depends on the word: words are typed by the
-/// person who knows them, on their own device.
+/// The entropy is a secret, and so are the words. Both stay in buffers of the caller, who wipes them; nothing here
+/// keeps a copy, and no error holds a word. Looking a word up takes a time that depends on the word: words are typed by
+/// the person who knows them, on their own device.
 public enum RecoveryWords {
     /// Why words are not taken.
     public enum Failure: Error, Sendable, Hashable {
@@ -18,15 +18,15 @@ public enum RecoveryWords {
     }
 
     /// Words of the product's recovery text: 32 bytes.
-    public static let wordCount: Int = 24
+    public static let wordCount = 24
     /// Bytes of entropy that can be written as words: 128 to 256 bits in steps of 32.
     public static let entropyCounts: [Int] = [16, 20, 24, 28, 32]
     /// Bytes of text that `read` looks at; more is refused.
-    public static let textBytesMax: Int = 4_096
+    public static let textBytesMax = 4_096
     /// Room that any words need: 24 of eight letters and a space each.
-    public static let writtenBytesMax: Int = 24 * 9
+    public static let writtenBytesMax = 24 * 9
 
-    private static let bitsOfWord: Int = 11
+    private static let bitsOfWord = 11
 
     /// Writes the words, lower case, one space between them.
     /// - Parameters:
@@ -35,14 +35,14 @@ public enum RecoveryWords {
     /// - Returns: bytes written; nil for another number of bytes, or too small a room.
     public static func write(_ entropy: UnsafeRawBufferPointer, to text: UnsafeMutableRawBufferPointer) -> Int? {
         guard entropyCounts.contains(entropy.count), text.count >= writtenBytesMax else { return nil }
-        var check: UInt8 = checksum(entropy)
+        var check = checksum(entropy)
         defer { OPENSSL_cleanse(&check, 1) }
-        var written: Int = 0
+        var written = 0
         var (bits, width): (UInt32, Int) = (0, 0)
-        for place: Int in 0...entropy.count {
+        for place in 0...entropy.count {
             // All of the entropy, then as many bits of the checksum as fill the last word.
-            let isCheck: Bool = place == entropy.count
-            let length: Int = isCheck ? entropy.count / 4 : 8
+            let isCheck = place == entropy.count
+            let length = isCheck ? entropy.count / 4 : 8
             bits = bits << UInt32(length) | UInt32(isCheck ? check >> UInt8(8 - length) : entropy[place])
             width += length
             while width >= bitsOfWord {
@@ -54,8 +54,8 @@ public enum RecoveryWords {
         return written
     }
 
-    /// Reads words as people type them: upper and lower case, white space, digits and punctuation between words, and the
-    /// first four letters of a word or more of them in its place.
+    /// Reads words as people type them: upper and lower case, white space, digits and punctuation between words, and
+    /// the first four letters of a word or more of them in its place.
     /// - Parameters:
     ///   - text: UTF-8.
     ///   - entropy: of at least 32 bytes; an error leaves it as it was.
@@ -66,7 +66,7 @@ public enum RecoveryWords {
         guard text.count <= textBytesMax, entropy.count >= 32 else { throw .count }
         // 24 words are 33 bytes: 32 and the checksum.
         var packed: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
-        let outcome: Result<Int, Failure> = withUnsafeMutableBytes(of: &packed) { room in
+        let outcome = withUnsafeMutableBytes(of: &packed) { room in
             defer { OPENSSL_cleanse(room.baseAddress, room.count) }
             return Result { () throws(Failure) in try read(text, through: room, to: entropy) }
         }
@@ -77,9 +77,9 @@ public enum RecoveryWords {
         _ text: UnsafeRawBufferPointer, through room: UnsafeMutableRawBufferPointer,
         to entropy: UnsafeMutableRawBufferPointer
     ) throws(Failure) -> Int {
-        var words: WordReader = .init(text)
+        var words = WordReader(text)
         var (count, bits, width, place): (Int, UInt32, Int, Int) = (0, 0, 0, 0)
-        while let word: WordReader.Word = words.next() {
+        while let word = words.next() {
             count += 1
             guard count <= wordCount else { throw .count }
             guard let index: Int = index(of: word) else { throw .unknownWord(count) }
@@ -93,11 +93,11 @@ public enum RecoveryWords {
             bits &= (1 << UInt32(width)) - 1
         }
         // A third of a word's 32 bits is checksum: 12 words are 16 bytes and 4 bits, 24 are 32 bytes and 8 bits.
-        let size: Int = count * 4 / 3
+        let size = count * 4 / 3
         guard count % 3 == 0, entropyCounts.contains(size) else { throw .count }
-        let length: Int = size / 4
-        let given: UInt8 = length == 8 ? room[size] : UInt8(bits)
-        let known: UnsafeRawBufferPointer = .init(rebasing: UnsafeRawBufferPointer(room)[..<size])
+        let length = size / 4
+        let given = length == 8 ? room[size] : UInt8(bits)
+        let known = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<size])
         guard checksum(known) >> UInt8(8 - length) == given else { throw .checksum }
         entropy.copyMemory(from: known)
         return size
@@ -105,7 +105,7 @@ public enum RecoveryWords {
 
     /// First byte of SHA-256(entropy).
     private static func checksum(_ entropy: UnsafeRawBufferPointer) -> UInt8 {
-        var state: SHA256_CTX = .init()
+        var state = SHA256_CTX()
         var digest: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         defer {
             OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size)
@@ -124,7 +124,7 @@ public enum RecoveryWords {
             text[written] = UInt8(ascii: " ")
             written += 1
         }
-        var rest: UInt64 = word
+        var rest = word
         while rest != 0 {
             text[written] = UInt8(rest >> 56)
             written += 1
@@ -135,16 +135,16 @@ public enum RecoveryWords {
     /// The word itself, or the only one that begins like it if it has four letters or more.
     private static func index(of word: WordReader.Word) -> Int? {
         guard (1...8).contains(word.count) else { return nil }
-        let list: [UInt64] = EnglishWords.packed
+        let list = EnglishWords.packed
         // The first word that is not before it: zeros behind its letters make it the first of all that begin with them.
-        var (low, high): (Int, Int) = (0, list.count)
+        var (low, high) = (0, list.count)
         while low < high {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if list[middle] < word.letters { low = middle + 1 } else { high = middle }
         }
         guard low < list.count else { return nil }
         if list[low] == word.letters { return low }
-        let mask: UInt64 = UInt64.max << UInt64(8 * (8 - word.count))
+        let mask = UInt64.max << UInt64(8 * (8 - word.count))
         return word.count >= 4 && list[low] & mask == word.letters ? low : nil
     }
 }
@@ -155,10 +155,10 @@ private struct WordReader: ~Copyable {
         /// As `EnglishWords.packed`; 0 when it has other characters than letters a to z.
         var letters: UInt64 = 0
         /// Characters; 9 stands for more than eight, or others than letters.
-        var count: Int = 0
+        var count = 0
 
         mutating func append(_ scalar: Unicode.Scalar) {
-            let letter: UInt32 = scalar.value | 0x20
+            let letter = scalar.value | 0x20
             guard count < 8, scalar.isASCII, (0x61...0x7A).contains(letter) else {
                 (letters, count) = (0, 9)
                 return
@@ -169,7 +169,7 @@ private struct WordReader: ~Copyable {
     }
 
     private var bytes: UnsafeRawBufferPointer.Iterator
-    private var decoder: Unicode.UTF8 = .init()
+    private var decoder = Unicode.UTF8()
 
     init(_ text: UnsafeRawBufferPointer) { bytes = text.makeIterator() }
 
@@ -184,7 +184,7 @@ private struct WordReader: ~Copyable {
     }
 
     mutating func next() -> Word? {
-        var word: Word = .init()
+        var word = Word()
         while true {
             switch decoder.decode(&bytes) {
             case .scalarValue(let scalar) where Self.isBetweenWords(scalar):

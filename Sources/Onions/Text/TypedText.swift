@@ -1,9 +1,9 @@
 /// A text with a limit while somebody types it: a cursor, perhaps a selection, and what fits.
 ///
-/// Positions and lengths are UTF-16 code units. What is typed or pasted goes to the cursor, in the place of what is selected,
-/// which is counted as gone; of what does not fit the beginning is kept, never a part of a character as people see it
-/// (Unicode's grapheme clusters), also where it is joined to what stood before it. Deleting is always allowed, in a text too
-/// that is over the limit already.
+/// Positions and lengths are UTF-16 code units. What is typed or pasted goes to the cursor, in the place of what is
+/// selected, which is counted as gone; of what does not fit the beginning is kept, never a part of a character as
+/// people see it (Unicode's grapheme clusters), also where it is joined to what stood before it. Deleting is always
+/// allowed, in a text too that is over the limit already.
 public struct TypedText: Sendable, Equatable {
     /// UTF-16 code units at most.
     public let unitsMax: Int
@@ -15,7 +15,7 @@ public struct TypedText: Sendable, Equatable {
     /// Where typing began, while nothing but typing came since.
     private var typedFrom: Int?
     /// A character that was typed in several parts and did not fit, as far as it has come.
-    private var cut: String = ""
+    private var cut = ""
 
     /// - Parameter text: taken as it is, even if it is over the limit. The cursor stands at its end.
     public init(_ text: String = "", unitsMax: Int) {
@@ -36,10 +36,10 @@ public struct TypedText: Sendable, Equatable {
     /// - Returns: units of it that did not fit and were dropped.
     @discardableResult
     public mutating func insert(_ typed: String) -> Int {
-        let (head, tail): (Substring, Substring) = (part(0..<selection.lowerBound), part(selection.upperBound..<units))
-        let kept: String = Self.fitting(typed, behind: head, room: unitsMax - head.utf16.count - tail.utf16.count)
-        let dropped: Int = typed.utf16.count - kept.utf16.count
-        let place: Int = head.utf16.count + kept.utf16.count
+        let (head, tail) = (part(0..<selection.lowerBound), part(selection.upperBound..<units))
+        let kept = Self.fitting(typed, behind: head, room: unitsMax - head.utf16.count - tail.utf16.count)
+        let dropped = typed.utf16.count - kept.utf16.count
+        let place = head.utf16.count + kept.utf16.count
         text = String(head) + kept + tail
         // What is typed may join with what stands beside it.
         cursor = boundary(atOrAfter: place)
@@ -49,10 +49,10 @@ public struct TypedText: Sendable, Equatable {
 
     /// As much of a text as there is room for: up to an end of a character, as they are when it stands behind `head`.
     private static func fitting(_ typed: String, behind head: Substring, room: Int) -> String {
-        let whole: String = String(head) + typed
-        let start: Int = head.utf16.count
-        var (sum, end): (Int, Int) = (0, start)
-        for character: Character in whole {
+        let whole = String(head) + typed
+        let start = head.utf16.count
+        var (sum, end) = (0, start)
+        for character in whole {
             sum += character.utf16.count
             guard sum <= start + room else { break }
             end = max(start, sum)
@@ -61,22 +61,22 @@ public struct TypedText: Sendable, Equatable {
         return String(whole[from..<whole.utf16.index(from, offsetBy: end - start)])
     }
 
-    /// Types a part of a character, as keyboards and terminals send them one by one. When a character has begun to be typed and
-    /// the rest of it does not fit, its beginning goes, too, and so do its parts that are still to come.
+    /// Types a part of a character, as keyboards and terminals send them one by one. When a character has begun to be
+    /// typed and the rest of it does not fit, its beginning goes, too, and so do its parts that are still to come.
     /// - Returns: units that did not fit and were dropped, those included that had been typed before.
     @discardableResult
     public mutating func type(_ scalar: Unicode.Scalar) -> Int {
-        let letter: String = .init(Character(scalar))
+        let letter = String(Character(scalar))
         if !cut.isEmpty, selection.isEmpty, (cut + letter).count == 1 {
             cut += letter
             return letter.utf16.count
         }
-        let from: Int = typedFrom ?? selection.lowerBound
-        var dropped: Int = insert(letter)
+        let from = typedFrom ?? selection.lowerBound
+        var dropped = insert(letter)
         typedFrom = from
         guard dropped > 0 else { return 0 }
-        let begun: Range<Int> = boundary(before: cursor)..<cursor
-        let character: String = String(part(begun)) + letter
+        let begun = boundary(before: cursor)..<cursor
+        let character = String(part(begun)) + letter
         cut = letter
         if !begun.isEmpty, begun.lowerBound >= from, character.count == 1 {
             remove(begun)
@@ -136,9 +136,9 @@ public struct TypedText: Sendable, Equatable {
     }
 
     private func boundary(before place: Int) -> Int {
-        var sum: Int = 0
-        for character: Character in text {
-            let next: Int = sum + character.utf16.count
+        var sum = 0
+        for character in text {
+            let next = sum + character.utf16.count
             if next >= place { break }
             sum = next
         }
@@ -152,8 +152,8 @@ public struct TypedText: Sendable, Equatable {
 
     private func boundary(atOrAfter place: Int) -> Int {
         guard place > 0, place < units else { return min(max(0, place), units) }
-        var sum: Int = 0
-        for character: Character in text {
+        var sum = 0
+        for character in text {
             if sum >= place { return sum }
             sum += character.utf16.count
         }

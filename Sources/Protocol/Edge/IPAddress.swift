@@ -12,7 +12,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// - Parameter bytes: 4 or 16, as on the wire.
     public init?(bytes: some Collection<UInt8>) {
         let number: (ArraySlice<UInt8>) -> UInt64 = { $0.reduce(0) { $0 << 8 | UInt64($1) } }
-        let bytes: [UInt8] = .init(bytes)
+        let bytes = [UInt8](bytes)
         switch bytes.count {
         case 4: self.init(high: 0, low: Self.mappedPrefix | number(bytes[...]))
         case 16: self.init(high: number(bytes[..<8]), low: number(bytes[8...]))
@@ -23,14 +23,14 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// Reads `192.0.2.1` or `2001:db8::1`; no brackets, no port, no zone, no digits that others read as octal.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count <= Self.textBytesMax else { return nil }
-        let bytes: [UInt8] = .init(text.utf8)
-        let parsed: [UInt8]? = bytes.contains(UInt8(ascii: ":")) ? Self.six(bytes) : Self.four(bytes[...])
-        guard let parsed, let address: IPAddress = .init(bytes: parsed) else { return nil }
+        let bytes = [UInt8](text.utf8)
+        let parsed = bytes.contains(UInt8(ascii: ":")) ? Self.six(bytes) : Self.four(bytes[...])
+        guard let parsed, let address = IPAddress(bytes: parsed) else { return nil }
         self = address
     }
 
     /// Bytes of the longest way to write one.
-    private static let textBytesMax: Int = 45
+    private static let textBytesMax = 45
 
     public var isIPv4: Bool { high == 0 && low >> 32 == Self.mappedPrefix >> 32 }
 
@@ -38,7 +38,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         if isIPv4 { return (0..<4).map { String(low >> (24 - 8 * UInt64($0)) & 0xFF) }.joined(separator: ".") }
         let groups: [UInt64] = (0..<8).map { ($0 < 4 ? high : low) >> (48 - 16 * UInt64($0 % 4)) & 0xFFFF }
-        let zeros: Range<Int> = Self.longestZeros(groups)
+        let zeros = Self.longestZeros(groups)
         let shown: ([UInt64]) -> String = { $0.map { String($0, radix: 16) }.joined(separator: ":") }
         guard !zeros.isEmpty else { return shown(groups) }
         return shown(Array(groups[..<zeros.lowerBound])) + "::" + shown(Array(groups[zeros.upperBound...]))
@@ -46,9 +46,9 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// The first of the longest runs of zeros, if it is longer than one.
     private static func longestZeros(_ groups: [UInt64]) -> Range<Int> {
-        var best: Range<Int> = 0..<0
-        var start: Int = 0
-        for (index, group): (Int, UInt64) in groups.enumerated() {
+        var best = 0..<0
+        var start = 0
+        for (index, group) in groups.enumerated() {
             if group != 0 {
                 start = index + 1
             } else if index + 1 - start > max(1, best.count) {
@@ -59,27 +59,27 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func four(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        let parts: [ArraySlice<UInt8>] = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
-        var bytes: [UInt8] = []
-        for part: ArraySlice<UInt8> in parts {
+        var bytes = [UInt8]()
+        for part in parts {
             guard (1...3).contains(part.count), part.allSatisfy(HTTPText.isDigit),
                 part.count == 1 || part.first != UInt8(ascii: "0")
             else { return nil }
-            let number: Int = part.reduce(0) { $0 * 10 + Int($1) - 0x30 }
-            guard let byte: UInt8 = .init(exactly: number) else { return nil }
+            let number = part.reduce(0) { $0 * 10 + Int($1) - 0x30 }
+            guard let byte = UInt8(exactly: number) else { return nil }
             bytes.append(byte)
         }
         return bytes
     }
 
     private static func six(_ text: [UInt8]) -> [UInt8]? {
-        guard let gap: Int = (0..<max(0, text.count - 1)).first(where: { text[$0] == 0x3A && text[$0 + 1] == 0x3A })
+        guard let gap = (0..<max(0, text.count - 1)).first(where: { text[$0] == 0x3A && text[$0 + 1] == 0x3A })
         else {
             return groups(text[...]).flatMap { $0.count == 16 ? $0 : nil }
         }
-        guard let before: [UInt8] = gap == 0 ? [] : groups(text[..<gap], mayEndInFour: false),
-            let after: [UInt8] = gap + 2 == text.count ? [] : groups(text[(gap + 2)...]),
+        guard let before = gap == 0 ? [] : groups(text[..<gap], mayEndInFour: false),
+            let after = gap + 2 == text.count ? [] : groups(text[(gap + 2)...]),
             before.count + after.count <= 14
         else { return nil }
         return before + [UInt8](repeating: 0, count: 16 - before.count - after.count) + after
@@ -87,17 +87,17 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// Groups of four digits with colons between; the last may be an IPv4 address.
     private static func groups(_ text: ArraySlice<UInt8>, mayEndInFour: Bool = true) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        let parts: [ArraySlice<UInt8>] = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        for (index, part): (Int, ArraySlice<UInt8>) in parts.enumerated() {
+        var bytes = [UInt8]()
+        let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() {
             if mayEndInFour, index == parts.count - 1, part.contains(UInt8(ascii: ".")) {
-                guard let four: [UInt8] = four(part) else { return nil }
+                guard let four = four(part) else { return nil }
                 return bytes + four
             }
             guard (1...4).contains(part.count) else { return nil }
-            var number: Int = 0
-            for byte: UInt8 in part {
-                guard let value: Int = HTTPText.hexValue(byte) else { return nil }
+            var number = 0
+            for byte in part {
+                guard let value = HTTPText.hexValue(byte) else { return nil }
                 number = number << 4 | value
             }
             bytes += [UInt8(number >> 8), UInt8(number & 0xFF)]
@@ -115,27 +115,27 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
     /// - Returns: nil for what is no network, also for one with bits set behind those that count.
     public init?(_ text: some StringProtocol) {
         let parts: [Substring] = Substring(text).split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count <= 2, let first: Substring = parts.first, let address: IPAddress = .init(first) else {
+        guard parts.count <= 2, let first = parts.first, let address = IPAddress(first) else {
             return nil
         }
         self.address = address
-        let most: Int = address.isIPv4 ? 32 : 128
+        let most = address.isIPv4 ? 32 : 128
         guard parts.count == 2 else {
             bits = 128
             return
         }
         let digits: Substring = parts[1]
         guard (1...3).contains(digits.utf8.count), digits.utf8.allSatisfy(HTTPText.isDigit),
-            let length: Int = .init(digits),
+            let length = Int(digits),
             length <= most
         else { return nil }
         bits = 128 - most + length
-        let mask: (high: UInt64, low: UInt64) = Self.mask(bits)
+        let mask = Self.mask(bits)
         guard address.high & ~mask.high == 0, address.low & ~mask.low == 0 else { return nil }
     }
 
     public func contains(_ other: IPAddress) -> Bool {
-        let mask: (high: UInt64, low: UInt64) = Self.mask(bits)
+        let mask = Self.mask(bits)
         return other.high & mask.high == address.high && other.low & mask.low == address.low
     }
 

@@ -1,5 +1,5 @@
-/// What a proxy says of its client before the client's own first byte: the PROXY protocol, versions 1 and 2, as published by
-/// HAProxy. Pure; fed with bytes as they come, and takes none that belong to the client.
+/// What a proxy says of its client before the client's own first byte: the PROXY protocol, versions 1 and 2, as
+/// published by HAProxy. Pure; fed with bytes as they come, and takes none that belong to the client.
 public struct ProxyPreface: Sendable {
     /// Why it is none.
     public enum Failure: Error, Equatable, Sendable {
@@ -12,18 +12,18 @@ public struct ProxyPreface: Sendable {
     }
 
     /// Bytes of version 1, its line end included (from its description).
-    static let lineBytesMax: Int = 107
+    static let lineBytesMax = 107
     /// Bytes of version 2 at most: addresses, and what load balancers add.
-    static let bytesMax: Int = 2_048
+    static let bytesMax = 2_048
 
     private static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
     ]
     private static let word: [UInt8] = Array("PROXY ".utf8)
     /// Signature, version, family, length.
-    private static let headBytes: Int = 16
+    private static let headBytes = 16
 
-    private var bytes: [UInt8] = []
+    private var bytes = [UInt8]()
     /// The client's address, once it is complete; nil where the proxy speaks for itself or does not know.
     public private(set) var source: IPAddress?
 
@@ -35,7 +35,7 @@ public struct ProxyPreface: Sendable {
     /// Takes what belongs to the preface from the front of `input`.
     /// - Returns: whether it is complete.
     public mutating func take(_ input: inout UnsafeRawBufferPointer) throws(Failure) -> Bool {
-        while let byte: UInt8 = input.first {
+        while let byte = input.first {
             bytes.append(byte)
             input = .init(rebasing: input.dropFirst())
             if try isComplete() { return true }
@@ -45,7 +45,7 @@ public struct ProxyPreface: Sendable {
 
     private mutating func isComplete() throws(Failure) -> Bool {
         if bytes[0] == Self.word[0] { return try isWholeLine() }
-        let known: Int = min(bytes.count, Self.signature.count)
+        let known = min(bytes.count, Self.signature.count)
         guard bytes[..<known].elementsEqual(Self.signature[..<known]) else { throw .notThere }
         return try isWholeBlock()
     }
@@ -53,7 +53,7 @@ public struct ProxyPreface: Sendable {
     // MARK: Version 1
 
     private mutating func isWholeLine() throws(Failure) -> Bool {
-        let known: Int = min(bytes.count, Self.word.count)
+        let known = min(bytes.count, Self.word.count)
         guard bytes[..<known].elementsEqual(Self.word[..<known]) else { throw .notThere }
         guard bytes.last == 0x0A else {
             guard bytes.count < Self.lineBytesMax else { throw .tooLong }
@@ -65,14 +65,14 @@ public struct ProxyPreface: Sendable {
     }
 
     private static func source(line: ArraySlice<UInt8>) throws(Failure) -> IPAddress? {
-        let words: [String] = line.split(separator: 0x20, omittingEmptySubsequences: false).map {
+        let words = line.split(separator: 0x20, omittingEmptySubsequences: false).map {
             String(decoding: $0, as: UTF8.self)
         }
         // What stands behind UNKNOWN does not count.
         if words[0].utf8.elementsEqual("UNKNOWN".utf8) { return nil }
-        let isFour: Bool = words[0].utf8.elementsEqual("TCP4".utf8)
+        let isFour = words[0].utf8.elementsEqual("TCP4".utf8)
         guard isFour || words[0].utf8.elementsEqual("TCP6".utf8), words.count == 5 else { throw .malformed }
-        guard let source: IPAddress = .init(words[1]), let destination: IPAddress = .init(words[2]),
+        guard let source = IPAddress(words[1]), let destination = IPAddress(words[2]),
             words[1].utf8.contains(UInt8(ascii: ":")) != isFour, words[2].utf8.contains(UInt8(ascii: ":")) != isFour,
             isPort(words[3]), isPort(words[4])
         else { throw .malformed }
@@ -89,7 +89,7 @@ public struct ProxyPreface: Sendable {
 
     private mutating func isWholeBlock() throws(Failure) -> Bool {
         guard bytes.count >= Self.headBytes else { return false }
-        let length: Int = Int(bytes[14]) << 8 | Int(bytes[15])
+        let length = Int(bytes[14]) << 8 | Int(bytes[15])
         if bytes.count == Self.headBytes { try check(length) }
         guard bytes.count == Self.headBytes + length else { return false }
         // 0: the proxy itself, to see whether we live.
@@ -106,10 +106,10 @@ public struct ProxyPreface: Sendable {
     private func check(_ length: Int) throws(Failure) {
         guard bytes[12] >> 4 == 2, bytes[12] & 0x0F <= 1 else { throw .malformed }
         guard length <= Self.bytesMax - Self.headBytes else { throw .tooLong }
-        let (family, transport): (UInt8, UInt8) = (bytes[13] >> 4, bytes[13] & 0x0F)
+        let (family, transport) = (bytes[13] >> 4, bytes[13] & 0x0F)
         guard family <= 3, transport <= 2 else { throw .malformed }
-        let least: [Int] = [0, 12, 36, 216]
-        let needed: Int = bytes[12] & 0x0F == 1 && transport > 0 ? least[Int(family)] : 0
+        let least = [0, 12, 36, 216]
+        let needed = bytes[12] & 0x0F == 1 && transport > 0 ? least[Int(family)] : 0
         guard length >= needed else { throw .malformed }
     }
 }

@@ -6,17 +6,17 @@ public struct TrustedProxies: Sendable, Equatable {
     public init(_ networks: [IPNetwork] = []) { self.networks = networks }
 
     /// Networks in one list at most.
-    public static let networksMax: Int = 64
+    public static let networksMax = 64
 
     /// Reads `none` or networks with commas between.
     /// - Returns: the list, or what is wrong with the text.
     public static func parse(_ text: String) -> Result<TrustedProxies, Problem> {
         if text.utf8.elementsEqual("none".utf8) { return .success(.init()) }
-        var networks: [IPNetwork] = []
-        for part: Substring in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let word: String = .init(decoding: HTTPText.trimmed(Array(part.utf8)[...]), as: UTF8.self)
-            guard let network: IPNetwork = .init(word) else {
-                let shown: String = .init(String.UnicodeScalarView(word.unicodeScalars.prefix(60)))
+        var networks = [IPNetwork]()
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let word = String(decoding: HTTPText.trimmed(Array(part.utf8)[...]), as: UTF8.self)
+            guard let network = IPNetwork(word) else {
+                let shown = String(String.UnicodeScalarView(word.unicodeScalars.prefix(60)))
                 return .failure(
                     Problem(
                         text:
@@ -40,25 +40,25 @@ public struct TrustedProxies: Sendable, Equatable {
     public func contains(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
 
     /// Entries of `X-Forwarded-For` that are looked at.
-    private static let hopsMax: Int = 32
+    private static let hopsMax = 32
 
-    /// Whose request it is: the peer itself, unless it is one of the proxies. Each proxy adds the address it was spoken to
-    /// from at the end of `X-Forwarded-For`, so the list is read from there, and the first address that is no proxy's is
-    /// the client's. What stands before it may be anybody's invention, and is not looked at.
+    /// Whose request it is: the peer itself, unless it is one of the proxies. Each proxy adds the address it was spoken
+    /// to from at the end of `X-Forwarded-For`, so the list is read from there, and the first address that is no
+    /// proxy's is the client's. What stands before it may be anybody's invention, and is not looked at.
     ///
     /// - Parameters:
     ///   - peer: who speaks to us.
     ///   - fields: of the request.
     public func client(of peer: IPAddress, _ fields: HTTPFields) -> IPAddress {
         guard !isEmpty, contains(peer) else { return peer }
-        var client: IPAddress = peer
-        var hops: Int = 0
-        for field: HTTPField in fields.all.reversed() where field.name.utf8.elementsEqual("x-forwarded-for".utf8) {
+        var client = peer
+        var hops = 0
+        for field in fields.all.reversed() where field.name.utf8.elementsEqual("x-forwarded-for".utf8) {
             let entries: [Substring] = field.value.split(separator: ",", omittingEmptySubsequences: false)
-            for entry: Substring in entries.reversed() {
+            for entry in entries.reversed() {
                 hops += 1
                 // A proxy that wrote no address does not know its client: then it stands for it.
-                guard hops <= Self.hopsMax, let address: IPAddress = Self.address(entry) else { return client }
+                guard hops <= Self.hopsMax, let address = Self.address(entry) else { return client }
                 client = address
                 guard contains(address) else { return address }
             }
@@ -68,16 +68,16 @@ public struct TrustedProxies: Sendable, Equatable {
 
     /// `192.0.2.1`, `2001:db8::1`, and with a port: `192.0.2.1:80`, `[2001:db8::1]:80`.
     private static func address(_ entry: Substring) -> IPAddress? {
-        var word: Substring = .init(decoding: HTTPText.trimmed(Array(entry.utf8)[...]), as: UTF8.self)
+        var word = Substring(decoding: HTTPText.trimmed(Array(entry.utf8)[...]), as: UTF8.self)
         if word.utf8.first == UInt8(ascii: "[") {
-            guard let end: Substring.Index = word.utf8.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            guard let end = word.utf8.firstIndex(of: UInt8(ascii: "]")) else { return nil }
             let rest: Substring = word[word.utf8.index(after: end)...]
             guard rest.isEmpty || isPort(rest) else { return nil }
             word = word[word.utf8.index(after: word.startIndex)..<end]
             return word.utf8.contains(UInt8(ascii: ":")) ? IPAddress(word) : nil
         }
         if word.utf8.count(where: { $0 == UInt8(ascii: ":") }) == 1,
-            let colon: Substring.Index = word.utf8.firstIndex(of: UInt8(ascii: ":"))
+            let colon = word.utf8.firstIndex(of: UInt8(ascii: ":"))
         {
             guard isPort(word[colon...]) else { return nil }
             word = word[..<colon]

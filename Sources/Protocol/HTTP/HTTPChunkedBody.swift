@@ -6,10 +6,10 @@ struct HTTPChunkedBody {
         case dataEnd, trailer
     }
 
-    private var state: State = .size
-    private var line: [UInt8] = []
-    private var sawCarriageReturn: Bool = false
-    private var trailerBytes: Int = 0
+    private var state = State.size
+    private var line = [UInt8]()
+    private var sawCarriageReturn = false
+    private var trailerBytes = 0
 
     /// Consumes input up to the end of the body.
     ///
@@ -19,7 +19,7 @@ struct HTTPChunkedBody {
     ) throws(HTTPFailure) -> Bool {
         while !input.isEmpty {
             if case .data(let missing) = state {
-                let taken: Int = min(missing, input.count)
+                let taken = min(missing, input.count)
                 body.append(contentsOf: input[..<taken])
                 input = .init(rebasing: input[taken...])
                 state = taken == missing ? .dataEnd : .data(missing - taken)
@@ -28,7 +28,7 @@ struct HTTPChunkedBody {
             let byte: UInt8 = input[0]
             input = .init(rebasing: input[1...])
             guard try endsLine(byte, limits: limits) else { continue }
-            let complete: ArraySlice<UInt8> = line[...]
+            let complete = line[...]
             line = []
             if try take(line: complete, bodyCount: body.count, limits: limits) { return true }
         }
@@ -65,7 +65,7 @@ struct HTTPChunkedBody {
     ) throws(HTTPFailure) -> Bool {
         switch state {
         case .size:
-            let size: Int = try Self.size(line)
+            let size = try Self.size(line)
             guard size <= limits.bodyBytesMax - bodyCount else { throw HTTPFailure(.bodyTooLong) }
             state = size == 0 ? .trailer : .data(size)
         case .dataEnd:
@@ -81,13 +81,13 @@ struct HTTPChunkedBody {
     }
 
     /// Digits of a size beyond which no body we take could have it.
-    private static let sizeDigitsMax: Int = 12
+    private static let sizeDigitsMax = 12
 
     private static func size(_ line: ArraySlice<UInt8>) throws(HTTPFailure) -> Int {
-        var size: Int = 0
-        var digits: Int = 0
-        for byte: UInt8 in line {
-            guard let value: Int = HTTPText.hexValue(byte) else {
+        var size = 0
+        var digits = 0
+        for byte in line {
+            guard let value = HTTPText.hexValue(byte) else {
                 guard byte == UInt8(ascii: ";") && digits > 0 else { throw HTTPFailure(.badChunk) }
                 return size
             }

@@ -23,10 +23,10 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByArrayLiteral {
 
     /// The members of a comma-separated list over all fields of this name, in lower case, without white space.
     public func tokens(of name: String) -> [String] {
-        var tokens: [String] = []
-        for field: HTTPField in all where field.name == name {
-            for part: Substring.UTF8View.SubSequence in field.value.utf8.split(separator: UInt8(ascii: ",")) {
-                let bytes: [UInt8] = HTTPText.trimmed(ArraySlice(part)).map(HTTPText.lowercased)
+        var tokens = [String]()
+        for field in all where field.name == name {
+            for part in field.value.utf8.split(separator: UInt8(ascii: ",")) {
+                let bytes = HTTPText.trimmed(ArraySlice(part)).map(HTTPText.lowercased)
                 if !bytes.isEmpty { tokens.append(String(decoding: bytes, as: UTF8.self)) }
             }
         }
@@ -38,18 +38,18 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByArrayLiteral {
         guard lines.count <= limits.fieldsMax else { throw HTTPFailure(.tooManyFields) }
         all = []
         all.reserveCapacity(lines.count)
-        for line: ArraySlice<UInt8> in lines { all.append(try Self.field(line)) }
+        for line in lines { all.append(try Self.field(line)) }
     }
 
     static func field(_ line: ArraySlice<UInt8>) throws(HTTPFailure) -> HTTPField {
-        guard let first: UInt8 = line.first else { throw HTTPFailure(.badFieldName) }
+        guard let first = line.first else { throw HTTPFailure(.badFieldName) }
         guard first != 0x20 && first != 0x09 else { throw HTTPFailure(.foldedLine) }
-        guard let colon: Int = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex else {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex else {
             throw HTTPFailure(.badFieldName)
         }
-        let name: ArraySlice<UInt8> = line[..<colon]
+        let name = line[..<colon]
         guard name.allSatisfy(HTTPText.isToken) else { throw HTTPFailure(.badFieldName) }
-        let value: ArraySlice<UInt8> = HTTPText.trimmed(line[(colon + 1)...])
+        let value = HTTPText.trimmed(line[(colon + 1)...])
         guard value.allSatisfy(HTTPText.isFieldContent) else { throw HTTPFailure(.badFieldValue) }
         return .init(
             String(decoding: name.map(HTTPText.lowercased), as: UTF8.self), String(decoding: value, as: UTF8.self))
@@ -70,9 +70,9 @@ enum HTTPText {
     static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
     static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var bytes: ArraySlice<UInt8> = bytes
-        while let first: UInt8 = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
-        while let last: UInt8 = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        var bytes = bytes
+        while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
         return bytes
     }
 

@@ -3,11 +3,11 @@
 /// Lines end with CR LF and with nothing else: a lone LF or CR is how two parsers come to see two different messages
 /// in the same bytes (request smuggling), so both are refused rather than repaired.
 struct HTTPHeadReader {
-    private(set) var bytes: [UInt8] = []
-    private var lineEnds: [Int] = []
-    private var lineStart: Int = 0
+    private(set) var bytes = [UInt8]()
+    private var lineEnds = [Int]()
+    private var lineStart = 0
     private var previous: UInt8 = 0
-    private var skippedEmptyLine: Bool = false
+    private var skippedEmptyLine = false
 
     /// Whether a byte of a head has come.
     var isStarted: Bool { !bytes.isEmpty || previous != 0 }
@@ -16,7 +16,7 @@ struct HTTPHeadReader {
     ///
     /// - Returns: whether the head is complete; the lines are then in `lines`.
     mutating func take(_ input: inout UnsafeRawBufferPointer, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
-        var index: Int = 0
+        var index = 0
         defer { input = .init(rebasing: input[index...]) }
         while index < input.count {
             let byte: UInt8 = input[index]
@@ -27,7 +27,7 @@ struct HTTPHeadReader {
     }
 
     private mutating func take(_ byte: UInt8, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
-        let last: UInt8 = previous
+        let last = previous
         previous = byte
         if byte == 0x0A {
             guard last == 0x0D else { throw HTTPFailure(.bareLineFeed) }
@@ -52,7 +52,7 @@ struct HTTPHeadReader {
     }
 
     /// Bytes of a first line besides the target, generously: a method or version, spaces.
-    private static let aroundTargetMax: Int = 40
+    private static let aroundTargetMax = 40
 
     private mutating func endLine() -> Bool {
         guard !bytes.isEmpty else {
@@ -68,7 +68,7 @@ struct HTTPHeadReader {
 
     /// The lines of the head without their ends.
     var lines: [ArraySlice<UInt8>] {
-        var start: Int = 0
+        var start = 0
         return lineEnds.map { end in
             defer { start = end }
             return bytes[start..<end]

@@ -17,7 +17,7 @@ public struct HTTPRequest: Sendable, Equatable {
     }
     /// Whether the peer wants to go on with this connection (RFC 9112, 9.3).
     public var keepsAlive: Bool {
-        let tokens: [String] = fields.tokens(of: "connection")
+        let tokens = fields.tokens(of: "connection")
         if tokens.contains("close") { return false }
         return minorVersion >= 1 || tokens.contains("keep-alive")
     }
@@ -26,22 +26,22 @@ public struct HTTPRequest: Sendable, Equatable {
 
     /// Reads a head that `HTTPHeadReader` has gathered.
     init(lines: [ArraySlice<UInt8>], limits: HTTPLimits) throws(HTTPFailure) {
-        guard let first: ArraySlice<UInt8> = lines.first else { throw HTTPFailure(.badRequestLine) }
-        let parts: [ArraySlice<UInt8>] = first.split(separator: 0x20, omittingEmptySubsequences: false)
+        guard let first = lines.first else { throw HTTPFailure(.badRequestLine) }
+        let parts = first.split(separator: 0x20, omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw HTTPFailure(.badRequestLine) }
         method = try Self.method(parts[0])
         minorVersion = try Self.minorVersion(parts[2])
         target = try Self.target(parts[1], method: method, limits: limits)
         fields = try HTTPFields(lines: lines.dropFirst(), limits: limits)
         try Self.checkHost(fields, minorVersion: minorVersion)
-        if let expectation: String = fields["expect"], minorVersion >= 1 {
-            let isKnown: Bool = expectation.utf8.map(HTTPText.lowercased).elementsEqual("100-continue".utf8)
+        if let expectation = fields["expect"], minorVersion >= 1 {
+            let isKnown = expectation.utf8.map(HTTPText.lowercased).elementsEqual("100-continue".utf8)
             guard isKnown && fields.count(of: "expect") == 1 else { throw HTTPFailure(.badExpectation) }
         }
     }
 
     /// Bytes of the longest method we know is 16 in the IANA registry; more is noise.
-    private static let methodBytesMax: Int = 24
+    private static let methodBytesMax = 24
 
     private static func method(_ bytes: ArraySlice<UInt8>) throws(HTTPFailure) -> String {
         guard !bytes.isEmpty && bytes.count <= methodBytesMax && bytes.allSatisfy(HTTPText.isToken) else {
@@ -51,7 +51,7 @@ public struct HTTPRequest: Sendable, Equatable {
     }
 
     private static func minorVersion(_ bytes: ArraySlice<UInt8>) throws(HTTPFailure) -> Int {
-        let bytes: [UInt8] = .init(bytes)
+        let bytes = [UInt8](bytes)
         guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[6] == UInt8(ascii: "."),
             HTTPText.isDigit(bytes[5]), HTTPText.isDigit(bytes[7])
         else { throw HTTPFailure(.badVersion) }
@@ -66,25 +66,25 @@ public struct HTTPRequest: Sendable, Equatable {
         _ bytes: ArraySlice<UInt8>, method: String, limits: HTTPLimits
     ) throws(HTTPFailure) -> String {
         guard bytes.count <= limits.targetBytesMax else { throw HTTPFailure(.targetTooLong) }
-        let isClean: Bool = bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }
+        let isClean = bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }
         guard isClean && method != "CONNECT" else { throw HTTPFailure(.badTarget) }
         if bytes.first == UInt8(ascii: "/") { return String(decoding: bytes, as: UTF8.self) }
         if bytes.elementsEqual("*".utf8) && method == "OPTIONS" { return "*" }
-        let lowered: [UInt8] = bytes.prefix(8).map(HTTPText.lowercased)
-        let schemeSize: Int = lowered.starts(with: "http://".utf8) ? 7 : lowered.elementsEqual("https://".utf8) ? 8 : 0
+        let lowered = bytes.prefix(8).map(HTTPText.lowercased)
+        let schemeSize = lowered.starts(with: "http://".utf8) ? 7 : lowered.elementsEqual("https://".utf8) ? 8 : 0
         guard schemeSize > 0 else { throw HTTPFailure(.badTarget) }
-        let rest: ArraySlice<UInt8> = bytes.dropFirst(schemeSize)
-        guard let slash: Int = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else {
+        let rest = bytes.dropFirst(schemeSize)
+        guard let slash = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else {
             throw HTTPFailure(.badTarget)
         }
         return String(decoding: rest[slash...], as: UTF8.self)
     }
 
     private static func checkHost(_ fields: HTTPFields, minorVersion: Int) throws(HTTPFailure) {
-        let count: Int = fields.count(of: "host")
+        let count = fields.count(of: "host")
         guard count <= 1 else { throw HTTPFailure(.repeatedHost) }
         guard count == 1 || minorVersion == 0 else { throw HTTPFailure(.missingHost) }
-        let isClean: Bool = (fields["host"] ?? "").utf8.allSatisfy { byte in
+        let isClean = (fields["host"] ?? "").utf8.allSatisfy { byte in
             byte > 0x20 && byte < 0x7F && !",/?#@\\\"<>{}^`|".utf8.contains(byte)
         }
         guard isClean else { throw HTTPFailure(.badHost) }
@@ -99,8 +99,8 @@ enum HTTPBodyFraming: Equatable {
 
     /// Decides for a request. Two ways to say it are refused even when they agree.
     init(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPFailure) {
-        let lengths: Int = request.fields.count(of: "content-length")
-        let codings: Int = request.fields.count(of: "transfer-encoding")
+        let lengths = request.fields.count(of: "content-length")
+        let codings = request.fields.count(of: "transfer-encoding")
         guard lengths <= 1 else { throw HTTPFailure(.repeatedLength) }
         guard lengths == 0 || codings == 0 else { throw HTTPFailure(.lengthAndCoding) }
         if codings > 0 {
@@ -109,10 +109,10 @@ enum HTTPBodyFraming: Equatable {
                 throw HTTPFailure(.codingNotSupported)
             }
             self = .chunked
-        } else if let text: String = request.fields["content-length"] {
-            let digits: [UInt8] = .init(text.utf8)
+        } else if let text = request.fields["content-length"] {
+            let digits = [UInt8](text.utf8)
             guard !digits.isEmpty && digits.allSatisfy(HTTPText.isDigit) else { throw HTTPFailure(.badLength) }
-            guard digits.count <= 18, let length: Int = .init(text), length <= limits.bodyBytesMax else {
+            guard digits.count <= 18, let length = Int(text), length <= limits.bodyBytesMax else {
                 throw HTTPFailure(.bodyTooLong)
             }
             self = length == 0 ? .none : .length(length)

@@ -10,10 +10,10 @@ public struct HTTPRequestReader {
     }
 
     private let limits: HTTPLimits
-    private var head: HTTPHeadReader = .init()
+    private var head = HTTPHeadReader()
     private var request: HTTPRequest?
-    private var body: Body = .none
-    private var owesContinue: Bool = false
+    private var body = Body.none
+    private var owesContinue = false
 
     public init(limits: HTTPLimits = .init()) { self.limits = limits }
 
@@ -40,11 +40,11 @@ public struct HTTPRequestReader {
     public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPRequest? {
         if request == nil {
             guard try head.take(&input, limits: limits) else { return nil }
-            let parsed: HTTPRequest = try .init(lines: head.lines, limits: limits)
+            let parsed = try HTTPRequest(lines: head.lines, limits: limits)
             head = .init()
             try begin(parsed)
         }
-        guard try takeBody(&input), let complete: HTTPRequest = request else { return nil }
+        guard try takeBody(&input), let complete = request else { return nil }
         request = nil
         (body, owesContinue) = (.none, false)
         return complete
@@ -66,16 +66,16 @@ public struct HTTPRequestReader {
         switch body {
         case .none: return true
         case .length(let missing):
-            let taken: Int = min(missing, input.count)
+            let taken = min(missing, input.count)
             request?.body.append(contentsOf: input[..<taken])
             input = .init(rebasing: input[taken...])
             body = .length(missing: missing - taken)
             return taken == missing
         case .chunked(var decoder):
-            var joined: [UInt8] = request?.body ?? []
+            var joined = request?.body ?? []
             request?.body = []
             body = .none
-            let isComplete: Bool = try decoder.take(&input, into: &joined, limits: limits)
+            let isComplete = try decoder.take(&input, into: &joined, limits: limits)
             body = .chunked(decoder)
             request?.body = joined
             return isComplete

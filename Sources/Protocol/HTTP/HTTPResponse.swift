@@ -26,7 +26,7 @@ public struct HTTPResponse: Sendable, Equatable {
 
     /// The answer to a request that was refused; the connection ends behind it.
     public static func refusal(_ failure: HTTPFailure) -> HTTPResponse {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         writer.raw("{\"code\":")
         writer.write(string: failure.code)
         writer.raw(",\"message\":")
@@ -34,7 +34,7 @@ public struct HTTPResponse: Sendable, Equatable {
         writer.raw(",\"hint\":")
         writer.write(string: failure.hint)
         writer.raw("}")
-        var response: HTTPResponse = .json(failure.status, writer.bytes)
+        var response = HTTPResponse.json(failure.status, writer.bytes)
         response.closes = true
         if failure.status == 426 {
             response.fields.append("upgrade", "websocket")
@@ -49,8 +49,8 @@ public struct HTTPResponse: Sendable, Equatable {
     ///   - request: what it answers: HEAD gets no body, HTTP/1.0 is told when the connection stays.
     ///   - date: the value of the date field; nil leaves it out.
     public func encoded(for request: HTTPRequest?, date: String? = nil) -> [UInt8] {
-        let keepsAlive: Bool = !closes && (request?.keepsAlive ?? false)
-        var head: String = beginning
+        let keepsAlive = !closes && (request?.keepsAlive ?? false)
+        var head = beginning
         if status >= 200 && status != 204 && status != 304 { head += "content-length: \(body.count)\r\n" }
         if let date { head += "date: \(date)\r\n" }
         if status >= 200 {
@@ -58,21 +58,21 @@ public struct HTTPResponse: Sendable, Equatable {
             if keepsAlive && request?.minorVersion == 0 { head += "connection: keep-alive\r\n" }
         }
         head += "\r\n"
-        var bytes: [UInt8] = .init(head.utf8)
+        var bytes = [UInt8](head.utf8)
         if request?.method != "HEAD" { bytes.append(contentsOf: body) }
         return bytes
     }
 
     private var beginning: String {
-        var head: String = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
-        for field: HTTPField in fields.all { head += "\(field.name): \(Self.singleLine(field.value))\r\n" }
+        var head = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
+        for field in fields.all { head += "\(field.name): \(Self.singleLine(field.value))\r\n" }
         return head
     }
 
     /// The head alone, of a response whose length nobody knows yet: in chunks for HTTP/1.1 (RFC 9112, 7.1), up to the
     /// end of the connection for HTTP/1.0.
     public func streamHead(for request: HTTPRequest, date: String? = nil) -> [UInt8] {
-        var head: String = beginning
+        var head = beginning
         if request.minorVersion >= 1 { head += "transfer-encoding: chunked\r\n" }
         if let date { head += "date: \(date)\r\n" }
         if request.minorVersion == 0 || !request.keepsAlive { head += "connection: close\r\n" }
@@ -81,7 +81,7 @@ public struct HTTPResponse: Sendable, Equatable {
 
     /// One chunk of a body; an empty one would be its end.
     public static func chunk(_ bytes: [UInt8]) -> [UInt8] {
-        var chunk: [UInt8] = .init()
+        var chunk = [UInt8]()
         chunk.reserveCapacity(bytes.count + 20)
         chunk.append(contentsOf: String(bytes.count, radix: 16).utf8)
         chunk.append(contentsOf: [0x0D, 0x0A])

@@ -5,7 +5,7 @@ public struct HTTPResponseHead: Sendable, Equatable {
     public let fields: HTTPFields
 
     init(lines: [ArraySlice<UInt8>], limits: HTTPLimits) throws(HTTPFailure) {
-        guard let first: ArraySlice<UInt8> = lines.first else { throw HTTPFailure(.badStatusLine) }
+        guard let first = lines.first else { throw HTTPFailure(.badStatusLine) }
         status = try Self.status(Array(first))
         fields = try HTTPFields(lines: lines.dropFirst(), limits: limits)
     }
@@ -15,7 +15,7 @@ public struct HTTPResponseHead: Sendable, Equatable {
         guard line.count >= 12, line.starts(with: "HTTP/1.".utf8), HTTPText.isDigit(line[7]), line[8] == 0x20,
             line.count == 12 || line[12] == 0x20, line[9...11].allSatisfy(HTTPText.isDigit)
         else { throw HTTPFailure(.badStatusLine) }
-        let status: Int = line[9...11].reduce(0) { $0 * 10 + Int($1) - 0x30 }
+        let status = line[9...11].reduce(0) { $0 * 10 + Int($1) - 0x30 }
         guard (100...599).contains(status) else { throw HTTPFailure(.badStatusLine) }
         return status
     }
@@ -24,7 +24,7 @@ public struct HTTPResponseHead: Sendable, Equatable {
 /// Reads one response head from bytes as they arrive; what follows it is left in the input.
 public struct HTTPResponseHeadReader {
     private let limits: HTTPLimits
-    private var head: HTTPHeadReader = .init()
+    private var head = HTTPHeadReader()
 
     public init(limits: HTTPLimits = .init()) { self.limits = limits }
 

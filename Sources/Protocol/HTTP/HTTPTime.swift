@@ -9,11 +9,11 @@ public enum HTTPTime {
     ///
     /// - Parameter seconds: since 1970, up to the year 9999; others are moved to the nearest of these.
     public static func text(unixSeconds seconds: Int64) -> String {
-        let seconds: Int64 = min(max(0, seconds), 253_402_300_799)
-        let day: Int64 = seconds / 86_400
-        let time: Int64 = seconds % 86_400
-        let date: (year: Int64, month: Int, day: Int64) = date(day)
-        let clock: String = [time / 3_600, time / 60 % 60, time % 60].map(twoDigits).joined(separator: ":")
+        let seconds = min(max(0, seconds), 253_402_300_799)
+        let day = seconds / 86_400
+        let time = seconds % 86_400
+        let date = date(day)
+        let clock = [time / 3_600, time / 60 % 60, time % 60].map(twoDigits).joined(separator: ":")
         return "\(days[Int(day % 7)]), \(twoDigits(date.day)) \(months[date.month]) \(date.year) \(clock) GMT"
     }
 
@@ -21,13 +21,13 @@ public enum HTTPTime {
 
     /// The year begins in March here, so that a leap day is its last.
     private static func date(_ day: Int64) -> (year: Int64, month: Int, day: Int64) {
-        let shifted: Int64 = day + 719_468
-        let era: Int64 = shifted / 146_097
-        let dayOfEra: Int64 = shifted % 146_097
-        let yearOfEra: Int64 = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear: Int64 = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let month: Int64 = (5 * dayOfYear + 2) / 153
-        let isNextYear: Bool = month >= 10
+        let shifted = day + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted % 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let month = (5 * dayOfYear + 2) / 153
+        let isNextYear = month >= 10
         return (
             year: era * 400 + yearOfEra + (isNextYear ? 1 : 0), month: Int(isNextYear ? month - 10 : month + 2),
             day: dayOfYear - (153 * month + 2) / 5 + 1

@@ -20,7 +20,7 @@ struct Decimal: Hashable {
     let digits: Digits
     let exponent: Exponent
 
-    static let zero: Decimal = .init(isNegative: false, digits: .short(0), exponent: .short(0))
+    static let zero = Decimal(isNegative: false, digits: .short(0), exponent: .short(0))
 
     var isZero: Bool { digits == .short(0) }
 
@@ -34,15 +34,15 @@ struct Decimal: Hashable {
 
     /// Takes a lexeme that fits the grammar apart.
     init(_ bytes: UnsafeBufferPointer<UInt8>) {
-        let isNegative: Bool = bytes.first == UInt8(ascii: "-")
-        let mantissaStart: Int = isNegative ? 1 : 0
-        var mantissaEnd: Int = mantissaStart
-        var fractionDigits: Int = 0
-        var pointAt: Int = -1
-        var firstDigit: Int = -1
-        var lastDigit: Int = -1
+        let isNegative = bytes.first == UInt8(ascii: "-")
+        let mantissaStart = isNegative ? 1 : 0
+        var mantissaEnd = mantissaStart
+        var fractionDigits = 0
+        var pointAt = -1
+        var firstDigit = -1
+        var lastDigit = -1
         while mantissaEnd < bytes.count {
-            let byte: UInt8 = bytes[mantissaEnd]
+            let byte = bytes[mantissaEnd]
             if byte == UInt8(ascii: ".") {
                 pointAt = mantissaEnd
             } else if byte | 0x20 == UInt8(ascii: "e") {
@@ -60,7 +60,7 @@ struct Decimal: Hashable {
             self = .zero
             return
         }
-        var trailingZeros: Int = mantissaEnd - lastDigit - 1
+        var trailingZeros = mantissaEnd - lastDigit - 1
         if pointAt > lastDigit { trailingZeros -= 1 }
         self.isNegative = isNegative
         self.digits = Self.collect(bytes, firstDigit, lastDigit)
@@ -70,14 +70,14 @@ struct Decimal: Hashable {
     private static func collect(_ bytes: UnsafeBufferPointer<UInt8>, _ first: Int, _ last: Int) -> Digits {
         if last - first < 19 {
             var value: UInt64 = 0
-            for place: Int in first...last where bytes[place] != UInt8(ascii: ".") {
+            for place in first...last where bytes[place] != UInt8(ascii: ".") {
                 value = value &* 10 &+ UInt64(bytes[place] &- 0x30)
             }
             return .short(value)
         }
-        var digits: [UInt8] = []
+        var digits = [UInt8]()
         digits.reserveCapacity(last - first + 1)
-        for place: Int in first...last where bytes[place] != UInt8(ascii: ".") { digits.append(bytes[place] &- 0x30) }
+        for place in first...last where bytes[place] != UInt8(ascii: ".") { digits.append(bytes[place] &- 0x30) }
         return shortened(digits)
     }
 
@@ -87,8 +87,8 @@ struct Decimal: Hashable {
 
     /// Reads the digits behind the `e` (if any) and adds `shift`, which is far below 10^18.
     private static func readExponent(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int, shift: Int) -> Exponent {
-        var place: Int = start
-        var isNegative: Bool = false
+        var place = start
+        var isNegative = false
         if place < bytes.count, bytes[place] == UInt8(ascii: "-") || bytes[place] == UInt8(ascii: "+") {
             isNegative = bytes[place] == UInt8(ascii: "-")
             place += 1
@@ -96,7 +96,7 @@ struct Decimal: Hashable {
         while place < bytes.count, bytes[place] == UInt8(ascii: "0") { place += 1 }
         guard place < bytes.count else { return .short(shift) }
         if bytes.count - place <= 18 {
-            var value: Int = 0
+            var value = 0
             while place < bytes.count {
                 value = value * 10 + Int(bytes[place] &- 0x30)
                 place += 1
@@ -106,7 +106,7 @@ struct Decimal: Hashable {
         var digits: [UInt8] = bytes[place...].map { $0 &- 0x30 }
         adjust(&digits, by: shift.magnitude, subtract: isNegative != (shift < 0))
         if digits.count > 18 { return .long(isNegative: isNegative, digits) }
-        let value: Int = digits.reduce(0) { $0 * 10 + Int($1) }
+        let value = digits.reduce(0) { $0 * 10 + Int($1) }
         return .short(isNegative ? -value : value)
     }
 
@@ -117,12 +117,12 @@ struct Decimal: Hashable {
 
     /// Adds to or subtracts from a number of at least 19 digits something smaller.
     private static func adjust(_ digits: inout [UInt8], by amount: UInt, subtract: Bool) {
-        var rest: UInt = amount
-        var place: Int = digits.count - 1
+        var rest = amount
+        var place = digits.count - 1
         while rest > 0, place >= 0 {
-            let part: Int = Int(rest % 10)
+            let part = Int(rest % 10)
             rest /= 10
-            var digit: Int = Int(digits[place]) + (subtract ? -part : part)
+            var digit = Int(digits[place]) + (subtract ? -part : part)
             if digit > 9 {
                 digit -= 10
                 rest += 1
@@ -134,7 +134,7 @@ struct Decimal: Hashable {
             place -= 1
         }
         if rest > 0 { digits.insert(contentsOf: String(rest).utf8.map { $0 &- 0x30 }, at: 0) }
-        let zeros: Int = digits.prefix { $0 == 0 }.count
+        let zeros = digits.prefix { $0 == 0 }.count
         if zeros > 0 { digits.removeFirst(zeros) }
     }
 }
@@ -144,9 +144,9 @@ extension Decimal {
     var int64: Int64? {
         guard case .short(let digits) = digits, case .short(let exponent) = exponent else { return nil }
         guard exponent >= 0, exponent < 19 else { return nil }
-        var magnitude: UInt64 = digits
+        var magnitude = digits
         for _ in 0..<exponent {
-            let (product, overflow): (UInt64, Bool) = magnitude.multipliedReportingOverflow(by: 10)
+            let (product, overflow) = magnitude.multipliedReportingOverflow(by: 10)
             if overflow { return nil }
             magnitude = product
         }
@@ -162,26 +162,27 @@ extension Decimal {
         }
     }
 
-    /// The exact sum of two values that are not zero, nil when it takes more than `digitsMax` digits or an exponent out of reach.
+    /// The exact sum of two values that are not zero, nil when it takes more than `digitsMax` digits or an exponent out
+    /// of reach.
     func adding(_ other: Decimal, digitsMax: Int) -> JSONNumber? {
         guard case .short(let leftExponent) = exponent, case .short(let rightExponent) = other.exponent else {
             return nil
         }
-        let (left, right): ([UInt8], [UInt8]) = (digitList, other.digitList)
-        let low: Int = min(leftExponent, rightExponent)
-        let high: Int = max(leftExponent + left.count, rightExponent + right.count)
+        let (left, right) = (digitList, other.digitList)
+        let low = min(leftExponent, rightExponent)
+        let high = max(leftExponent + left.count, rightExponent + right.count)
         guard high - low < digitsMax else { return nil }
         // Columns from 10^low up, least significant first, one more for the carry.
-        let width: Int = high - low + 1
-        let a: [Int8] = Self.columns(left, shift: leftExponent - low, width: width)
-        let b: [Int8] = Self.columns(right, shift: rightExponent - low, width: width)
-        let isSum: Bool = isNegative == other.isNegative
-        let leftIsLarger: Bool = !a.reversed().lexicographicallyPrecedes(b.reversed())
-        let (large, small): ([Int8], [Int8]) = leftIsLarger ? (a, b) : (b, a)
-        var result: [UInt8] = .init(repeating: 0, count: width)
+        let width = high - low + 1
+        let a = Self.columns(left, shift: leftExponent - low, width: width)
+        let b = Self.columns(right, shift: rightExponent - low, width: width)
+        let isSum = isNegative == other.isNegative
+        let leftIsLarger = !a.reversed().lexicographicallyPrecedes(b.reversed())
+        let (large, small) = leftIsLarger ? (a, b) : (b, a)
+        var result = [UInt8](repeating: 0, count: width)
         var carry: Int8 = 0
-        for place: Int in 0..<width {
-            var digit: Int8 = large[place] + (isSum ? small[place] : -small[place]) + carry
+        for place in 0..<width {
+            var digit = large[place] + (isSum ? small[place] : -small[place]) + carry
             carry = digit > 9 ? 1 : digit < 0 ? -1 : 0
             digit -= carry * 10
             result[width - 1 - place] = UInt8(digit)
@@ -190,20 +191,20 @@ extension Decimal {
     }
 
     private static func columns(_ digits: [UInt8], shift: Int, width: Int) -> [Int8] {
-        var columns: [Int8] = .init(repeating: 0, count: width)
+        var columns = [Int8](repeating: 0, count: width)
         for (place, digit) in digits.reversed().enumerated() { columns[shift + place] = Int8(digit) }
         return columns
     }
 
     private static func number(isNegative: Bool, digits: [UInt8], exponent: Int) -> JSONNumber {
-        let zeros: Int = digits.prefix { $0 == 0 }.count
-        let kept: ArraySlice<UInt8> = digits[zeros...]
-        let trailing: Int = kept.reversed().prefix { $0 == 0 }.count
-        let significant: ArraySlice<UInt8> = kept.dropLast(trailing)
+        let zeros = digits.prefix { $0 == 0 }.count
+        let kept = digits[zeros...]
+        let trailing = kept.reversed().prefix { $0 == 0 }.count
+        let significant = kept.dropLast(trailing)
         guard !significant.isEmpty else { return JSONNumber(unchecked: "0") }
         // Whole numbers stay written out, however long they are.
-        let point: Int = significant.count + exponent + trailing
-        let text: String = JavaScriptNumber.layout(
+        let point = significant.count + exponent + trailing
+        let text = JavaScriptNumber.layout(
             isNegative: isNegative, digits: significant, point: point, plainMax: max(21, digits.count + 1))
         return JSONNumber(unchecked: text)
     }

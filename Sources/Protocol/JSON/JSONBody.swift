@@ -1,5 +1,5 @@
-/// Why the body of a request cannot be read as JSON, for the author of the request. Holds nothing of the body, which may
-/// be a password.
+/// Why the body of a request cannot be read as JSON, for the author of the request. Holds nothing of the body, which
+/// may be a password.
 public struct JSONBodyProblem: Error, Hashable, Sendable {
     /// The rest of the sentence that begins with the body: "not JSON: a key that is there twice (line 1, column 9)".
     public let text: String

@@ -7,7 +7,7 @@ public struct JSONDocument: Sendable {
     let storage: JSONStorage
 
     /// Levels of nesting that no caller can exceed: reading values out of the tape is recursive.
-    public static let depthCeiling: Int = 1_024
+    public static let depthCeiling = 1_024
 
     /// Checks `bytes`; keeps them without copying.
     /// - Parameter maxDepth: levels of nesting, at most `depthCeiling`.
@@ -47,7 +47,7 @@ final class JSONStorage: @unchecked Sendable {
     init(sharing other: JSONStorage) { (bytes, tape, lender) = (other.bytes, other.tape, other) }
 
     init(_ bytes: ArraySlice<UInt8>, maxDepth: Int, elementsMax: Int) throws(JSONError) {
-        let result: Result<UnsafePointer<UInt64>, JSONError> = bytes.withUnsafeBufferPointer { source in
+        let result = bytes.withUnsafeBufferPointer { source in
             Self.scan(source, maxDepth: maxDepth, elementsMax: elementsMax)
         }
         self.bytes = bytes
@@ -58,7 +58,7 @@ final class JSONStorage: @unchecked Sendable {
     deinit { if lender == nil { tape.deallocate() } }
 
     /// Words of tape that a text begins with: on the stack, and enough for most messages.
-    private static let smallCapacity: Int = 112
+    private static let smallCapacity = 112
 
     /// Scans into scratch space, and keeps a copy of the size needed.
     private static func scan(
@@ -68,12 +68,12 @@ final class JSONStorage: @unchecked Sendable {
             guard let base = source.baseAddress, let tape = scratch.baseAddress else {
                 return .failure(JSONError(.unexpectedEnd, at: 0))
             }
-            var scanner: JSONScanner = .init(
+            var scanner = JSONScanner(
                 base: base, count: source.count, tape: tape, capacity: scratch.count, maxDepth: maxDepth,
                 elementsMax: elementsMax)
             defer { scanner.release() }
             do throws(JSONError) { try scanner.run() } catch { return .failure(error) }
-            let kept: UnsafeMutablePointer<UInt64> = .allocate(capacity: scanner.tapeCount)
+            let kept = UnsafeMutablePointer<UInt64>.allocate(capacity: scanner.tapeCount)
             kept.initialize(from: scanner.tape, count: scanner.tapeCount)
             return .success(UnsafePointer(kept))
         }

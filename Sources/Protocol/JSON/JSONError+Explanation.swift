@@ -1,6 +1,6 @@
 extension JSONError {
-    /// What is wrong and where, for the author of the text: "a key that is there twice (line 2, column 5)". Holds nothing of
-    /// the text.
+    /// What is wrong and where, for the author of the text: "a key that is there twice (line 2, column 5)". Holds
+    /// nothing of the text.
     ///
     /// - Parameters:
     ///   - bytes: the text that was read. Columns are counted in bytes.

@@ -21,8 +21,8 @@ public struct JSONError: Error, Equatable, Hashable, Sendable, CustomStringConve
         case invalidEscape
         /// A byte below 0x20 inside a string.
         case controlCharacter
-        /// The outermost array has more elements than its reader takes. The offset is that of the comma before the first
-        /// one too many.
+        /// The outermost array has more elements than its reader takes. The offset is that of the comma before the
+        /// first one too many.
         case tooManyElements
         /// The text is longer than `Limits.jsonBytesMax`.
         case tooLarge

@@ -8,14 +8,14 @@
 /// escapes in their keys, go through a hash set, so that no input costs more than time in proportion to its length.
 enum JSONKeyCheck {
     /// Objects with more keys use the hash set.
-    private static let comparedMax: Int = 12
+    private static let comparedMax = 12
 
     /// Checks the object at tape index `object`, whose pairs end at tape index `end`; its second word counts them.
     @inline(__always)
     static func run(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, object: Int, end: Int
     ) throws(JSONError) {
-        let count: Int = JSONTape.count(tape[object + 1])
+        let count = JSONTape.count(tape[object + 1])
         if count < 2 { return }
         try runMany(base, tape, first: object + 2, end: end, count: count)
     }
@@ -23,7 +23,7 @@ enum JSONKeyCheck {
     private static func runMany(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, first: Int, end: Int, count: Int
     ) throws(JSONError) {
-        var key: Int = first
+        var key = first
         while key < end {
             guard JSONTape.kind(tape[key]) == JSONTape.Kind.string else {
                 return try runDecoded(base, tape, first: first, end: end, count: count)
@@ -40,9 +40,9 @@ enum JSONKeyCheck {
     private static func runCompared(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, first: Int, end: Int
     ) throws(JSONError) {
-        var key: Int = JSONTape.next(tape, first + 1)
+        var key = JSONTape.next(tape, first + 1)
         while key < end {
-            var earlier: Int = first
+            var earlier = first
             while earlier < key {
                 if isSame(base, tape[key], tape[earlier]) {
                     throw JSONError(.duplicateKey, at: JSONTape.offset(tape[key]))
@@ -56,19 +56,19 @@ enum JSONKeyCheck {
     private static func runHashed(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, first: Int, end: Int, count: Int
     ) throws(JSONError) {
-        var size: Int = 64
+        var size = 64
         while size < count * 2 { size *= 2 }
-        let duplicate: Int? = withUnsafeTemporaryAllocation(of: UInt32.self, capacity: size) { places -> Int? in
+        let duplicate = withUnsafeTemporaryAllocation(of: UInt32.self, capacity: size) { places -> Int? in
             guard let table = places.baseAddress else { return nil }
             table.initialize(repeating: 0, count: size)
-            var key: Int = first
+            var key = first
             while key < end {
-                let word: UInt64 = tape[key]
+                let word = tape[key]
                 // Hasher is seeded per process: nobody outside can make keys collide.
-                var hasher: Hasher = .init()
+                var hasher = Hasher()
                 hasher.combine(
                     bytes: UnsafeRawBufferPointer(start: base + JSONTape.offset(word), count: JSONTape.length(word)))
-                var place: Int = hasher.finalize() & (size - 1)
+                var place = hasher.finalize() & (size - 1)
                 while table[place] != 0 {
                     if isSame(base, word, tape[Int(table[place])]) { return JSONTape.offset(word) }
                     place = (place + 1) & (size - 1)
@@ -85,14 +85,14 @@ enum JSONKeyCheck {
     private static func runDecoded(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, first: Int, end: Int, count: Int
     ) throws(JSONError) {
-        var seen: Set<[UInt8]> = []
+        var seen = Set<[UInt8]>()
         seen.reserveCapacity(count)
-        var key: Int = first
+        var key = first
         while key < end {
-            let word: UInt64 = tape[key]
-            let raw: UnsafeBufferPointer<UInt8> = .init(
+            let word = tape[key]
+            let raw = UnsafeBufferPointer<UInt8>(
                 start: base + JSONTape.offset(word) + 1, count: JSONTape.length(word) - 2)
-            let decoded: [UInt8] = .init(unsafeUninitializedCapacity: raw.count) { (buffer, written) in
+            let decoded = [UInt8](unsafeUninitializedCapacity: raw.count) { (buffer, written) in
                 guard let out = buffer.baseAddress else { return }
                 written = JSONEscapes.decode(raw, to: out)
             }

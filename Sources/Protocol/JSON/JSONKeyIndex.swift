@@ -6,7 +6,7 @@ final class JSONKeyIndex: @unchecked Sendable {
     typealias Pair = JSONObject.Pair
 
     private static let empty: UInt32 = 0
-    private static let removed: UInt32 = .max
+    private static let removed = UInt32.max
 
     /// Slot + 1, `empty` or `removed`; a power of two in size, at most half full.
     private var table: [UInt32]
@@ -44,24 +44,24 @@ final class JSONKeyIndex: @unchecked Sendable {
 
     /// Forgets a slot, which stays in the list as an empty place.
     func kill(slot: Int, _ slots: [Pair]) {
-        guard let place: Int = place(of: slots[slot].key, slots) else { return }
+        guard let place = place(of: slots[slot].key, slots) else { return }
         table[place] = Self.removed
         isDead[slot] = true
         deadCount += 1
     }
 
     func living(_ slots: [Pair]) -> [Pair] {
-        var pairs: [Pair] = []
+        var pairs = [Pair]()
         pairs.reserveCapacity(slots.count - deadCount)
         for (slot, pair) in slots.enumerated() where !isDead[slot] { pairs.append(pair) }
         return pairs
     }
 
     private func place(of key: String, _ slots: [Pair]) -> Int? {
-        let mask: Int = table.count - 1
-        var place: Int = Self.hash(key) & mask
+        let mask = table.count - 1
+        var place = Self.hash(key) & mask
         while true {
-            let entry: UInt32 = table[place]
+            let entry = table[place]
             if entry == Self.empty { return nil }
             if entry != Self.removed, slots[Int(entry) - 1].key.hasSameBytes(as: key) { return place }
             place = (place + 1) & mask
@@ -69,15 +69,15 @@ final class JSONKeyIndex: @unchecked Sendable {
     }
 
     private func insert(_ slot: Int, _ key: String) {
-        let mask: Int = table.count - 1
-        var place: Int = Self.hash(key) & mask
+        let mask = table.count - 1
+        var place = Self.hash(key) & mask
         while table[place] != Self.empty { place = (place + 1) & mask }
         table[place] = UInt32(slot) + 1
         used += 1
     }
 
     private func rebuild(_ slots: [Pair]) {
-        var size: Int = 64
+        var size = 64
         while size < slots.count * 4 { size *= 2 }
         table = .init(repeating: Self.empty, count: size)
         used = 0
@@ -86,7 +86,7 @@ final class JSONKeyIndex: @unchecked Sendable {
 
     private static func hash(_ key: String) -> Int {
         key.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Int in
-            var hasher: Hasher = .init()
+            var hasher = Hasher()
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
             return hasher.finalize()
         }

@@ -1,14 +1,14 @@
 extension JSONNode {
     /// The pairs of an object in order; none for anything else.
     public var pairs: Pairs {
-        let isObject: Bool = JSONTape.kind(word) == JSONTape.Kind.object
+        let isObject = JSONTape.kind(word) == JSONTape.Kind.object
         return Pairs(
             storage: storage, index: index + 2, end: isObject ? JSONTape.end(storage.tape[index + 1]) : 0)
     }
 
     /// The elements of an array in order; none for anything else.
     public var elements: Elements {
-        let isArray: Bool = JSONTape.kind(word) == JSONTape.Kind.array
+        let isArray = JSONTape.kind(word) == JSONTape.Kind.array
         return Elements(
             storage: storage, index: index + 2, end: isArray ? JSONTape.end(storage.tape[index + 1]) : 0)
     }
@@ -16,7 +16,7 @@ extension JSONNode {
     /// The member of that name; nil when there is none or this is not an object. Looks at one key after the other.
     public subscript(key: String) -> JSONNode? {
         guard JSONTape.kind(word) == JSONTape.Kind.object else { return nil }
-        let place: Int? = key.withBytes { storage.place(of: $0, in: index) }
+        let place = key.withBytes { storage.place(of: $0, in: index) }
         return place.map { JSONNode(storage: storage, index: $0) }
     }
 
@@ -35,7 +35,7 @@ extension JSONNode {
 
     /// The pairs of an object in order, the keys as nodes too; none for anything else.
     public var members: Members {
-        let isObject: Bool = JSONTape.kind(word) == JSONTape.Kind.object
+        let isObject = JSONTape.kind(word) == JSONTape.Kind.object
         return Members(
             storage: storage, index: index + 2, end: isObject ? JSONTape.end(storage.tape[index + 1]) : 0)
     }
@@ -63,8 +63,8 @@ extension JSONNode {
         /// The next pair, its key with the escapes read.
         public mutating func next() -> (key: String, value: JSONNode)? {
             guard index < end else { return nil }
-            let key: JSONNode = .init(storage: storage, index: index)
-            let value: JSONNode = .init(storage: storage, index: index + 1)
+            let key = JSONNode(storage: storage, index: index)
+            let value = JSONNode(storage: storage, index: index + 1)
             index = JSONTape.next(storage.tape, index + 1)
             return (key: key.string ?? "", value: value)
         }
@@ -79,7 +79,7 @@ extension JSONNode {
         /// The next element.
         public mutating func next() -> JSONNode? {
             guard index < end else { return nil }
-            let node: JSONNode = .init(storage: storage, index: index)
+            let node = JSONNode(storage: storage, index: index)
             index = JSONTape.next(storage.tape, index)
             return node
         }
@@ -87,12 +87,12 @@ extension JSONNode {
 }
 
 extension JSONStorage {
-    /// Tape index of the member of that name in the object at `object`; without a node for each key on the way, whose references
-    /// would be counted.
+    /// Tape index of the member of that name in the object at `object`; without a node for each key on the way, whose
+    /// references would be counted.
     fileprivate func place(of wanted: UnsafeBufferPointer<UInt8>, in object: Int) -> Int? {
         bytes.withUnsafeBufferPointer { text in
-            let end: Int = JSONTape.end(tape[object + 1])
-            var at: Int = object + 2
+            let end = JSONTape.end(tape[object + 1])
+            var at = object + 2
             while at < end {
                 if isKey(at, wanted, in: text) { return at + 1 }
                 at = JSONTape.next(tape, at + 1)
@@ -105,11 +105,11 @@ extension JSONStorage {
     private func isKey(
         _ place: Int, _ wanted: UnsafeBufferPointer<UInt8>, in text: UnsafeBufferPointer<UInt8>
     ) -> Bool {
-        let word: UInt64 = tape[place]
+        let word = tape[place]
         guard JSONTape.kind(word) == JSONTape.Kind.string else {
             return JSONNode(storage: self, index: place).isString(wanted)
         }
-        let start: Int = JSONTape.offset(word) + 1
+        let start = JSONTape.offset(word) + 1
         return JSONTape.length(word) == wanted.count + 2
             && sameBytes(UnsafeBufferPointer(rebasing: text[start..<start + wanted.count]), wanted)
     }

@@ -3,15 +3,15 @@ extension JSONNode {
     /// Where the bytes of a string without escapes stand in the text that `withDocument` lends; nil for anything else.
     package var plainText: Range<Int>? {
         guard JSONTape.kind(word) == JSONTape.Kind.string else { return nil }
-        let start: Int = JSONTape.offset(word)
+        let start = JSONTape.offset(word)
         return start + 1..<start + JSONTape.length(word) - 1
     }
 
     /// Whether this is a value of the same text: then what `plainText` says of both is counted from one place.
     package func isOfDocument(_ other: JSONNode) -> Bool { storage === other.storage }
 
-    /// The same value, whose references are counted apart: for a thread that looks at many values beside others, which would
-    /// wait for each other at one count.
+    /// The same value, whose references are counted apart: for a thread that looks at many values beside others, which
+    /// would wait for each other at one count.
     package var countedApart: JSONNode { JSONNode(storage: JSONStorage(sharing: storage), index: index) }
 
     /// Where this value stands in its document, for `value(at:)`.

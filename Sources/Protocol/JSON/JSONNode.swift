@@ -21,7 +21,7 @@ public struct JSONNode: Sendable {
 
     /// The text of this value, exactly as it came. White space inside arrays and objects included.
     public var rawBytes: ArraySlice<UInt8> {
-        let start: Int = storage.bytes.startIndex + JSONTape.offset(word)
+        let start = storage.bytes.startIndex + JSONTape.offset(word)
         return storage.bytes[start..<(start + JSONTape.length(word))]
     }
 
@@ -104,12 +104,12 @@ public struct JSONNode: Sendable {
         case JSONTape.Kind.truth: return .bool(true)
         case JSONTape.Kind.number: return number.map(JSONValue.number) ?? .null
         case JSONTape.Kind.array:
-            var values: [JSONValue] = []
+            var values = [JSONValue]()
             values.reserveCapacity(count)
-            for element: JSONNode in elements { values.append(element.value) }
+            for element in elements { values.append(element.value) }
             return .array(values)
         case JSONTape.Kind.object:
-            var pairs: [JSONObject.Pair] = []
+            var pairs = [JSONObject.Pair]()
             pairs.reserveCapacity(count)
             for (key, node) in self.pairs { pairs.append((key: key, value: node.value)) }
             return .object(JSONObject(distinct: pairs))

@@ -7,7 +7,7 @@ public struct JSONNumber: Sendable {
 
     /// - Returns: nil when `lexeme` is not exactly one JSON number.
     public init?(lexeme: String) {
-        let isNumber: Bool = lexeme.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Bool in
+        let isNumber = lexeme.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Bool in
             guard let base = bytes.baseAddress else { return false }
             return (try? JSONScanner.numberEnd(base, from: 0, count: bytes.count)) == bytes.count
         }
@@ -30,33 +30,33 @@ public struct JSONNumber: Sendable {
     /// The value, if it is a whole number that fits; the notation does not matter (1.0 and 1e2 are whole).
     public var int64: Int64? {
         lexeme.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Int64? in
-            if let plain: Int64 = Self.plainInteger(bytes) { return plain }
+            if let plain = Self.plainInteger(bytes) { return plain }
             return Decimal(bytes).int64
         }
     }
 
     /// The nearest double; infinite when the value is beyond the range of doubles.
     public var double: Double {
-        if let integer: Int64 = plainInteger { return Double(integer) }
+        if let integer = plainInteger { return Double(integer) }
         return Double(lexeme) ?? 0
     }
 
     /// The text that JavaScript's `JSON.stringify(JSON.parse(lexeme))` gives: "1.0" becomes "1", a value beyond the
     /// doubles "null".
     public var javaScriptForm: String {
-        if let integer: Int64 = plainInteger, integer.magnitude <= 1 << 53 { return String(integer) }
-        let value: Double = double
+        if let integer = plainInteger, integer.magnitude <= 1 << 53 { return String(integer) }
+        let value = double
         return value.isFinite ? JavaScriptNumber.text(of: value) : "null"
     }
 
     /// The exact sum.
     /// - Returns: nil when writing it takes more than `Limits.numberDigitsMax` digits.
     public func adding(_ other: JSONNumber) -> JSONNumber? {
-        if let left: Int64 = plainInteger, let right: Int64 = other.plainInteger {
-            let (sum, overflow): (Int64, Bool) = left.addingReportingOverflow(right)
+        if let left = plainInteger, let right = other.plainInteger {
+            let (sum, overflow) = left.addingReportingOverflow(right)
             if !overflow { return JSONNumber(sum) }
         }
-        let (left, right): (Decimal, Decimal) = (Decimal(self), Decimal(other))
+        let (left, right) = (Decimal(self), Decimal(other))
         if left.isZero { return other }
         if right.isZero { return self }
         return left.adding(right, digitsMax: Limits.numberDigitsMax)
@@ -66,13 +66,13 @@ public struct JSONNumber: Sendable {
     private var plainInteger: Int64? { lexeme.withBytes(Self.plainInteger) }
 
     static func plainInteger(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
-        let isNegative: Bool = bytes.first == UInt8(ascii: "-")
-        var place: Int = isNegative ? 1 : 0
+        let isNegative = bytes.first == UInt8(ascii: "-")
+        var place = isNegative ? 1 : 0
         // 18 digits always fit; the few longer ones go the long way.
         guard bytes.count > place, bytes.count - place <= 18 else { return nil }
         var magnitude: Int64 = 0
         while place < bytes.count {
-            let digit: UInt8 = bytes[place] &- 0x30
+            let digit = bytes[place] &- 0x30
             guard digit < 10 else { return nil }
             magnitude = magnitude &* 10 &+ Int64(digit)
             place += 1
@@ -84,7 +84,7 @@ public struct JSONNumber: Sendable {
 extension JSONNumber: Hashable {
     public static func == (left: JSONNumber, right: JSONNumber) -> Bool {
         if left.lexeme.hasSameBytes(as: right.lexeme) { return true }
-        if let left: Int64 = left.plainInteger, let right: Int64 = right.plainInteger { return left == right }
+        if let left = left.plainInteger, let right = right.plainInteger { return left == right }
         return Decimal(left) == Decimal(right)
     }
 

@@ -6,7 +6,7 @@ public struct JSONObject: Sendable {
     public typealias Pair = (key: String, value: JSONValue)
 
     /// Objects with fewer keys are searched one by one.
-    static let indexedFrom: Int = 17
+    static let indexedFrom = 17
 
     /// In order; with an index, removed pairs stay as empty places until there are too many of them.
     private var slots: [Pair]
@@ -20,7 +20,7 @@ public struct JSONObject: Sendable {
     /// A key that is given twice keeps its first place and its last value.
     public init(_ pairs: [Pair]) {
         self.init(reserving: pairs.count)
-        for pair: Pair in pairs { set(pair.key, pair.value) }
+        for pair in pairs { set(pair.key, pair.value) }
     }
 
     /// An empty object with room for `count` pairs.
@@ -69,9 +69,9 @@ public struct JSONObject: Sendable {
     /// - Returns: its value, nil when there was none.
     @discardableResult
     public mutating func remove(_ key: String) -> JSONValue? {
-        guard let place: Int = slot(of: key) else { return nil }
+        guard let place = slot(of: key) else { return nil }
         guard index != nil else { return slots.remove(at: place).value }
-        let value: JSONValue = slots[place].value
+        let value = slots[place].value
         ownIndex()
         index?.kill(slot: place, slots)
         slots[place] = (key: "", value: .null)
@@ -80,7 +80,7 @@ public struct JSONObject: Sendable {
     }
 
     private mutating func set(_ key: String, _ value: JSONValue) {
-        if let place: Int = slot(of: key) {
+        if let place = slot(of: key) {
             slots[place].value = value
             return
         }
@@ -112,12 +112,12 @@ extension JSONObject: Hashable {
     /// Same keys with equal values, in whatever order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
         guard left.count == right.count else { return false }
-        let rightPairs: [Pair] = right.pairs
+        let rightPairs = right.pairs
         for (place, pair) in left.pairs.enumerated() {
             if rightPairs[place].key.hasSameBytes(as: pair.key) {
                 guard rightPairs[place].value == pair.value else { return false }
             } else {
-                guard let value: JSONValue = right[pair.key], value == pair.value else { return false }
+                guard let value = right[pair.key], value == pair.value else { return false }
             }
         }
         return true
@@ -125,9 +125,9 @@ extension JSONObject: Hashable {
 
     public func hash(into hasher: inout Hasher) {
         // A sum, because order must not matter.
-        var sum: Int = 0
-        for pair: Pair in pairs {
-            var single: Hasher = .init()
+        var sum = 0
+        for pair in pairs {
+            var single = Hasher()
             pair.key.hashBytes(into: &single)
             pair.value.hash(into: &single)
             sum &+= single.finalize()
@@ -150,8 +150,8 @@ extension JSONObject: ExpressibleByDictionaryLiteral, CustomDebugStringConvertib
 extension JSONObject {
     /// This object with all members of another set in it.
     public func setting(_ members: JSONObject) -> JSONObject {
-        var result: JSONObject = self
-        for (key, value): Pair in members.pairs { result[key] = value }
+        var result = self
+        for (key, value) in members.pairs { result[key] = value }
         return result
     }
 }

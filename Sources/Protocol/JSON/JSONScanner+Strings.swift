@@ -3,12 +3,12 @@ extension JSONScanner {
     /// - Returns: its tape word; offset and length include the quotes.
     @inline(__always)
     mutating func scanString() throws(JSONError) -> UInt64 {
-        let start: Int = position
-        var at: Int = start + 1
-        var kind: UInt64 = JSONTape.Kind.string
+        let start = position
+        var at = start + 1
+        var kind = JSONTape.Kind.string
         while true {
             while at + 8 <= count {
-                let marks: UInt64 = EightBytes.special(EightBytes.load(base + at))
+                let marks = EightBytes.special(EightBytes.load(base + at))
                 if marks != 0 {
                     at += EightBytes.first(marks)
                     break
@@ -16,7 +16,7 @@ extension JSONScanner {
                 at += 8
             }
             guard at < count else { throw JSONError(.unexpectedEnd, at: count) }
-            let byte: UInt8 = base[at]
+            let byte = base[at]
             if byte == UInt8(ascii: "\"") {
                 position = at + 1
                 return JSONTape.word(kind, offset: start, length: position - start)
@@ -37,7 +37,7 @@ extension JSONScanner {
     /// Checks a run of bytes from 0x80 on.
     @inline(__always)
     private func multibyteEnd(_ start: Int) throws(JSONError) -> Int {
-        var at: Int = start
+        var at = start
         repeat {
             switch UTF8Bytes.check(base + at, available: count - at) {
             case .valid(let length): at += length
@@ -60,7 +60,7 @@ extension JSONScanner {
         default:
             throw JSONError(.invalidEscape, at: start)
         }
-        let unit: UInt32 = try codeUnit(start)
+        let unit = try codeUnit(start)
         guard unit & 0xF800 == 0xD800 else { return start + 6 }
         guard unit < 0xDC00 else { throw JSONError(.loneSurrogate, at: start) }
         guard start + 6 < count else { throw JSONError(.unexpectedEnd, at: count) }
@@ -74,9 +74,9 @@ extension JSONScanner {
     /// The four hex digits of the `\u` escape at `start`.
     private func codeUnit(_ start: Int) throws(JSONError) -> UInt32 {
         var unit: UInt32 = 0
-        for place: Int in (start + 2)..<(start + 6) {
+        for place in (start + 2)..<(start + 6) {
             guard place < count else { throw JSONError(.unexpectedEnd, at: count) }
-            guard let digit: UInt32 = JSONEscapes.hexDigit(base[place]) else {
+            guard let digit = JSONEscapes.hexDigit(base[place]) else {
                 throw JSONError(.invalidEscape, at: start)
             }
             unit = unit << 4 | digit
@@ -101,25 +101,25 @@ enum JSONEscapes {
     /// - Returns: how many bytes it has.
     static func decode(_ raw: UnsafeBufferPointer<UInt8>, to out: UnsafeMutablePointer<UInt8>) -> Int {
         guard let base = raw.baseAddress else { return 0 }
-        let count: Int = raw.count
-        var at: Int = 0
-        var written: Int = 0
+        let count = raw.count
+        var at = 0
+        var written = 0
         while at < count {
-            let byte: UInt8 = base[at]
+            let byte = base[at]
             if byte != UInt8(ascii: "\\") {
                 out[written] = byte
                 at += 1
                 written += 1
                 continue
             }
-            let escape: UInt8 = base[at + 1]
+            let escape = base[at + 1]
             if escape != UInt8(ascii: "u") {
                 out[written] = plain(escape)
                 at += 2
                 written += 1
                 continue
             }
-            var scalar: UInt32 = unit(base + at)
+            var scalar = unit(base + at)
             at += 6
             if scalar & 0xFC00 == 0xD800 {
                 scalar = 0x1_0000 + (scalar & 0x3FF) << 10 + unit(base + at) & 0x3FF
@@ -143,7 +143,7 @@ enum JSONEscapes {
 
     private static func unit(_ escape: UnsafePointer<UInt8>) -> UInt32 {
         var unit: UInt32 = 0
-        for place: Int in 2..<6 { unit = unit << 4 | (hexDigit(escape[place]) ?? 0) }
+        for place in 2..<6 { unit = unit << 4 | (hexDigit(escape[place]) ?? 0) }
         return unit
     }
 }

@@ -2,8 +2,8 @@
 /// open, its second tape word names the container around it.
 ///
 /// Works on raw pointers, for the speed of the debug builds too. Every read is preceded by a comparison with `count`.
-/// Every write is preceded by one with `capacity`; a tape that is full is replaced by a longer one. A value takes at most
-/// one word more than it has bytes, and only while it is open, so the tape stays in proportion to the text.
+/// Every write is preceded by one with `capacity`; a tape that is full is replaced by a longer one. A value takes at
+/// most one word more than it has bytes, and only while it is open, so the tape stays in proportion to the text.
 struct JSONScanner {
     let base: UnsafePointer<UInt8>
     let count: Int
@@ -14,14 +14,14 @@ struct JSONScanner {
     /// Elements of the outermost array.
     let elementsMax: Int
     /// The tape is one that the scanner made: `release` gives it back.
-    private var ownsTape: Bool = false
+    private var ownsTape = false
 
-    var position: Int = 0
+    var position = 0
     /// Words written so far.
-    var tapeCount: Int = 0
+    var tapeCount = 0
     /// Tape index of the innermost open container, -1 outside of all.
-    private var container: Int = -1
-    private var depth: Int = 0
+    private var container = -1
+    private var depth = 0
 
     /// - Parameters:
     ///   - tape: what to begin with, the caller's; most messages need no more.
@@ -47,8 +47,8 @@ struct JSONScanner {
     /// Goes on with a tape twice as long, or one that texts of this length usually need.
     @inline(never)
     private mutating func lengthen() {
-        let longer: Int = max(capacity * 2, count / 8)
-        let made: UnsafeMutablePointer<UInt64> = .allocate(capacity: longer)
+        let longer = max(capacity * 2, count / 8)
+        let made = UnsafeMutablePointer<UInt64>.allocate(capacity: longer)
         made.initialize(from: tape, count: tapeCount)
         release()
         (tape, capacity, ownsTape) = (made, longer, true)
@@ -79,7 +79,7 @@ struct JSONScanner {
                 try open(JSONTape.Kind.array)
                 guard try isFilled(closedBy: UInt8(ascii: "]")) else { return }
             case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-                let end: Int = try Self.numberEnd(base, from: position, count: count)
+                let end = try Self.numberEnd(base, from: position, count: count)
                 put(JSONTape.word(JSONTape.Kind.number, offset: position, length: end - position))
                 position = end
                 return
@@ -106,8 +106,8 @@ struct JSONScanner {
             tape[container + 1] &+= 1 << 32
             skipSpace()
             guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
-            let isObject: Bool = JSONTape.kind(tape[container]) == JSONTape.Kind.object
-            let byte: UInt8 = base[position]
+            let isObject = JSONTape.kind(tape[container]) == JSONTape.Kind.object
+            let byte = base[position]
             if byte == UInt8(ascii: ",") {
                 if isObject {
                     position += 1
@@ -160,7 +160,7 @@ struct JSONScanner {
     /// Completes the innermost container, whose closing bracket has been read.
     @inline(__always)
     private mutating func close() {
-        let second: UInt64 = tape[container + 1]
+        let second = tape[container + 1]
         tape[container] |= UInt64(position - JSONTape.offset(tape[container])) << 30
         tape[container + 1] = second & ~0xFFFF_FFFF | UInt64(tapeCount)
         container = JSONTape.end(second) - 1
@@ -181,7 +181,7 @@ struct JSONScanner {
     @inline(__always)
     private mutating func skipSpace() {
         while position < count {
-            let byte: UInt8 = base[position]
+            let byte = base[position]
             if byte > 0x20 { return }
             guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return }
             position += 1
@@ -189,8 +189,8 @@ struct JSONScanner {
     }
 
     private mutating func scanLiteral(_ literal: StaticString, _ kind: UInt64) throws(JSONError) {
-        let start: Int = position
-        for place: Int in 0..<literal.utf8CodeUnitCount {
+        let start = position
+        for place in 0..<literal.utf8CodeUnitCount {
             guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
             guard base[position] == literal.utf8Start[place] else { throw JSONError(.unexpectedByte, at: position) }
             position += 1
@@ -204,7 +204,7 @@ extension JSONScanner {
     /// - Returns: the offset behind its last byte; whatever follows is the caller's business.
     @inline(__always)
     static func numberEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) throws(JSONError) -> Int {
-        var at: Int = start
+        var at = start
         if at < count, base[at] == UInt8(ascii: "-") { at += 1 }
         if at < count, base[at] == UInt8(ascii: "0") {
             at += 1
@@ -226,7 +226,7 @@ extension JSONScanner {
     private static func digitsEnd(
         _ base: UnsafePointer<UInt8>, from start: Int, count: Int
     ) throws(JSONError) -> Int {
-        var at: Int = start
+        var at = start
         while at < count, base[at] &- 0x30 < 10 { at += 1 }
         guard at > start else { throw JSONError(at < count ? .invalidNumber : .unexpectedEnd, at: at) }
         return at

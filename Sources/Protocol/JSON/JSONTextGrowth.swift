@@ -5,9 +5,9 @@ extension JSONText {
     package static func growth(from old: String, to new: String) -> Int {
         old.withBytes { (before: UnsafeBufferPointer<UInt8>) -> Int in
             new.withBytes { (after: UnsafeBufferPointer<UInt8>) -> Int in
-                let most: Int = min(before.count, after.count)
-                let start: Int = commonStart(before, after, most)
-                let end: Int = commonEnd(before, after, most - start)
+                let most = min(before.count, after.count)
+                let start = commonStart(before, after, most)
+                let end = commonEnd(before, after, most - start)
                 return quotedSize(.init(rebasing: after[start..<(after.count - end)]))
                     - quotedSize(.init(rebasing: before[start..<(before.count - end)]))
             }
@@ -18,11 +18,11 @@ extension JSONText {
     private static func commonStart(
         _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, _ most: Int
     ) -> Int {
-        guard let left: UnsafePointer<UInt8> = left.baseAddress, let right: UnsafePointer<UInt8> = right.baseAddress
+        guard let left = left.baseAddress, let right = right.baseAddress
         else { return 0 }
-        var at: Int = 0
+        var at = 0
         while at + 8 <= most {
-            let difference: UInt64 = EightBytes.load(left + at) ^ EightBytes.load(right + at)
+            let difference = EightBytes.load(left + at) ^ EightBytes.load(right + at)
             if difference != 0 { return at + difference.trailingZeroBitCount / 8 }
             at += 8
         }
@@ -34,12 +34,12 @@ extension JSONText {
     private static func commonEnd(
         _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, _ most: Int
     ) -> Int {
-        guard let leftEnd: UnsafePointer<UInt8> = left.baseAddress.map({ $0 + left.count }),
-            let rightEnd: UnsafePointer<UInt8> = right.baseAddress.map({ $0 + right.count })
+        guard let leftEnd = left.baseAddress.map({ $0 + left.count }),
+            let rightEnd = right.baseAddress.map({ $0 + right.count })
         else { return 0 }
-        var count: Int = 0
+        var count = 0
         while count + 8 <= most {
-            let difference: UInt64 = EightBytes.load(leftEnd - count - 8) ^ EightBytes.load(rightEnd - count - 8)
+            let difference = EightBytes.load(leftEnd - count - 8) ^ EightBytes.load(rightEnd - count - 8)
             if difference != 0 { return count + difference.leadingZeroBitCount / 8 }
             count += 8
         }

@@ -24,7 +24,7 @@ extension JSONValue {
 
     /// The compact text: one line, raw UTF-8, keys in their order, numbers as written.
     public func serialized() -> [UInt8] {
-        var writer: JSONWriter = .init(reservingBytes: serializedSize)
+        var writer = JSONWriter(reservingBytes: serializedSize)
         writer.write(self)
         return writer.bytes
     }

@@ -30,8 +30,8 @@ public struct JSONWriter: Sendable {
 
     /// The pairs in their order.
     public mutating func write(_ object: JSONObject) {
-        var separator: UInt8 = UInt8(ascii: "{")
-        for pair: JSONObject.Pair in object.pairs {
+        var separator = UInt8(ascii: "{")
+        for pair in object.pairs {
             raw(byte: separator)
             write(string: pair.key)
             raw(byte: UInt8(ascii: ":"))
@@ -62,7 +62,7 @@ public struct JSONWriter: Sendable {
 
     /// JSON that somebody has checked; line breaks, which can only be white space there, are left out.
     public mutating func raw(line json: ArraySlice<UInt8>) {
-        let isOneLine: Bool = json.withUnsafeBufferPointer { (text: UnsafeBufferPointer<UInt8>) -> Bool in
+        let isOneLine = json.withUnsafeBufferPointer { (text: UnsafeBufferPointer<UInt8>) -> Bool in
             guard let base = text.baseAddress else { return true }
             return memchr(base, 0x0A, text.count) == nil && memchr(base, 0x0D, text.count) == nil
         }
@@ -102,9 +102,9 @@ public struct JSONWriter: Sendable {
 
     private mutating func appendEscaped(_ source: UnsafeBufferPointer<UInt8>) {
         guard let base = source.baseAddress else { return }
-        var at: Int = 0
+        var at = 0
         while at < source.count {
-            let plain: Int = JSONText.plainEnd(base, from: at, count: source.count)
+            let plain = JSONText.plainEnd(base, from: at, count: source.count)
             if plain > at { bytes.append(contentsOf: UnsafeBufferPointer(start: base + at, count: plain - at)) }
             at = plain
             if at < source.count {
@@ -126,7 +126,7 @@ public struct JSONWriter: Sendable {
         default:
             bytes.append(contentsOf: [UInt8(ascii: "u"), UInt8(ascii: "0"), UInt8(ascii: "0")])
             bytes.append(UInt8(ascii: "0") + byte >> 4)
-            let low: UInt8 = byte & 0x0F
+            let low = byte & 0x0F
             bytes.append(low < 10 ? UInt8(ascii: "0") + low : UInt8(ascii: "a") + low - 10)
         }
     }
@@ -161,14 +161,14 @@ package enum JSONText {
     /// End of the run from `start` that needs no escape.
     @inline(__always)
     static func plainEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) -> Int {
-        var at: Int = start
+        var at = start
         while at + 8 <= count {
-            let marks: UInt64 = EightBytes.escapes(EightBytes.load(base + at))
+            let marks = EightBytes.escapes(EightBytes.load(base + at))
             if marks != 0 { return at + EightBytes.first(marks) }
             at += 8
         }
         while at < count {
-            let byte: UInt8 = base[at]
+            let byte = base[at]
             if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return at }
             at += 1
         }
@@ -185,7 +185,7 @@ package enum JSONText {
                 return source.count
             }
             // Rare in names: through the writer, with the quotes that it puts around.
-            var writer: JSONWriter = .init(reservingBytes: quotedSize(source) + 2)
+            var writer = JSONWriter(reservingBytes: quotedSize(source) + 2)
             writer.write(string: text)
             writer.bytes.withUnsafeBufferPointer { written in
                 guard let first = written.baseAddress else { return }
@@ -203,11 +203,11 @@ package enum JSONText {
     /// Bytes of a piece of a string inside the quotes.
     static func quotedSize(_ source: UnsafeBufferPointer<UInt8>) -> Int {
         guard let base = source.baseAddress else { return 0 }
-        var size: Int = source.count
-        var at: Int = plainEnd(base, from: 0, count: source.count)
+        var size = source.count
+        var at = plainEnd(base, from: 0, count: source.count)
         while at < source.count {
-            let byte: UInt8 = base[at]
-            let isShort: Bool = byte >= 0x20 || (byte >= 0x08 && byte <= 0x0D && byte != 0x0B)
+            let byte = base[at]
+            let isShort = byte >= 0x20 || (byte >= 0x08 && byte <= 0x0D && byte != 0x0B)
             size += isShort ? 1 : 5
             at = plainEnd(base, from: at + 1, count: source.count)
         }

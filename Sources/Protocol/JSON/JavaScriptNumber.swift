@@ -4,13 +4,13 @@ enum JavaScriptNumber {
     static func text(of value: Double) -> String {
         if value == 0 { return "0" }
         // Swift prints the same shortest digits, in another layout: take them apart again.
-        let printed: String = value.magnitude.description
-        var digits: [UInt8] = []
-        var point: Int = 0
-        var isPastPoint: Bool = false
-        var exponent: Int = 0
+        let printed = value.magnitude.description
+        var digits = [UInt8]()
+        var point = 0
+        var isPastPoint = false
+        var exponent = 0
         var bytes = printed.utf8.makeIterator()
-        while let byte: UInt8 = bytes.next() {
+        while let byte = bytes.next() {
             switch byte {
             case UInt8(ascii: "."): isPastPoint = true
             case UInt8(ascii: "e"): exponent = rest(&bytes)
@@ -19,17 +19,17 @@ enum JavaScriptNumber {
                 if !isPastPoint { point += 1 }
             }
         }
-        let zeros: Int = digits.prefix { $0 == 0 }.count
-        let trailing: Int = digits.reversed().prefix { $0 == 0 }.count
+        let zeros = digits.prefix { $0 == 0 }.count
+        let trailing = digits.reversed().prefix { $0 == 0 }.count
         return layout(
             isNegative: value < 0, digits: digits[zeros..<(digits.count - trailing)],
             point: point + exponent - zeros, plainMax: 21)
     }
 
     private static func rest(_ bytes: inout String.UTF8View.Iterator) -> Int {
-        var value: Int = 0
-        var isNegative: Bool = false
-        while let byte: UInt8 = bytes.next() {
+        var value = 0
+        var isNegative = false
+        while let byte = bytes.next() {
             if byte == UInt8(ascii: "-") {
                 isNegative = true
             } else if byte != UInt8(ascii: "+") {
@@ -43,9 +43,9 @@ enum JavaScriptNumber {
     ///
     /// Numbers with up to `plainMax` digits before the point (21 in the standard) are written without exponent.
     static func layout(isNegative: Bool, digits: ArraySlice<UInt8>, point: Int, plainMax: Int) -> String {
-        var text: [UInt8] = isNegative ? [UInt8(ascii: "-")] : []
-        let zero: UInt8 = UInt8(ascii: "0")
-        let ascii: [UInt8] = digits.map { $0 &+ zero }
+        var text = isNegative ? [UInt8(ascii: "-")] : []
+        let zero = UInt8(ascii: "0")
+        let ascii = digits.map { $0 &+ zero }
         if point > 0, point <= plainMax {
             text.append(contentsOf: ascii.prefix(point))
             if point >= ascii.count {

@@ -8,8 +8,8 @@ extension String {
     /// Runs `body` on the UTF-8 bytes without copying them (native strings are contiguous).
     @inlinable @inline(__always)
     package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        if let result: Result = utf8.withContiguousStorageIfAvailable(body) { return result }
-        var copy: String = self
+        if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
+        var copy = self
         return copy.withUTF8(body)
     }
 
@@ -54,9 +54,9 @@ enum EightBytes {
     /// Marks quotes, backslashes and bytes below 0x20: what a writer of a string must escape.
     @inline(__always)
     static func escapes(_ word: UInt64) -> UInt64 {
-        let quotes: UInt64 = word ^ 0x2222_2222_2222_2222
-        let backslashes: UInt64 = word ^ 0x5C5C_5C5C_5C5C_5C5C
-        let hits: UInt64 =
+        let quotes = word ^ 0x2222_2222_2222_2222
+        let backslashes = word ^ 0x5C5C_5C5C_5C5C_5C5C
+        let hits =
             ((quotes &- ones) & ~quotes) | ((backslashes &- ones) & ~backslashes)
             | ((word &- 0x2020_2020_2020_2020) & ~word)
         return hits & highBits

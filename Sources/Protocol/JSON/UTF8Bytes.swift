@@ -11,14 +11,14 @@ enum UTF8Bytes {
     /// Length of the sequence that begins at `pointer` with a byte from 0x80 on, or what is wrong with it.
     @inline(__always)
     static func check(_ pointer: UnsafePointer<UInt8>, available: Int) -> Check {
-        let lead: UInt8 = pointer[0]
+        let lead = pointer[0]
         if lead >= 0xC2, lead < 0xE0 {
             guard available > 1 else { return .truncated }
             return pointer[1] & 0xC0 == 0x80 ? .valid(length: 2) : .invalid
         }
         if lead >= 0xE0, lead < 0xF0 {
             guard available > 1 else { return .truncated }
-            let second: UInt8 = pointer[1]
+            let second = pointer[1]
             let low: UInt8 = lead == 0xE0 ? 0xA0 : 0x80
             let high: UInt8 = lead == 0xED ? 0x9F : 0xBF
             guard second >= low, second <= high else { return .invalid }
@@ -27,7 +27,7 @@ enum UTF8Bytes {
         }
         guard lead >= 0xF0, lead < 0xF5 else { return .invalid }
         guard available > 1 else { return .truncated }
-        let second: UInt8 = pointer[1]
+        let second = pointer[1]
         let low: UInt8 = lead == 0xF0 ? 0x90 : 0x80
         let high: UInt8 = lead == 0xF4 ? 0x8F : 0xBF
         guard second >= low, second <= high else { return .invalid }
@@ -66,13 +66,13 @@ enum UTF8Bytes {
     /// UTF-16 code units of well-formed UTF-8.
     static func utf16(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt16] {
         guard let base = bytes.baseAddress else { return [] }
-        let count: Int = bytes.count
+        let count = bytes.count
         return [UInt16](unsafeUninitializedCapacity: count) { (units, written) in
             guard let out = units.baseAddress else { return }
-            var at: Int = 0
-            var filled: Int = 0
+            var at = 0
+            var filled = 0
             while at < count {
-                let lead: UInt8 = base[at]
+                let lead = base[at]
                 if lead < 0x80 {
                     out[filled] = UInt16(lead)
                     at += 1
@@ -84,9 +84,9 @@ enum UTF8Bytes {
                         UInt16(lead & 0x0F) << 12 | UInt16(base[at + 1] & 0x3F) << 6 | UInt16(base[at + 2] & 0x3F)
                     at += 3
                 } else {
-                    let high: UInt32 = UInt32(lead & 0x07) << 18 | UInt32(base[at + 1] & 0x3F) << 12
-                    let low: UInt32 = UInt32(base[at + 2] & 0x3F) << 6 | UInt32(base[at + 3] & 0x3F)
-                    let above: UInt32 = (high | low) - 0x1_0000
+                    let high = UInt32(lead & 0x07) << 18 | UInt32(base[at + 1] & 0x3F) << 12
+                    let low = UInt32(base[at + 2] & 0x3F) << 6 | UInt32(base[at + 3] & 0x3F)
+                    let above = (high | low) - 0x1_0000
                     out[filled] = 0xD800 | UInt16(truncatingIfNeeded: above >> 10)
                     out[filled + 1] = 0xDC00 | UInt16(truncatingIfNeeded: above & 0x3FF)
                     filled += 1

@@ -39,7 +39,7 @@ public struct DiffError: Error, Equatable, Sendable, CustomStringConvertible, Cu
 
     /// What went wrong, and how deep; safe to log.
     public var description: String {
-        let what: String =
+        let what =
             switch kind {
             case .malformed: "malformed diff"
             case .unknownOperation: "unknown operation"

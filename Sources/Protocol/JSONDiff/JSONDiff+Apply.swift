@@ -1,7 +1,8 @@
 extension JSONDiff {
     /// The object after the edit. All eight operations.
     ///
-    /// `+` and `r` set the key whether it is there or not, `-` of a missing key changes nothing; everything else must fit.
+    /// `+` and `r` set the key whether it is there or not, `-` of a missing key changes nothing; everything else must
+    /// fit.
     /// - Throws: `DiffError`; then nothing has happened.
     public static func apply(_ diff: ObjectDiff, to object: JSONObject) throws(DiffError) -> JSONObject {
         try apply(diff, to: object, depth: 0)
@@ -18,7 +19,7 @@ extension JSONDiff {
         _ diff: ObjectDiff, to object: JSONObject, depth: Int, keepsPairs: Bool = false
     ) throws(DiffError) -> JSONObject {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var result: JSONObject = object
+        var result = object
         for (key, operation) in diff.operations {
             do throws(DiffError) {
                 result[key] = try apply(operation, to: object[key], depth: depth, keepsPairs: keepsPairs)
@@ -35,7 +36,7 @@ extension JSONDiff {
         case .insert(let new), .replace(let new): return new
         case .remove: return nil
         default:
-            guard let value: JSONValue else { throw DiffError(.missingKey) }
+            guard let value else { throw DiffError(.missingKey) }
             return try edit(value, by: operation, depth: depth, keepsPairs: keepsPairs)
         }
     }
@@ -48,7 +49,7 @@ extension JSONDiff {
         case (.insert(let new), _), (.replace(let new), _):
             return new
         case (.increment(let amount), .number(let number)):
-            guard let sum: JSONNumber = number.adding(amount) else { throw DiffError(.numberTooLong) }
+            guard let sum = number.adding(amount) else { throw DiffError(.numberTooLong) }
             return .number(sum)
         case (.object(let diff), .object(let object)):
             return .object(try apply(diff, to: object, depth: depth + 1, keepsPairs: keepsPairs))

@@ -10,16 +10,16 @@ extension JSONDiff {
 
     static func compose(_ first: ObjectDiff, _ second: ObjectDiff, depth: Int) throws(DiffError) -> ObjectDiff {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        let later: OperationIndex = .init(second)
-        let earlier: OperationIndex = .init(first)
-        var result: ObjectDiff = .init()
+        let later = OperationIndex(second)
+        let earlier = OperationIndex(first)
+        var result = ObjectDiff()
         for (key, before) in first.operations {
-            guard let after: Operation = later[key] else {
+            guard let after = later[key] else {
                 result.operations.append((key: key, operation: before))
                 continue
             }
             do throws(DiffError) {
-                if let both: Operation = try compose(before, after, depth: depth) {
+                if let both = try compose(before, after, depth: depth) {
                     result.operations.append((key: key, operation: both))
                 }
             } catch { throw error.inside(key) }
@@ -46,19 +46,19 @@ extension JSONDiff {
         case (.insert(let value), _): return .insert(try edit(value, by: second, depth: depth))
         case (.replace(let value), _): return .replace(try edit(value, by: second, depth: depth))
         case (.increment(let one), .increment(let two)):
-            guard let sum: JSONNumber = one.adding(two) else { throw DiffError(.numberTooLong) }
+            guard let sum = one.adding(two) else { throw DiffError(.numberTooLong) }
             return sum == 0 ? nil : .increment(sum)
         case (.object(let one), .object(let two)):
-            let both: ObjectDiff = try compose(one, two, depth: depth + 1)
+            let both = try compose(one, two, depth: depth + 1)
             return both.isEmpty ? nil : .object(both)
         case (.list(let one), .list(let two)):
-            let both: ListDelta = try ListDelta.compose(ListDelta(one), ListDelta(two), depth: depth + 1)
+            let both = try ListDelta.compose(ListDelta(one), ListDelta(two), depth: depth + 1)
             return both.isIdentity ? nil : .list(both.diff)
         case (.text(let one), .text(let two)):
-            let both: TextDelta = try composeTexts(one, two)
+            let both = try composeTexts(one, two)
             return both.isIdentity ? nil : .text(both)
         case (.listText(let one), .listText(let two)):
-            let both: TextDelta = try composeTexts(one, two)
+            let both = try composeTexts(one, two)
             return both.isIdentity ? nil : .listText(both)
         default: throw DiffError(.wrongType)
         }

@@ -1,9 +1,9 @@
 extension JSONDiff {
-    /// An edit of what `made` makes, taken apart: texts and lists that `applied` makes of the same parts in another order
-    /// are edited there by following the parts, and not their places.
+    /// An edit of what `made` makes, taken apart: texts and lists that `applied` makes of the same parts in another
+    /// order are edited there by following the parts, and not their places.
     ///
-    /// So a deletion of what has been moved stays one. Carried over the move as over a deletion and an insertion, it would
-    /// be gone.
+    /// So a deletion of what has been moved stays one. Carried over the move as over a deletion and an insertion, it
+    /// would be gone.
     /// - Parameter base: what `made` and `applied` are edits of.
     /// - Returns: in `moved` what is an edit of what `applied` makes, in `rest` what is still one of what `made` makes.
     package static func follow(
@@ -25,7 +25,7 @@ extension JSONDiff {
                     inner, from: one, to: two, base: known, depth: depth + 1)
                 if !parts.moved.isEmpty { moved.operations.append((key: key, operation: .object(parts.moved))) }
                 if !parts.rest.isEmpty { rest.operations.append((key: key, operation: .object(parts.rest))) }
-            } else if let operation: Operation = follow(mine, from: first[key], to: second[key], base: base[key]) {
+            } else if let operation = follow(mine, from: first[key], to: second[key], base: base[key]) {
                 moved.operations.append((key: key, operation: operation))
             } else {
                 rest.operations.append((key: key, operation: mine))
@@ -49,9 +49,9 @@ extension JSONDiff {
 
     /// Both parts of an edit as one: `rest` after it was carried over the same change that `moved` follows.
     package static func joined(_ moved: ObjectDiff, _ rest: ObjectDiff) -> ObjectDiff {
-        var result: ObjectDiff = rest
+        var result = rest
         for (key, operation) in moved.operations {
-            if let place: Int = result.place(of: key), case .object(let one) = operation,
+            if let place = result.place(of: key), case .object(let one) = operation,
                 case .object(let two) = result.operations[place].operation
             {
                 result.operations[place].operation = .object(joined(one, two))

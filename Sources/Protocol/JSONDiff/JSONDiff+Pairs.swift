@@ -1,6 +1,6 @@
 extension JSONDiff {
-    /// The same edit of `object` with whole characters in every text delta: no step ends between the halves of a surrogate
-    /// pair, and no insertion begins or ends with one half.
+    /// The same edit of `object` with whole characters in every text delta: no step ends between the halves of a
+    /// surrogate pair, and no insertion begins or ends with one half.
     ///
     /// Older libraries cut pairs (wire contract 7.2), and strict decoders refuse such deltas.
     /// - Parameter diff: fits `object`; what does not fit is left as it is.

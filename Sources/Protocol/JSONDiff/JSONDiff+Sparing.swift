@@ -2,8 +2,8 @@ extension JSONDiff {
     /// `diff`, an edit of `object`, without what it does to values that are already as `wanted` has them.
     ///
     /// For an edit whose author wants an object as a whole, after it was carried over what others did
-    /// (docs/decisions/0086). Members of nested objects are compared one by one, other values as a whole, and only those
-    /// that `diff` touches.
+    /// (docs/decisions/0086). Members of nested objects are compared one by one, other values as a whole, and only
+    /// those that `diff` touches.
     /// - Returns: nil when every operation still has something to do; an empty diff when none has.
     public static func sparing(_ diff: ObjectDiff, of object: JSONObject, wanted: JSONObject) -> ObjectDiff? {
         var result = ObjectDiff()

@@ -1,15 +1,15 @@
 extension JSONDiff {
-    /// Adjusts `a` so that it can follow `b`, when both were made from `base`: every shared key by the table of the wire
-    /// contract (7.4, 7.5), other keys as they are.
+    /// Adjusts `a` so that it can follow `b`, when both were made from `base`: every shared key by the table of the
+    /// wire contract (7.4, 7.5), other keys as they are.
     ///
-    /// With `.exact` both orders meet: `b` then `transform(a, over: b, .exact(tie: .after))` gives the same object as `a`
-    /// then `transform(b, over: a, .exact(tie: .before))`.
+    /// With `.exact` both orders meet: `b` then `transform(a, over: b, .exact(tie: .after))` gives the same object as
+    /// `a` then `transform(b, over: a, .exact(tie: .before))`.
     /// - Parameter budget: steps for fuzzy patching; when used up, texts are transformed exactly.
     /// - Throws: `DiffError` when `a` or `b` does not fit `base` where they meet.
     public static func transform(
         _ a: ObjectDiff, over b: ObjectDiff, base: JSONObject, rule: TransformRule, budget: StepBudget = .standard
     ) throws(DiffError) -> ObjectDiff {
-        var budget: StepBudget = budget
+        var budget = budget
         return try transform(a, over: b, base: base, rule: rule, depth: 0, &budget)
     }
 
@@ -18,17 +18,17 @@ extension JSONDiff {
         _ budget: inout StepBudget
     ) throws(DiffError) -> ObjectDiff {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        let other: OperationIndex = .init(b)
-        var result: ObjectDiff = .init()
+        let other = OperationIndex(b)
+        var result = ObjectDiff()
         for (key, mine) in a.operations {
-            guard let theirs: Operation = other[key] else {
+            guard let theirs = other[key] else {
                 result.operations.append((key: key, operation: mine))
                 continue
             }
             do throws(DiffError) {
-                let operation: Operation? = try transform(
+                let operation = try transform(
                     mine, over: theirs, base: base[key], rule: rule, depth: depth, &budget)
-                if let operation: Operation { result.operations.append((key: key, operation: operation)) }
+                if let operation { result.operations.append((key: key, operation: operation)) }
             } catch { throw error.inside(key) }
         }
         return result
@@ -80,7 +80,7 @@ extension JSONDiff {
     private static func edit(
         _ base: JSONValue?, by operation: Operation, _ depth: Int
     ) throws(DiffError) -> JSONValue {
-        guard let base: JSONValue else { throw DiffError(.missingKey) }
+        guard let base else { throw DiffError(.missingKey) }
         return try edit(base, by: operation, depth: depth)
     }
 
@@ -89,26 +89,26 @@ extension JSONDiff {
         _ a: Operation, over b: Operation, base: JSONValue?, rule: TransformRule, depth: Int,
         _ budget: inout StepBudget
     ) throws(DiffError) -> Operation? {
-        guard let base: JSONValue else { throw DiffError(.missingKey) }
+        guard let base else { throw DiffError(.missingKey) }
         switch (a, b, base) {
         case (.increment, .increment, .number):
             return a
         case (.object(let mine), .object(let theirs), .object(let object)):
-            let nested: ObjectDiff = try transform(
+            let nested = try transform(
                 mine, over: theirs, base: object, rule: rule, depth: depth + 1, &budget)
             return nested.isEmpty ? nil : .object(nested)
         case (.text(let mine), .text(let theirs), .string(let text)):
             return try mergeTexts(mine, over: theirs, base: text, rule: rule, &budget).map { .text($0) }
         case (.list(let mine), _, .array(let list)):
-            let theirs: ListDelta = try listDelta(b, base: list)
-            let moved: ListDelta = try ListDelta.transform(
+            let theirs = try listDelta(b, base: list)
+            let moved = try ListDelta.transform(
                 ListDelta(mine), over: theirs, base: list, rule: rule, depth: depth + 1, &budget)
             return moved.isIdentity ? nil : .list(moved.diff)
         case (.listText(let mine), _, .array(let list)):
-            let theirs: ListDelta = try listDelta(b, base: list)
-            let moved: ListDelta = try ListDelta.transform(
+            let theirs = try listDelta(b, base: list)
+            let moved = try ListDelta.transform(
                 ListText.listDelta(mine, base: list), over: theirs, base: list, rule: rule, depth: depth + 1, &budget)
-            let after: [JSONValue] = try theirs.apply(to: list, depth: depth + 1)
+            let after = try theirs.apply(to: list, depth: depth + 1)
             return moved.isIdentity ? nil : .listText(try ListText.delta(moved, base: after))
         default:
             throw DiffError(.wrongType)
@@ -130,11 +130,11 @@ extension JSONDiff {
         do throws(DeltaError) {
             // Where there are no pairs none can be cut, and the text need not be read in UTF-16.
             if rule != .reference, !base.withBytes(UTF16Text.hasPairs) {
-                let moved: TextDelta = try TextDelta.transform(a, over: b, tie: tie)
+                let moved = try TextDelta.transform(a, over: b, tie: tie)
                 return moved.isIdentity ? nil : moved
             }
-            let units: [UInt16] = UTF16Text.units(of: base)
-            let moved: TextDelta = try TextDelta.transform(
+            let units = UTF16Text.units(of: base)
+            let moved = try TextDelta.transform(
                 a.keepingPairsWhole(in: units), over: b.keepingPairsWhole(in: units), tie: tie)
             if rule == .reference, let fuzzy = try TextDelta.transformFuzzily(a, over: b, base: units, &budget) {
                 let source = try b.apply(to: units)

@@ -4,11 +4,11 @@
 public enum JSONDiff {
     /// How `transform` treats two edits of one value.
     public enum TransformRule: Sendable, Hashable {
-        /// As the public jsondiff libraries do it: texts are patched fuzzily, the later arrival wins. Where a hunk finds no
-        /// place, the exact transform is used for the whole text.
+        /// As the public jsondiff libraries do it: texts are patched fuzzily, the later arrival wins. Where a hunk
+        /// finds no place, the exact transform is used for the whole text.
         case reference
-        /// By position only, so that both orders of two edits meet. `tie` says whether the transformed edit arrived later
-        /// (`.after`) or earlier (`.before`) than the other; the later one wins where only one can.
+        /// By position only, so that both orders of two edits meet. `tie` says whether the transformed edit arrived
+        /// later (`.after`) or earlier (`.before`) than the other; the later one wins where only one can.
         case exact(tie: TieBreak)
 
         /// Whether the transformed edit counts as the later arrival.
@@ -25,23 +25,23 @@ public enum JSONDiff {
         from source: JSONObject, to target: JSONObject, keepsShortEqualities: Bool = false,
         budget: StepBudget = .standard
     ) -> ObjectDiff {
-        var budget: StepBudget = budget
+        var budget = budget
         return diff(from: source, to: target, depth: 0, keepsShort: keepsShortEqualities, &budget)
     }
 
     /// Objects nested deeper are replaced whole: two JSON levels per level of `O` would soon be more than parsers take.
-    private static let nestingMax: Int = 64
+    private static let nestingMax = 64
 
     static func diff(
         from source: JSONObject, to target: JSONObject, depth: Int, keepsShort: Bool = false,
         _ budget: inout StepBudget
     ) -> ObjectDiff {
-        var result: ObjectDiff = .init()
+        var result = ObjectDiff()
         for (key, before) in source.pairs {
-            if let after: JSONValue = target[key] {
-                let operation: Operation? = diff(
+            if let after = target[key] {
+                let operation = diff(
                     from: before, to: after, depth: depth, keepsShort: keepsShort, &budget)
-                if let operation: Operation {
+                if let operation {
                     result.operations.append((key: key, operation: operation))
                 }
             } else {
@@ -64,7 +64,7 @@ public enum JSONDiff {
             if before.hasSameBytes(as: after) { return nil }
             return .text(TextDelta.diff(from: before, to: after, keepsShortEqualities: keepsShort, budget: &budget))
         case (.object(let before), .object(let after)) where depth < nestingMax:
-            let nested: ObjectDiff = diff(from: before, to: after, depth: depth + 1, keepsShort: keepsShort, &budget)
+            let nested = diff(from: before, to: after, depth: depth + 1, keepsShort: keepsShort, &budget)
             return nested.isEmpty ? nil : .object(nested)
         default:
             return before == after ? nil : .replace(after)

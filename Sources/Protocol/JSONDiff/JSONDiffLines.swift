@@ -23,7 +23,7 @@ public enum JSONDiffLines {
         do {
             return JSONValue.object(try answer(to: JSONValue(parsing: line, maxDepth: depthMax), verb)).serialized()
         } catch {
-            let reason: String =
+            let reason =
                 switch error {
                 case let error as JSONError: error.description
                 case let error as DiffError: error.description
@@ -38,7 +38,7 @@ public enum JSONDiffLines {
 
     private static func answer(to line: JSONValue, _ verb: Verb) throws -> JSONObject {
         func object(_ name: String) throws(MissingMember) -> JSONObject {
-            guard let object: JSONObject = line[name]?.objectValue else { throw MissingMember(name: name) }
+            guard let object = line[name]?.objectValue else { throw MissingMember(name: name) }
             return object
         }
         func diff(_ name: String) throws -> ObjectDiff { try ObjectDiff(.object(object(name))) }
@@ -49,10 +49,10 @@ public enum JSONDiffLines {
         case .apply:
             return ["applied": .object(try JSONDiff.apply(diff("diff"), to: object("source")))]
         case .transform:
-            let base: JSONObject = try object("base")
-            let (a, b): (ObjectDiff, ObjectDiff) = (try diff("a_diff"), try diff("b_diff"))
-            let theirs: JSONObject = try JSONDiff.apply(b, to: base)
-            let moved: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
+            let base = try object("base")
+            let (a, b) = (try diff("a_diff"), try diff("b_diff"))
+            let theirs = try JSONDiff.apply(b, to: base)
+            let moved = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
             return ["transformed": moved.json, "result": .object(try JSONDiff.apply(moved, to: theirs))]
         }
     }

@@ -1,8 +1,8 @@
 /// Reads a list delta element by element; behind its end everything is kept.
 private struct ListCursor {
     private let steps: [ListDelta.Step]
-    private var place: Int = 0
-    private var used: Int = 0
+    private var place = 0
+    private var used = 0
 
     init(_ delta: ListDelta) { steps = delta.steps }
 
@@ -57,20 +57,20 @@ private struct ListCursor {
 extension ListDelta {
     /// Adjusts `a` so that it can follow `b`, when both were made from the list `base` (wire contract 7.5).
     ///
-    /// Two insertions at one place are both kept, the later arrival in front; an edit of an element that the other deleted
-    /// brings it back if the edit arrived later.
+    /// Two insertions at one place are both kept, the later arrival in front; an edit of an element that the other
+    /// deleted brings it back if the edit arrived later.
     static func transform(
         _ a: ListDelta, over b: ListDelta, base: [JSONValue], rule: TransformRule, depth: Int,
         _ budget: inout StepBudget
     ) throws(DiffError) -> ListDelta {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var result: ListDelta = .init()
-        var own: ListCursor = .init(a)
-        var other: ListCursor = .init(b)
-        var place: Int = 0
+        var result = ListDelta()
+        var own = ListCursor(a)
+        var other = ListCursor(b)
+        var place = 0
         while !own.isAtEnd {
             result.meet(&own, &other, ownFirst: rule.isLater)
-            let both: Int = min(own.kept, other.kept)
+            let both = min(own.kept, other.kept)
             if both == .max { break }
             if both > 0 {
                 result.retain(both)
@@ -81,10 +81,10 @@ extension ListDelta {
             }
             if own.isAtEnd { break }
             guard place < base.count else { throw DiffError(.badIndex, path: [String(place)]) }
-            let (mine, theirs): (Step, Step) = (own.takeElement(), other.takeElement())
+            let (mine, theirs) = (own.takeElement(), other.takeElement())
             do throws(DiffError) {
-                let step: Step? = try transform(mine, over: theirs, base: base[place], rule, depth, &budget)
-                if let step: Step { result.append(step) }
+                let step = try transform(mine, over: theirs, base: base[place], rule, depth, &budget)
+                if let step { result.append(step) }
             } catch { throw error.inside(String(place)) }
             place += 1
         }
@@ -93,9 +93,9 @@ extension ListDelta {
 
     /// Brings the insertions of both sides at one place into order.
     private mutating func meet(_ own: inout ListCursor, _ other: inout ListCursor, ownFirst: Bool) {
-        if ownFirst { while let value: JSONValue = own.takeInsertion() { append(.insert(value)) } }
+        if ownFirst { while let value = own.takeInsertion() { append(.insert(value)) } }
         while other.takeInsertion() != nil { retain(1) }
-        if !ownFirst { while let value: JSONValue = own.takeInsertion() { append(.insert(value)) } }
+        if !ownFirst { while let value = own.takeInsertion() { append(.insert(value)) } }
     }
 
     private static func transform(
@@ -110,7 +110,7 @@ extension ListDelta {
         case (.edit(let operation), .delete):
             return rule.isLater ? .insert(try JSONDiff.edit(base, by: operation, depth: depth)) : nil
         case (.edit(let operation), .edit(let before)):
-            let changed: Operation? = try JSONDiff.transform(
+            let changed = try JSONDiff.transform(
                 operation, over: before, base: base, rule: rule, depth: depth, &budget)
             return changed.map { .edit($0) } ?? .retain(1)
         default:
@@ -121,12 +121,12 @@ extension ListDelta {
     /// One delta that does what `first` and then `second` do.
     static func compose(_ first: ListDelta, _ second: ListDelta, depth: Int) throws(DiffError) -> ListDelta {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var result: ListDelta = .init()
-        var before: ListCursor = .init(first)
-        var after: ListCursor = .init(second)
-        var followsInsertion: Bool = false
+        var result = ListDelta()
+        var before = ListCursor(first)
+        var after = ListCursor(second)
+        var followsInsertion = false
         while !after.isAtEnd {
-            if let value: JSONValue = after.takeInsertion() {
+            if let value = after.takeInsertion() {
                 if !followsInsertion { while before.takeDeletion() { result.append(.delete) } }
                 result.append(.insert(value))
                 continue
@@ -135,13 +135,13 @@ extension ListDelta {
                 result.append(.delete)
                 followsInsertion = false
             }
-            if let value: JSONValue = before.takeInsertion() {
+            if let value = before.takeInsertion() {
                 followsInsertion = true
-                if let step: Step = try compose(inserted: value, after.takeElement(), depth) { result.append(step) }
+                if let step = try compose(inserted: value, after.takeElement(), depth) { result.append(step) }
                 continue
             }
             followsInsertion = false
-            let both: Int = min(before.kept, after.kept)
+            let both = min(before.kept, after.kept)
             if both > 0, both < .max {
                 result.retain(both)
                 before.useKept(both)
@@ -151,7 +151,7 @@ extension ListDelta {
             }
         }
         while !before.isAtEnd {
-            if let value: JSONValue = before.takeInsertion() {
+            if let value = before.takeInsertion() {
                 result.append(.insert(value))
             } else {
                 result.append(before.takeElement())
@@ -172,7 +172,7 @@ extension ListDelta {
     private static func compose(_ first: Step, _ second: Step, _ depth: Int) throws(DiffError) -> Step {
         switch (first, second) {
         case (.edit(let before), .edit(let after)):
-            let both: Operation? = try JSONDiff.compose(before, after, depth: depth)
+            let both = try JSONDiff.compose(before, after, depth: depth)
             return both.map { .edit($0) } ?? .retain(1)
         case (_, .retain): return first
         default: return second

@@ -1,5 +1,5 @@
-/// An edit of a list, element by element: the exact meaning of `L`, and of `dL` by whole lines. What lies behind the last
-/// step is kept.
+/// An edit of a list, element by element: the exact meaning of `L`, and of `dL` by whole lines. What lies behind the
+/// last step is kept.
 struct ListDelta: Equatable {
     enum Step: Equatable {
         /// Keep that many elements.
@@ -10,14 +10,14 @@ struct ListDelta: Equatable {
         case edit(Operation)
     }
 
-    private(set) var steps: [Step] = []
+    private(set) var steps = [Step]()
 
     init() {}
 
     /// The steps behind the indexes of `L`: each index names a place in the list of all elements, kept, deleted and
     /// inserted ones.
     init(_ diff: ListDiff) {
-        var place: Int = 0
+        var place = 0
         for (index, operation) in diff.operations {
             retain(index - place)
             switch operation {
@@ -31,9 +31,9 @@ struct ListDelta: Equatable {
 
     /// The form for the wire.
     var diff: ListDiff {
-        var operations: [(index: Int, operation: Operation)] = []
-        var place: Int = 0
-        for step: Step in steps {
+        var operations = [(index: Int, operation: Operation)]()
+        var place = 0
+        for step in steps {
             switch step {
             case .retain(let count):
                 place += count
@@ -69,15 +69,15 @@ struct ListDelta: Equatable {
     /// - Throws: `DiffError.Kind.badIndex` when a step lies behind the end, and what the operations throw.
     func apply(to list: [JSONValue], depth: Int, keepsPairs: Bool = false) throws(DiffError) -> [JSONValue] {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var result: [JSONValue] = []
+        var result = [JSONValue]()
         result.reserveCapacity(list.count + steps.count)
-        var read: Int = 0
-        for step: Step in steps {
+        var read = 0
+        for step in steps {
             if case .insert(let value) = step {
                 result.append(value)
                 continue
             }
-            let count: Int = if case .retain(let count) = step { count } else { 1 }
+            let count = if case .retain(let count) = step { count } else { 1 }
             guard count <= list.count - read else { throw DiffError(.badIndex, path: [String(read)]) }
             switch step {
             case .retain: result.append(contentsOf: list[read..<(read + count)])

@@ -3,7 +3,7 @@ enum ListText {
     /// One line per element, with its line feed.
     static func lines(of list: [JSONValue]) -> [[UInt16]] {
         list.map { element in
-            var writer: JSONWriter = .init()
+            var writer = JSONWriter()
             write(element, to: &writer)
             writer.raw("\n")
             return writer.bytes.withUnsafeBufferPointer { UTF16Text.units(of: $0) }
@@ -35,7 +35,7 @@ enum ListText {
 
     /// JavaScript lists keys that look like array indexes first, ascending.
     private static func inScriptOrder(_ pairs: [JSONObject.Pair]) -> [JSONObject.Pair] {
-        let numbered: [(index: UInt32, pair: JSONObject.Pair)] = pairs.compactMap { pair in
+        let numbered = pairs.compactMap { pair in
             arrayIndex(pair.key).map { (index: $0, pair: pair) }
         }
         if numbered.isEmpty { return pairs }
@@ -44,62 +44,63 @@ enum ListText {
 
     private static func arrayIndex(_ key: String) -> UInt32? {
         guard (1...10).contains(key.utf8.count), key.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        guard key.utf8.count == 1 || key.utf8.first != 0x30, let index: UInt32 = UInt32(key) else { return nil }
+        guard key.utf8.count == 1 || key.utf8.first != 0x30, let index = UInt32(key) else { return nil }
         return index < .max ? index : nil
     }
 
-    /// The list after the edit. Elements whose line is not touched stay as they are, to the last digit of their numbers.
+    /// The list after the edit. Elements whose line is not touched stay as they are, to the last digit of their
+    /// numbers.
     static func apply(_ delta: TextDelta, to list: [JSONValue], depth: Int) throws(DiffError) -> [JSONValue] {
         try listDelta(delta, base: list).apply(to: list, depth: depth)
     }
 
     /// The edit by whole elements; lines that are changed in part are deleted and inserted anew.
     static func listDelta(_ delta: TextDelta, base: [JSONValue]) throws(DiffError) -> ListDelta {
-        let lines: [[UInt16]] = lines(of: base)
+        let lines = lines(of: base)
         guard delta.sourceLength == lines.reduce(0, { $0 + $1.count }) else {
-            let length: Int = lines.reduce(0) { $0 + $1.count }
+            let length = lines.reduce(0) { $0 + $1.count }
             throw DiffError(.delta(.lengthMismatch(delta: delta.sourceLength, text: length)))
         }
-        var reader: LineReader = .init(lines)
-        for operation: TextOperation in delta.operations { reader.take(operation) }
+        var reader = LineReader(lines)
+        for operation in delta.operations { reader.take(operation) }
         reader.finish()
-        var result: ListDelta = .init()
-        for part: LineReader.Part in reader.parts {
+        var result = ListDelta()
+        for part in reader.parts {
             switch part {
             case .kept(let count): result.retain(count)
             case .changed(let count, let text):
                 for _ in 0..<count { result.append(.delete) }
-                for line: ArraySlice<UInt16> in split(text) {
-                    if let element: JSONValue = try parse(line) { result.append(.insert(element)) }
+                for line in split(text) {
+                    if let element = try parse(line) { result.append(.insert(element)) }
                 }
             }
         }
         return result
     }
 
-    /// The edit as `dL` on the text of `base`. What it inserts is written as it is, not in JavaScript's number form, which
-    /// would round.
+    /// The edit as `dL` on the text of `base`. What it inserts is written as it is, not in JavaScript's number form,
+    /// which would round.
     static func delta(_ edit: ListDelta, base: [JSONValue]) throws(DiffError) -> TextDelta {
-        let lines: [[UInt16]] = lines(of: base)
-        var result: TextDelta = .init()
-        var place: Int = 0
-        for step: ListDelta.Step in edit.steps {
+        let lines = lines(of: base)
+        var result = TextDelta()
+        var place = 0
+        for step in edit.steps {
             if case .insert(let value) = step {
                 result.insert(line(of: value))
                 continue
             }
-            let count: Int = if case .retain(let count) = step { count } else { 1 }
+            let count = if case .retain(let count) = step { count } else { 1 }
             guard count <= lines.count - place else { throw DiffError(.badIndex, path: [String(place)]) }
-            for line: [UInt16] in lines[place..<(place + count)] {
+            for line in lines[place..<(place + count)] {
                 if case .retain = step { result.retain(line.count) } else { result.delete(line.count) }
             }
             if case .edit(let operation) = step {
-                let value: JSONValue = try JSONDiff.edit(base[place], by: operation, depth: 0)
+                let value = try JSONDiff.edit(base[place], by: operation, depth: 0)
                 result.insert(line(of: value))
             }
             place += count
         }
-        for line: [UInt16] in lines[place...] { result.retain(line.count) }
+        for line in lines[place...] { result.retain(line.count) }
         return result
     }
 
@@ -108,8 +109,8 @@ enum ListText {
     }
 
     private static func split(_ text: [UInt16]) -> [ArraySlice<UInt16>] {
-        var lines: [ArraySlice<UInt16>] = []
-        var start: Int = 0
+        var lines = [ArraySlice<UInt16>]()
+        var start = 0
         for (place, unit) in text.enumerated() where unit == 0x0A {
             lines.append(text[start...place])
             start = place + 1
@@ -120,9 +121,9 @@ enum ListText {
 
     /// Nil for an empty line.
     private static func parse(_ line: ArraySlice<UInt16>) throws(DiffError) -> JSONValue? {
-        let units: [UInt16] = Array(line.last == 0x0A ? line.dropLast() : line)
+        let units = Array(line.last == 0x0A ? line.dropLast() : line)
         if units.isEmpty { return nil }
-        guard let text: String = UTF16Text.string(of: units) else { throw DiffError(.delta(.splitSurrogate)) }
+        guard let text = UTF16Text.string(of: units) else { throw DiffError(.delta(.splitSurrogate)) }
         do throws(JSONError) { return try JSONValue(parsing: text) } catch { throw DiffError(.badLine) }
     }
 }
@@ -136,15 +137,15 @@ private struct LineReader {
         case changed(Int, [UInt16])
     }
 
-    private(set) var parts: [Part] = []
+    private(set) var parts = [Part]()
     private let lines: [[UInt16]]
     /// The line that is being read and how much of it was.
-    private var line: Int = 0
-    private var column: Int = 0
+    private var line = 0
+    private var column = 0
     /// Where the part at hand began, what it became, and whether that differs.
-    private var firstLine: Int = 0
-    private var text: [UInt16] = []
-    private var isChanged: Bool = false
+    private var firstLine = 0
+    private var text = [UInt16]()
+    private var isChanged = false
 
     init(_ lines: [[UInt16]]) { self.lines = lines }
 
@@ -164,9 +165,9 @@ private struct LineReader {
     }
 
     private mutating func walk(_ count: Int, keeping: Bool) {
-        var left: Int = count
+        var left = count
         while left > 0, line < lines.count {
-            let part: Int = min(left, lines[line].count - column)
+            let part = min(left, lines[line].count - column)
             if keeping { text.append(contentsOf: lines[line][column..<(column + part)]) } else { isChanged = true }
             left -= part
             column += part

@@ -6,7 +6,7 @@ extension ObjectDiff {
     init(_ node: JSONNode, depth: Int) throws(DiffError) {
         guard node.kind == .object else { throw DiffError(.malformed) }
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var operations: [(key: String, operation: Operation)] = []
+        var operations = [(key: String, operation: Operation)]()
         operations.reserveCapacity(node.count)
         for (key, entry) in node.pairs {
             do throws(DiffError) {
@@ -23,7 +23,7 @@ extension ObjectDiff {
     init(_ value: JSONValue, depth: Int) throws(DiffError) {
         guard case .object(let object) = value else { throw DiffError(.malformed) }
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var operations: [(key: String, operation: Operation)] = []
+        var operations = [(key: String, operation: Operation)]()
         operations.reserveCapacity(object.count)
         for (key, entry) in object.pairs {
             do throws(DiffError) {
@@ -55,7 +55,7 @@ extension ListDiff {
     init(_ value: JSONValue, depth: Int) throws(DiffError) {
         guard case .object(let object) = value else { throw DiffError(.malformed) }
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
-        var operations: [(index: Int, operation: Operation)] = []
+        var operations = [(index: Int, operation: Operation)]()
         operations.reserveCapacity(object.count)
         for (key, entry) in object.pairs {
             do throws(DiffError) {
@@ -71,10 +71,10 @@ extension ListDiff {
 
     /// Canonical decimal up to nine digits: no document holds longer lists.
     private static func index(_ key: String) throws(DiffError) -> Int {
-        let isCanonical: Bool =
+        let isCanonical =
             (1...9).contains(key.utf8.count) && key.utf8.allSatisfy { (0x30...0x39).contains($0) }
             && (key.utf8.count == 1 || key.utf8.first != 0x30)
-        guard isCanonical, let index: Int = Int(key) else { throw DiffError(.badIndex) }
+        guard isCanonical, let index = Int(key) else { throw DiffError(.badIndex) }
         return index
     }
 
@@ -97,13 +97,13 @@ extension ListDiff {
 extension Operation {
     /// As from a value, without making one of the operation itself.
     init(_ node: JSONNode, depth: Int) throws(DiffError) {
-        guard node.kind == .object, let name: String = node["o"]?.string else { throw DiffError(.malformed) }
-        guard let kind: Name = .init(rawValue: name) else { throw DiffError(.unknownOperation) }
+        guard node.kind == .object, let name = node["o"]?.string else { throw DiffError(.malformed) }
+        guard let kind = Name(rawValue: name) else { throw DiffError(.unknownOperation) }
         if kind == .remove {
             self = .remove
             return
         }
-        guard let argument: JSONNode = node["v"] else {
+        guard let argument = node["v"] else {
             guard kind == .object else { throw DiffError(.missingValue) }
             self = .object(ObjectDiff())
             return
@@ -118,12 +118,12 @@ extension Operation {
         guard case .object(let object) = value, case .string(let name)? = object["o"] else {
             throw DiffError(.malformed)
         }
-        guard let kind: Name = .init(rawValue: name) else { throw DiffError(.unknownOperation) }
+        guard let kind = Name(rawValue: name) else { throw DiffError(.unknownOperation) }
         if kind == .remove {
             self = .remove
             return
         }
-        guard let argument: JSONValue = object["v"] else {
+        guard let argument = object["v"] else {
             // Some libraries write an empty nested edit without its map.
             guard kind == .object else { throw DiffError(.missingValue) }
             self = .object(ObjectDiff())
@@ -184,7 +184,7 @@ extension Operation {
             case .list(let diff): diff.json
             case .listText(let delta), .text(let delta): .string(delta.encoded)
             }
-        var object: JSONObject = .init(reserving: 2)
+        var object = JSONObject(reserving: 2)
         object["o"] = .string(name.rawValue)
         object["v"] = argument
         return .object(object)

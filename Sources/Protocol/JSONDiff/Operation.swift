@@ -34,15 +34,15 @@ public struct ObjectDiff: Sendable, Equatable {
     /// Equal regardless of key order; keys compare byte by byte.
     public static func == (left: ObjectDiff, right: ObjectDiff) -> Bool {
         guard left.operations.count == right.operations.count else { return false }
-        let index: OperationIndex = .init(right)
+        let index = OperationIndex(right)
         return left.operations.allSatisfy { index[$0.key] == $0.operation }
     }
 }
 
 /// Operations by index, ascending, each index at most once.
 ///
-/// An index counts the elements of the source, deleted ones included, and the elements inserted before it (wire contract
-/// 7.5): `{0: +a, 1: -}` puts a in front of the first element and removes that one.
+/// An index counts the elements of the source, deleted ones included, and the elements inserted before it (wire
+/// contract 7.5): `{0: +a, 1: -}` puts a in front of the first element and removes that one.
 public struct ListDiff: Sendable, Equatable {
     public var operations: [(index: Int, operation: Operation)]
 
@@ -64,11 +64,11 @@ struct OperationIndex {
     private let places: [KeyBytes: Int]
 
     /// Diffs with fewer keys are searched one by one.
-    private static let indexedFrom: Int = 17
+    private static let indexedFrom = 17
 
     init(_ diff: ObjectDiff) {
         self.diff = diff
-        var places: [KeyBytes: Int] = [:]
+        var places = [KeyBytes: Int]()
         if diff.operations.count >= Self.indexedFrom {
             places.reserveCapacity(diff.operations.count)
             for (place, entry) in diff.operations.enumerated() { places[KeyBytes(text: entry.key)] = place }

@@ -1,28 +1,28 @@
-/// How the result of one edit is put in another order to be the result of another edit of the same source, when both keep
-/// and insert the same: they differ only in where insertions stand.
+/// How the result of one edit is put in another order to be the result of another edit of the same source, when both
+/// keep and insert the same: they differ only in where insertions stand.
 ///
-/// An edit is told as runs of names in the order of its result: a unit of the source (of a text, or an element of a list)
-/// is called by its place there, and what is inserted counts on from the end of the source.
+/// An edit is told as runs of names in the order of its result: a unit of the source (of a text, or an element of a
+/// list) is called by its place there, and what is inserted counts on from the end of the source.
 struct Rearrangement {
     /// Places in the first result, in the order of the second; each place once, none empty.
-    private(set) var pieces: [Range<Int>] = []
+    private(set) var pieces = [Range<Int>]()
 
     /// Nil when the two do not keep the same.
     init?(from first: [Range<Int>], to second: [Range<Int>]) {
-        var known: [(names: Range<Int>, place: Int)] = []
-        var place: Int = 0
-        for names: Range<Int> in first {
+        var known = [(names: Range<Int>, place: Int)]()
+        var place = 0
+        for names in first {
             known.append((names: names, place: place))
             place += names.count
         }
         known.sort { $0.names.lowerBound < $1.names.lowerBound }
         guard Self.joined(first) == Self.joined(second) else { return nil }
-        for names: Range<Int> in second {
-            var name: Int = names.lowerBound
+        for names in second {
+            var name = names.lowerBound
             while name < names.upperBound {
-                let run: (names: Range<Int>, place: Int) = known[Self.index(of: name, in: known)]
-                let end: Int = min(names.upperBound, run.names.upperBound)
-                let start: Int = run.place + name - run.names.lowerBound
+                let run = known[Self.index(of: name, in: known)]
+                let end = min(names.upperBound, run.names.upperBound)
+                let start = run.place + name - run.names.lowerBound
                 add(start..<(start + end - name))
                 name = end
             }
@@ -33,7 +33,7 @@ struct Rearrangement {
     var isIdentity: Bool { pieces.count <= 1 }
 
     private mutating func add(_ piece: Range<Int>) {
-        if let last: Range<Int> = pieces.last, last.upperBound == piece.lowerBound {
+        if let last = pieces.last, last.upperBound == piece.lowerBound {
             pieces[pieces.count - 1] = last.lowerBound..<piece.upperBound
         } else {
             pieces.append(piece)
@@ -42,9 +42,9 @@ struct Rearrangement {
 
     /// Which names there are, whatever their order.
     private static func joined(_ runs: [Range<Int>]) -> [Range<Int>] {
-        var result: [Range<Int>] = []
-        for run: Range<Int> in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            if let last: Range<Int> = result.last, last.upperBound == run.lowerBound {
+        var result = [Range<Int>]()
+        for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let last = result.last, last.upperBound == run.lowerBound {
                 result[result.count - 1] = last.lowerBound..<run.upperBound
             } else {
                 result.append(run)
@@ -55,9 +55,9 @@ struct Rearrangement {
 
     /// The run that has a name, among runs in the order of names.
     private static func index(of name: Int, in runs: [(names: Range<Int>, place: Int)]) -> Int {
-        var (low, high): (Int, Int) = (0, runs.count)
+        var (low, high) = (0, runs.count)
         while high - low > 1 {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if runs[middle].names.lowerBound <= name { low = middle } else { high = middle }
         }
         return low
@@ -73,25 +73,25 @@ struct Rearrangement {
         to steps: [Step], length: (Step) -> Int, part: (Step, Int) -> Step, keep: (Int) -> Step
     ) -> [Step] {
         let order: [Int] = pieces.indices.sorted { pieces[$0].lowerBound < pieces[$1].lowerBound }
-        var parts: [[Step]] = .init(repeating: [], count: pieces.count)
-        var head: [Step] = []
-        var (place, index): (Int, Int) = (0, 0)
+        var parts = [[Step]](repeating: [], count: pieces.count)
+        var head = [Step]()
+        var (place, index) = (0, 0)
         func cover(_ step: Step, _ count: Int) {
-            var left: Int = count
+            var left = count
             while left > 0, index < order.count {
-                let end: Int = pieces[order[index]].upperBound
+                let end = pieces[order[index]].upperBound
                 if place == end {
                     index += 1
                     continue
                 }
-                let now: Int = min(left, end - place)
+                let now = min(left, end - place)
                 parts[order[index]].append(part(step, now))
                 place += now
                 left -= now
             }
         }
-        for step: Step in steps {
-            let count: Int = length(step)
+        for step in steps {
+            let count = length(step)
             if count > 0 {
                 cover(step, count)
             } else if place == 0 {
@@ -100,21 +100,21 @@ struct Rearrangement {
                 parts[order[index]].append(step)
             }
         }
-        let all: Int = pieces.reduce(0) { $0 + $1.count }
+        let all = pieces.reduce(0) { $0 + $1.count }
         if place < all { cover(keep(all - place), all - place) }
         return head + parts.flatMap { $0 }
     }
 }
 
 extension TextDelta {
-    /// The edit of what `made` makes as an edit of what `applied` makes, which is the same in another order; nil when it is
-    /// something else. Both are edits of one text.
+    /// The edit of what `made` makes as an edit of what `applied` makes, which is the same in another order; nil when
+    /// it is something else. Both are edits of one text.
     func following(from made: TextDelta, to applied: TextDelta) -> TextDelta? {
         guard made.sourceLength == applied.sourceLength, made.targetLength == sourceLength,
             made.inserted == applied.inserted,
-            let change: Rearrangement = Rearrangement(from: made.runs, to: applied.runs)
+            let change = Rearrangement(from: made.runs, to: applied.runs)
         else { return nil }
-        let steps: [TextOperation] = change.apply(
+        let steps = change.apply(
             to: operations,
             length: { (step: TextOperation) in
                 switch step {
@@ -131,8 +131,8 @@ extension TextDelta {
     /// As `init(_:)`, with the marks `-0` kept.
     private init(marked steps: [TextOperation]) {
         self.init()
-        var isMarked: Bool = false
-        for step: TextOperation in steps {
+        var isMarked = false
+        for step in steps {
             switch step {
             case .retain(let count): retain(count)
             case .delete(let count): delete(count)
@@ -149,9 +149,9 @@ extension TextDelta {
     }
 
     private var runs: [Range<Int>] {
-        var result: [Range<Int>] = []
-        var (place, next): (Int, Int) = (0, sourceLength)
-        for operation: TextOperation in operations {
+        var result = [Range<Int>]()
+        var (place, next) = (0, sourceLength)
+        for operation in operations {
             switch operation {
             case .retain(let count):
                 result.append(place..<(place + count))
@@ -167,14 +167,14 @@ extension TextDelta {
 }
 
 extension ListDelta {
-    /// As for texts; `count` is the number of elements that `made` and `applied` are for. What the two do to elements has to
-    /// be the same, too.
+    /// As for texts; `count` is the number of elements that `made` and `applied` are for. What the two do to elements
+    /// has to be the same, too.
     func following(from made: ListDelta, to applied: ListDelta, count: Int) -> ListDelta? {
-        let (first, second): (Told, Told) = (made.told(count), applied.told(count))
+        let (first, second) = (made.told(count), applied.told(count))
         guard first.inserted == second.inserted, first.edits == second.edits,
-            let change: Rearrangement = Rearrangement(from: first.runs, to: second.runs)
+            let change = Rearrangement(from: first.runs, to: second.runs)
         else { return nil }
-        let steps: [Step] = change.apply(
+        let steps = change.apply(
             to: steps,
             length: { (step: Step) in
                 switch step {
@@ -185,23 +185,23 @@ extension ListDelta {
             },
             part: { (step: Step, count: Int) in if case .retain = step { .retain(count) } else { step } },
             keep: { (count: Int) in .retain(count) })
-        var result: ListDelta = .init()
-        for step: Step in steps { result.append(step) }
+        var result = ListDelta()
+        for step in steps { result.append(step) }
         // What lies behind the last step is kept.
         if case .retain? = result.steps.last { result.removeLastStep() }
         return result
     }
 
     private struct Told {
-        var runs: [Range<Int>] = []
-        var inserted: [JSONValue] = []
-        var edits: [Int: Operation] = [:]
+        var runs = [Range<Int>]()
+        var inserted = [JSONValue]()
+        var edits = [Int: Operation]()
     }
 
     private func told(_ count: Int) -> Told {
-        var result: Told = Told()
-        var place: Int = 0
-        for step: Step in steps {
+        var result = Told()
+        var place = 0
+        for step in steps {
             switch step {
             case .retain(let kept):
                 result.runs.append(place..<(place + kept))

@@ -9,13 +9,13 @@ public struct SettingDiff: Sendable, Equatable {
     public let depthMax: Int
 
     /// Bytes of `{"o":"+","v":` and `}`.
-    private static let frameBytes: Int = 14
+    private static let frameBytes = 14
 
     /// - Parameter node: a change's `v`.
     /// - Returns: nil for any other diff, and for an empty one; also when a byte of the text is not as
     ///   `ObjectDiff.write(to:)` writes it: white space, other members, escapes that are not needed.
     public init?(_ node: JSONNode) {
-        let found: (size: Int, depth: Int)? = node.storage.bytes.withUnsafeBufferPointer { bytes in
+        let found = node.storage.bytes.withUnsafeBufferPointer { bytes in
             bytes.baseAddress.flatMap { Self.measure($0, node.storage.tape, node.index) }
         }
         guard let found else { return nil }
@@ -25,10 +25,10 @@ public struct SettingDiff: Sendable, Equatable {
     /// The object that the diff makes of `{}`.
     /// - Parameter text: the bytes of a `SettingDiff`; of anything else, what it would set.
     public static func object(_ text: [UInt8]) -> JSONObject {
-        guard let root: JSONNode = try? JSONDocument(parsing: text, maxDepth: JSONDocument.depthCeiling).root else {
+        guard let root = try? JSONDocument(parsing: text, maxDepth: JSONDocument.depthCeiling).root else {
             return JSONObject()
         }
-        var object: JSONObject = .init(reserving: root.count)
+        var object = JSONObject(reserving: root.count)
         for (key, operation) in root.pairs { object[key] = operation["v"]?.value }
         return object
     }
@@ -37,16 +37,16 @@ public struct SettingDiff: Sendable, Equatable {
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ root: Int
     ) -> (size: Int, depth: Int)? {
         guard JSONTape.kind(tape[root]) == JSONTape.Kind.object else { return nil }
-        let (count, end): (Int, Int) = (JSONTape.count(tape[root + 1]), JSONTape.end(tape[root + 1]))
+        let (count, end) = (JSONTape.count(tape[root + 1]), JSONTape.end(tape[root + 1]))
         guard count > 0 else { return nil }
-        var (size, text, levels): (Int, Int, Int) = (count + 1, count + 1, 0)
-        var key: Int = root + 2
+        var (size, text, levels) = (count + 1, count + 1, 0)
+        var key = root + 2
         while key < end {
-            let value: Int = key + 6
+            let value = key + 6
             guard isWritten(base, tape[key]), sets(base, tape, key + 1),
-                let inside: Int = containersIfWritten(base, tape, value)
+                let inside = containersIfWritten(base, tape, value)
             else { return nil }
-            let pair: Int = JSONTape.length(tape[key]) + 1 + JSONTape.length(tape[value])
+            let pair = JSONTape.length(tape[key]) + 1 + JSONTape.length(tape[value])
             size += pair
             text += pair + frameBytes
             levels = max(levels, inside <= levelsCounted ? inside : depth(tape, value))
@@ -56,14 +56,14 @@ public struct SettingDiff: Sendable, Equatable {
     }
 
     /// Containers in a value up to which their number stands for its depth.
-    private static let levelsCounted: Int = 64
+    private static let levelsCounted = 64
 
     /// How deep a value is nested, itself counting one if it is a container.
     private static func depth(_ tape: UnsafePointer<UInt64>, _ value: Int) -> Int {
-        let end: Int = JSONTape.next(tape, value)
+        let end = JSONTape.next(tape, value)
         // Where the containers end that we are inside of; no more than the parser's limit.
         var (ends, deepest): ([Int], Int) = ([], 0)
-        var at: Int = value
+        var at = value
         while at < end {
             while let inner: Int = ends.last, at >= inner { ends.removeLast() }
             guard JSONTape.kind(tape[at]) >= JSONTape.Kind.array else {
@@ -84,7 +84,7 @@ public struct SettingDiff: Sendable, Equatable {
             letter(base, tape[operation + 2]) == UInt8(ascii: "o"),
             letter(base, tape[operation + 4]) == UInt8(ascii: "v")
         else { return false }
-        let name: UInt8 = letter(base, tape[operation + 3])
+        let name = letter(base, tape[operation + 3])
         return name == UInt8(ascii: "+") || name == UInt8(ascii: "r")
     }
 
@@ -100,14 +100,14 @@ public struct SettingDiff: Sendable, Equatable {
     private static func containersIfWritten(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ value: Int
     ) -> Int? {
-        let end: Int = JSONTape.next(tape, value)
-        var (text, containers): (Int, Int) = (0, 0)
-        var at: Int = value
+        let end = JSONTape.next(tape, value)
+        var (text, containers) = (0, 0)
+        var at = value
         while at < end {
-            let word: UInt64 = tape[at]
+            let word = tape[at]
             if JSONTape.kind(word) >= JSONTape.Kind.array {
                 // Brackets, commas, colons.
-                let count: Int = JSONTape.count(tape[at + 1])
+                let count = JSONTape.count(tape[at + 1])
                 text += max(count + 1, 2) + (JSONTape.kind(word) == JSONTape.Kind.object ? count : 0)
                 containers += 1
                 at += 2
@@ -129,7 +129,7 @@ public struct SettingDiff: Sendable, Equatable {
     }
 
     private static func areEscapesWritten(_ string: UnsafePointer<UInt8>, _ count: Int) -> Bool {
-        var at: Int = 0
+        var at = 0
         while at < count {
             guard string[at] == UInt8(ascii: "\\") else {
                 at += 1
@@ -151,7 +151,7 @@ public struct SettingDiff: Sendable, Equatable {
 
     /// Whether the `\u` escape is that of a control character that has no shorter one, in lower case.
     private static func isControlWritten(_ escape: UnsafePointer<UInt8>) -> Bool {
-        let (high, low): (UInt8, UInt8) = (escape[4], escape[5])
+        let (high, low) = (escape[4], escape[5])
         guard escape[2] == 0x30, escape[3] == 0x30, high == 0x30 || high == 0x31 else { return false }
         guard (0x30...0x39).contains(low) || (0x61...0x66).contains(low) else { return false }
         guard high == 0x30 else { return true }

@@ -2,31 +2,31 @@ extension Differ {
     /// Compares line by line first, then each replaced block unit by unit.
     mutating func lineMode(_ source: Units, _ target: Units) -> [DiffSegment] {
         budget.spend((source.count + target.count) * Self.stepsPerUnitOfLines)
-        var table: LineTable = .init()
-        let sourceLines: [UInt16] = table.number(source, linesMax: LineTable.sourceLinesMax)
-        let targetLines: [UInt16] = table.number(target, linesMax: LineTable.linesMax)
-        var segments: [DiffSegment] = sourceLines.withUnsafeBufferPointer { source in
+        var table = LineTable()
+        let sourceLines = table.number(source, linesMax: LineTable.sourceLinesMax)
+        let targetLines = table.number(target, linesMax: LineTable.linesMax)
+        var segments = sourceLines.withUnsafeBufferPointer { source in
             targetLines.withUnsafeBufferPointer { diff(source, $0, byLines: false) }
         }
-        for place: Int in segments.indices { segments[place].units = table.text(of: segments[place].units) }
+        for place in segments.indices { segments[place].units = table.text(of: segments[place].units) }
         TextDiff.cleanupSemantic(&segments)
         return refined(segments)
     }
 
     /// What finding lines, telling them apart and putting them back costs.
-    private static let stepsPerUnitOfLines: Int = 6
+    private static let stepsPerUnitOfLines = 6
 
     /// Compares what is deleted and inserted between two equalities anew.
     private mutating func refined(_ segments: [DiffSegment]) -> [DiffSegment] {
-        var result: [DiffSegment] = []
-        var run: [DiffSegment] = []
-        for segment: DiffSegment in segments + [DiffSegment(.equal, [])] {
+        var result = [DiffSegment]()
+        var run = [DiffSegment]()
+        for segment in segments + [DiffSegment(.equal, [])] {
             guard segment.kind == .equal else {
                 run.append(segment)
                 continue
             }
             if run.contains(where: { $0.kind == .delete }), run.contains(where: { $0.kind == .insert }) {
-                let (deleted, inserted): ([UInt16], [UInt16]) = (TextDiff.source(of: run), TextDiff.target(of: run))
+                let (deleted, inserted) = (TextDiff.source(of: run), TextDiff.target(of: run))
                 result += deleted.withUnsafeBufferPointer { deleted in
                     inserted.withUnsafeBufferPointer { diff(deleted, $0, byLines: false) }
                 }
@@ -44,9 +44,9 @@ extension Differ {
 /// Numbers lines, so that whole lines can be compared as if they were units.
 private struct LineTable {
     /// Most different lines of the source; the rest of the text counts as one line, as in the reference.
-    static let sourceLinesMax: Int = 40_000
+    static let sourceLinesMax = 40_000
     /// Most different lines of both texts.
-    static let linesMax: Int = 65_535
+    static let linesMax = 65_535
 
     /// A line where it stands; equal to another by its units.
     private struct Line: Hashable {
@@ -56,17 +56,17 @@ private struct LineTable {
         func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(units)) }
     }
 
-    private var numbers: [Line: UInt16] = .init(minimumCapacity: linesUsual)
+    private var numbers = [Line: UInt16](minimumCapacity: linesUsual)
     /// Different lines for which there is room before the table grows.
-    private static let linesUsual: Int = 48
+    private static let linesUsual = 48
     /// By number; there is no line 0.
-    private var lines: [Units] = [Units(start: nil, count: 0)]
+    private var lines = [Units(start: nil, count: 0)]
 
     mutating func number(_ text: Units, linesMax: Int) -> [UInt16] {
-        var result: [UInt16] = []
-        var start: Int = 0
+        var result = [UInt16]()
+        var start = 0
         while start < text.count {
-            var end: Int = start
+            var end = start
             while end < text.count, text[end] != 0x0A { end += 1 }
             end = min(end + 1, text.count)
             if lines.count == linesMax, numbers[Line(units: text.part(start, end))] == nil { end = text.count }
@@ -77,17 +77,17 @@ private struct LineTable {
     }
 
     private mutating func number(of line: Units) -> UInt16 {
-        let fresh: UInt16 = .init(truncatingIfNeeded: lines.count)
+        let fresh = UInt16(truncatingIfNeeded: lines.count)
         // One search, whether it is known or not.
         func found(_ number: inout UInt16) -> UInt16 { number }
-        let number: UInt16 = found(&numbers[Line(units: line), default: fresh])
+        let number = found(&numbers[Line(units: line), default: fresh])
         if number == fresh { lines.append(line) }
         return number
     }
 
     func text(of numbers: [UInt16]) -> [UInt16] {
-        var result: [UInt16] = []
-        for number: UInt16 in numbers { result.append(contentsOf: lines[Int(number)]) }
+        var result = [UInt16]()
+        for number in numbers { result.append(contentsOf: lines[Int(number)]) }
         return result
     }
 }

@@ -7,10 +7,10 @@ struct Differ {
         if UnitSearch.areEqual(source, target) {
             return source.isEmpty ? [] : [DiffSegment(.equal, source)]
         }
-        let prefix: Int = UnitSearch.commonPrefix(source, target)
-        let suffix: Int = UnitSearch.commonSuffix(source.from(prefix), target.from(prefix))
-        let sourceEnd: Int = source.count - suffix
-        var result: [DiffSegment] = []
+        let prefix = UnitSearch.commonPrefix(source, target)
+        let suffix = UnitSearch.commonSuffix(source.from(prefix), target.from(prefix))
+        let sourceEnd = source.count - suffix
+        var result = [DiffSegment]()
         if prefix > 0 { result.append(DiffSegment(.equal, source.upTo(prefix))) }
         result += middle(source.part(prefix, sourceEnd), target.part(prefix, target.count - suffix), byLines: byLines)
         if suffix > 0 { result.append(DiffSegment(.equal, source.from(sourceEnd))) }
@@ -22,8 +22,8 @@ struct Differ {
     private mutating func middle(_ source: Units, _ target: Units, byLines: Bool) -> [DiffSegment] {
         if source.isEmpty { return [DiffSegment(.insert, target)] }
         if target.isEmpty { return [DiffSegment(.delete, source)] }
-        let grows: Bool = source.count <= target.count
-        let (short, long): (Units, Units) = grows ? (source, target) : (target, source)
+        let grows = source.count <= target.count
+        let (short, long) = grows ? (source, target) : (target, source)
         if let place: Int = UnitSearch.first(short, in: long) {
             let kind: DiffSegment.Kind = grows ? .insert : .delete
             return [
@@ -57,13 +57,13 @@ struct Differ {
     }
 
     private mutating func halfMatch(_ source: Units, _ target: Units) -> HalfMatch? {
-        let isSourceLong: Bool = source.count > target.count
-        let (long, short): (Units, Units) = isSourceLong ? (source, target) : (target, source)
+        let isSourceLong = source.count > target.count
+        let (long, short) = isSourceLong ? (source, target) : (target, source)
         guard long.count >= 4, short.count * 2 >= long.count else { return nil }
-        let second: (long: Int, short: Int, length: Int)? = halfMatch(long, short, seedAt: (long.count + 3) / 4)
-        let third: (long: Int, short: Int, length: Int)? = halfMatch(long, short, seedAt: (long.count + 1) / 2)
+        let second = halfMatch(long, short, seedAt: (long.count + 3) / 4)
+        let third = halfMatch(long, short, seedAt: (long.count + 1) / 2)
         guard second != nil || third != nil else { return nil }
-        let isSecondBest: Bool = (second?.length ?? -1) > (third?.length ?? -1)
+        let isSecondBest = (second?.length ?? -1) > (third?.length ?? -1)
         guard let best = isSecondBest ? second : third else { return nil }
         return isSourceLong
             ? HalfMatch(source: best.long, target: best.short, length: best.length)
@@ -74,12 +74,12 @@ struct Differ {
     private mutating func halfMatch(
         _ long: Units, _ short: Units, seedAt start: Int
     ) -> (long: Int, short: Int, length: Int)? {
-        let seed: Units = long.part(start, start + long.count / 4)
+        let seed = long.part(start, start + long.count / 4)
         var best: (long: Int, short: Int, length: Int) = (0, 0, 0)
-        var from: Int = 0
+        var from = 0
         while let place: Int = UnitSearch.first(seed, in: short, from: from) {
-            let prefix: Int = UnitSearch.commonPrefix(long.from(start), short.from(place))
-            let suffix: Int = UnitSearch.commonSuffix(long.upTo(start), short.upTo(place))
+            let prefix = UnitSearch.commonPrefix(long.from(start), short.from(place))
+            let suffix = UnitSearch.commonSuffix(long.upTo(start), short.upTo(place))
             if best.length < prefix + suffix { best = (start - suffix, place - suffix, prefix + suffix) }
             budget.spend((place - from + prefix + suffix) / 4 + 1)
             if budget.isUsedUp { break }
@@ -92,23 +92,23 @@ struct Differ {
 
     /// Finds the middle of the shortest edit and compares the two sides of it.
     mutating func bisect(_ source: Units, _ target: Units) -> [DiffSegment] {
-        guard let split: (source: Int, target: Int) = middleSnake(source, target) else { return whole(source, target) }
+        guard let split = middleSnake(source, target) else { return whole(source, target) }
         return diff(source.upTo(split.source), target.upTo(split.target), byLines: false)
             + diff(source.from(split.source), target.from(split.target), byLines: false)
     }
 
     /// Where paths from both ends meet; nil when they never do or the budget is used up.
     private mutating func middleSnake(_ source: Units, _ target: Units) -> (source: Int, target: Int)? {
-        let roundsMax: Int = (source.count + target.count + 1) / 2
-        let width: Int = 2 * roundsMax
-        var search: Bisection = .init(source, target, center: roundsMax, width: width)
+        let roundsMax = (source.count + target.count + 1) / 2
+        let width = 2 * roundsMax
+        var search = Bisection(source, target, center: roundsMax, width: width)
         var forward: [Int32] = Array(repeating: -1, count: width + 2)
         var backward: [Int32] = forward
         forward[roundsMax + 1] = 0
         backward[roundsMax + 1] = 0
         return forward.withUnsafeMutableBufferPointer { forward in
             backward.withUnsafeMutableBufferPointer { backward in
-                for round: Int in 0..<roundsMax {
+                for round in 0..<roundsMax {
                     guard !budget.isUsedUp else { return nil }
                     if let split = search.advance(round, forward, backward) { return split }
                     if let split = search.retreat(round, forward, backward) { return split }
@@ -130,7 +130,7 @@ private struct Bisection {
     private let delta: Int
     private var forwardTrim: (start: Int, end: Int) = (0, 0)
     private var backwardTrim: (start: Int, end: Int) = (0, 0)
-    private var steps: Int = 0
+    private var steps = 0
 
     init(_ source: Units, _ target: Units, center: Int, width: Int) {
         self.source = source
@@ -145,8 +145,8 @@ private struct Bisection {
         return steps
     }
 
-    /// Steps of one move along a diagonal over `count` equal units. The processor guesses whether there are any, and a wrong
-    /// guess costs as much as three moves without.
+    /// Steps of one move along a diagonal over `count` equal units. The processor guesses whether there are any, and a
+    /// wrong guess costs as much as three moves without.
     @inline(__always)
     private func cost(of count: Int) -> Int { 2 &+ count &+ (count > 0 ? 6 : 0) }
 
@@ -155,16 +155,16 @@ private struct Bisection {
     /// The furthest start on diagonal `k`: one down from above or one right from the left.
     @inline(__always)
     private func start(_ front: Front, _ round: Int, _ k: Int) -> Int {
-        let (below, above): (Int32, Int32) = (front[center + k - 1 + (k == -round ? 1 : 0)], front[center + k + 1])
+        let (below, above) = (front[center + k - 1 + (k == -round ? 1 : 0)], front[center + k + 1])
         return k == -round || (k != round && below < above) ? Int(above) : Int(below) + 1
     }
 
     mutating func advance(_ round: Int, _ forward: Front, _ backward: Front) -> (source: Int, target: Int)? {
-        let meets: Bool = delta & 1 != 0
+        let meets = delta & 1 != 0
         var k: Int = -round + forwardTrim.start
         while k <= round - forwardTrim.end {
-            var x: Int = start(forward, round, k)
-            var y: Int = x - k
+            var x = start(forward, round, k)
+            var y = x - k
             let from: Int = x
             while x < source.count, y < target.count, source[x] == target[y] {
                 x += 1
@@ -177,7 +177,7 @@ private struct Bisection {
             } else if y > target.count {
                 forwardTrim.start += 2
             } else if meets {
-                let place: Int = center + delta - k
+                let place = center + delta - k
                 if place >= 0, place < width, backward[place] != -1, x >= source.count - Int(backward[place]) {
                     return (x, y)
                 }
@@ -188,11 +188,11 @@ private struct Bisection {
     }
 
     mutating func retreat(_ round: Int, _ forward: Front, _ backward: Front) -> (source: Int, target: Int)? {
-        let meets: Bool = delta & 1 == 0
+        let meets = delta & 1 == 0
         var k: Int = -round + backwardTrim.start
         while k <= round - backwardTrim.end {
-            var x: Int = start(backward, round, k)
-            var y: Int = x - k
+            var x = start(backward, round, k)
+            var y = x - k
             let from: Int = x
             while x < source.count, y < target.count,
                 source[source.count - x - 1] == target[target.count - y - 1]
@@ -207,9 +207,9 @@ private struct Bisection {
             } else if y > target.count {
                 backwardTrim.start += 2
             } else if meets {
-                let place: Int = center + delta - k
+                let place = center + delta - k
                 if place >= 0, place < width, forward[place] != -1 {
-                    let reached: Int = Int(forward[place])
+                    let reached = Int(forward[place])
                     if reached >= source.count - x { return (reached, center + reached - place) }
                 }
             }

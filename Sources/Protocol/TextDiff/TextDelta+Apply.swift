@@ -13,9 +13,9 @@ extension TextDelta {
     }
 
     private func copy(from source: UnsafeBufferPointer<UInt16>, to output: UnsafeMutableBufferPointer<UInt16>) {
-        var read: Int = 0
-        var written: Int = 0
-        for operation: TextOperation in operations {
+        var read = 0
+        var written = 0
+        for operation in operations {
             switch operation {
             case .retain(let count):
                 (output.baseAddress! + written).initialize(from: source.baseAddress! + read, count: count)
@@ -35,24 +35,24 @@ extension TextDelta {
     /// The text after the edit.
     ///
     /// Works on UTF-8 where it can; a cut inside a surrogate pair goes the longer way over UTF-16.
-    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when half
-    ///   of a pair would be left.
+    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when
+    ///   half of a pair would be left.
     public func apply(to text: String) throws(DeltaError) -> String {
-        var source: String = text
-        if let target: String = source.withUTF8({ applyToUTF8($0) }) { return target }
-        let units: [UInt16] = try apply(to: UTF16Text.units(of: source))
-        guard let target: String = UTF16Text.string(of: units) else { throw .splitSurrogate }
+        var source = text
+        if let target = source.withUTF8({ applyToUTF8($0) }) { return target }
+        let units = try apply(to: UTF16Text.units(of: source))
+        guard let target = UTF16Text.string(of: units) else { throw .splitSurrogate }
         return target
     }
 
     /// The text after the edit, when no step cuts a surrogate pair: neither the text's nor those of what is inserted.
     ///
-    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when a pair
-    ///   is cut, even if both halves would meet again.
+    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when a
+    ///   pair is cut, even if both halves would meet again.
     package func applyWhole(to text: String) throws(DeltaError) -> String {
-        var source: String = text
-        if let target: String = source.withUTF8({ applyToUTF8($0) }) { return target }
-        let length: Int = text.utf16Length
+        var source = text
+        if let target = source.withUTF8({ applyToUTF8($0) }) { return target }
+        let length = text.utf16Length
         guard length == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: length) }
         throw .splitSurrogate
     }
@@ -60,12 +60,12 @@ extension TextDelta {
     /// Nil when the steps do not fall between characters of `source`.
     private func applyToUTF8(_ source: UnsafeBufferPointer<UInt8>) -> String? {
         guard source.count >= sourceLength else { return nil }
-        let isASCII: Bool = source.count == sourceLength && UTF16Text.isASCII(source)
+        let isASCII = source.count == sourceLength && UTF16Text.isASCII(source)
         guard isASCII || source.count > sourceLength else { return nil }
-        let bound: Int = source.count + insertedUnits * 3
-        var fits: Bool = true
-        let target: String = String(unsafeUninitializedCapacity: bound) { output in
-            guard let count: Int = write(source, isASCII: isASCII, to: output) else {
+        let bound = source.count + insertedUnits * 3
+        var fits = true
+        let target = String(unsafeUninitializedCapacity: bound) { output in
+            guard let count = write(source, isASCII: isASCII, to: output) else {
                 fits = false
                 return 0
             }
@@ -81,21 +81,21 @@ extension TextDelta {
     private func write(
         _ source: UnsafeBufferPointer<UInt8>, isASCII: Bool, to output: UnsafeMutableBufferPointer<UInt8>
     ) -> Int? {
-        var read: Int = 0
-        var written: Int = 0
-        for operation: TextOperation in operations {
+        var read = 0
+        var written = 0
+        for operation in operations {
             switch operation {
             case .retain(let count), .delete(let count):
-                let end: Int? = isASCII ? read + count : UTF16Text.offset(in: source, from: read, units: count)
-                guard let end: Int else { return nil }
+                let end = isASCII ? read + count : UTF16Text.offset(in: source, from: read, units: count)
+                guard let end else { return nil }
                 if case .retain = operation {
                     (output.baseAddress! + written).initialize(from: source.baseAddress! + read, count: end - read)
                     written += end - read
                 }
                 read = end
             case .insert(let units):
-                let rest: UnsafeMutableBufferPointer<UInt8> = .init(rebasing: output[written...])
-                guard let count: Int = units.withUnsafeBufferPointer({ UTF16Text.encode($0, into: rest) }) else {
+                let rest = UnsafeMutableBufferPointer<UInt8>(rebasing: output[written...])
+                guard let count = units.withUnsafeBufferPointer({ UTF16Text.encode($0, into: rest) }) else {
                     return nil
                 }
                 written += count

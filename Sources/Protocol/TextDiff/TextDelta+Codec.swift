@@ -1,6 +1,6 @@
 extension TextDelta {
     /// Largest count a token may carry, in UTF-16 code units; far above any text that fits in memory twice.
-    static let countMax: Int = 1 << 40
+    static let countMax = 1 << 40
 
     /// Reads tokens separated by tabs.
     ///
@@ -8,7 +8,7 @@ extension TextDelta {
     /// needed (or less) and the halves of surrogate pairs are taken (wire contract 7.2).
     /// - Throws: `DeltaError.unknownToken`, `.badCount`, `.badEscape`.
     public init(parsing text: String) throws(DeltaError) {
-        var source: String = text
+        var source = text
         let outcome: Result<TextDelta, DeltaError> = source.withUTF8 { bytes in
             do throws(DeltaError) { return .success(try TextDelta(parsing: bytes)) } catch { return .failure(error) }
         }
@@ -18,11 +18,11 @@ extension TextDelta {
     init(parsing bytes: UnsafeBufferPointer<UInt8>) throws(DeltaError) {
         // Most deltas are one edit or a few; those of hostile senders grow as they are read.
         self.init(stepsMax: min(bytes.count / 2, 12))
-        var start: Int = 0
-        var token: Int = 0
-        var isBehindGone: Bool = false
+        var start = 0
+        var token = 0
+        var isBehindGone = false
         while start < bytes.count {
-            var end: Int = start
+            var end = start
             while end < bytes.count, bytes[end] != 0x09 { end += 1 }
             if end > start { try read(.init(rebasing: bytes[start..<end]), token: token, &isBehindGone) }
             start = end + 1
@@ -33,17 +33,17 @@ extension TextDelta {
     private mutating func read(
         _ bytes: UnsafeBufferPointer<UInt8>, token: Int, _ isBehindGone: inout Bool
     ) throws(DeltaError) {
-        let body: UnsafeBufferPointer<UInt8> = .init(rebasing: bytes[1...])
+        let body = UnsafeBufferPointer<UInt8>(rebasing: bytes[1...])
         switch bytes[0] {
         case UInt8(ascii: "="):
             retain(try Self.count(body, token: token))
             isBehindGone = false
         case UInt8(ascii: "-"):
-            let count: Int = try Self.count(body, token: token)
+            let count = try Self.count(body, token: token)
             delete(count)
             isBehindGone = count == 0
         case UInt8(ascii: "+"):
-            guard let units: [UInt16] = DeltaText.unescape(body) else { throw .badEscape(token: token) }
+            guard let units = DeltaText.unescape(body) else { throw .badEscape(token: token) }
             insert(units, isBehindGone: isBehindGone)
             isBehindGone = false
         default: throw .unknownToken(token: token)
@@ -53,8 +53,8 @@ extension TextDelta {
 
     private static func count(_ digits: UnsafeBufferPointer<UInt8>, token: Int) throws(DeltaError) -> Int {
         guard !digits.isEmpty else { throw .badCount(token: token) }
-        var value: Int = 0
-        for digit: UInt8 in digits {
+        var value = 0
+        for digit in digits {
             guard (0x30...0x39).contains(digit) else { throw .badCount(token: token) }
             value = value * 10 + Int(digit &- 0x30)
             guard value <= countMax else { throw .badCount(token: token) }
@@ -65,13 +65,13 @@ extension TextDelta {
     /// The tokens as they stand on the wire: `=n`, `-n`, `+text`, separated by tabs; empty for an empty text that stays
     /// empty. Escaped as JavaScript's `encodeURI` does, but with plain spaces.
     public var encoded: String {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         write(to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 
     private func write(to bytes: inout [UInt8]) {
-        for (place, operation): (Int, TextOperation) in operations.enumerated() {
+        for (place, operation) in operations.enumerated() {
             if place > 0 { bytes.append(0x09) }
             switch operation {
             case .retain(let count):
@@ -100,9 +100,9 @@ extension TextDelta {
 /// The text of a `+` token.
 enum DeltaText {
     /// `A–Z a–z 0–9 ; , / ? : @ & = + $ - _ . ! ~ * ' ( ) #` and space (wire contract 7.2).
-    private static let isPlain: [Bool] = {
-        var table: [Bool] = Array(repeating: false, count: 128)
-        for byte: UInt8 in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789;,/?:@&=+$-_.!~*'()# ".utf8 {
+    private static let isPlain = {
+        var table = Array(repeating: false, count: 128)
+        for byte in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789;,/?:@&=+$-_.!~*'()# ".utf8 {
             table[Int(byte)] = true
         }
         return table
@@ -111,11 +111,11 @@ enum DeltaText {
 
     /// Escapes; halves of pairs become three bytes each, as the older libraries write them.
     static func escape(_ units: [UInt16], to bytes: inout [UInt8]) {
-        let plain: [Bool] = isPlain
+        let plain = isPlain
         bytes.reserveCapacity(bytes.count + units.count)
-        var place: Int = 0
+        var place = 0
         while place < units.count {
-            let unit: UInt16 = units[place]
+            let unit = units[place]
             place += 1
             if unit < 0x80 {
                 if plain[Int(unit)] { bytes.append(UInt8(unit)) } else { escape(UInt8(unit), to: &bytes) }
@@ -123,7 +123,7 @@ enum DeltaText {
                 escape(0xC0 | UInt8(truncatingIfNeeded: unit >> 6), to: &bytes)
                 escape(0x80 | UInt8(truncatingIfNeeded: unit & 0x3F), to: &bytes)
             } else if UTF16Text.isHigh(unit), place < units.count, UTF16Text.isLow(units[place]) {
-                let scalar: UInt32 = 0x10000 + (UInt32(unit & 0x3FF) << 10 | UInt32(units[place] & 0x3FF))
+                let scalar = 0x10000 + (UInt32(unit & 0x3FF) << 10 | UInt32(units[place] & 0x3FF))
                 place += 1
                 escape(0xF0 | UInt8(truncatingIfNeeded: scalar >> 18), to: &bytes)
                 escape(0x80 | UInt8(truncatingIfNeeded: scalar >> 12 & 0x3F), to: &bytes)
@@ -143,19 +143,19 @@ enum DeltaText {
         bytes.append(hexDigits[Int(byte & 0x0F)])
     }
 
-    /// Undoes any percent escape; nil for `%` without two hex digits and for bytes that are not UTF-8. Three-byte forms of
-    /// surrogate halves are taken.
+    /// Undoes any percent escape; nil for `%` without two hex digits and for bytes that are not UTF-8. Three-byte forms
+    /// of surrogate halves are taken.
     static func unescape(_ text: UnsafeBufferPointer<UInt8>) -> [UInt16]? {
-        var units: [UInt16] = []
+        var units = [UInt16]()
         units.reserveCapacity(text.count)
-        var place: Int = 0
+        var place = 0
         while place < text.count {
-            guard let lead: UInt8 = byte(text, &place) else { return nil }
+            guard let lead = byte(text, &place) else { return nil }
             if lead < 0x80 {
                 units.append(UInt16(lead))
                 continue
             }
-            guard let scalar: UInt32 = multibyte(lead, text, &place) else { return nil }
+            guard let scalar = multibyte(lead, text, &place) else { return nil }
             if scalar < 0x10000 {
                 units.append(UInt16(scalar))
             } else {
@@ -174,9 +174,9 @@ enum DeltaText {
         case 0xF0...0xF4: (tails, first, least) = (3, UInt32(lead & 0x07), 0x10000)
         default: return nil
         }
-        var scalar: UInt32 = first
+        var scalar = first
         for _ in 0..<tails {
-            guard place < text.count, let next: UInt8 = byte(text, &place), next & 0xC0 == 0x80 else { return nil }
+            guard place < text.count, let next = byte(text, &place), next & 0xC0 == 0x80 else { return nil }
             scalar = scalar << 6 | UInt32(next & 0x3F)
         }
         return scalar >= least && scalar <= 0x10FFFF ? scalar : nil
@@ -184,10 +184,10 @@ enum DeltaText {
 
     @inline(__always)
     private static func byte(_ text: UnsafeBufferPointer<UInt8>, _ place: inout Int) -> UInt8? {
-        let byte: UInt8 = text[place]
+        let byte = text[place]
         place += 1
         guard byte == UInt8(ascii: "%") else { return byte }
-        guard place + 2 <= text.count, let high: UInt8 = nibble(text[place]), let low: UInt8 = nibble(text[place + 1])
+        guard place + 2 <= text.count, let high = nibble(text[place]), let low = nibble(text[place + 1])
         else { return nil }
         place += 2
         return high << 4 | low

@@ -1,18 +1,19 @@
 extension TextDelta {
-    /// An edit that leads from `source` to `target`, as the current clients write it: compared by lines and units, short
-    /// equalities given up, surrogate pairs never cut (wire contract 7.3).
+    /// An edit that leads from `source` to `target`, as the current clients write it: compared by lines and units,
+    /// short equalities given up, surrogate pairs never cut (wire contract 7.3).
     ///
-    /// - Parameter keepsShortEqualities: leave every character alone that need not change, also outside of the basic plane.
-    ///   For differences over which edits are carried: an edit of a character that was deleted and inserted again would be undone.
+    /// - Parameter keepsShortEqualities: leave every character alone that need not change, also outside of the basic
+    ///   plane. For differences over which edits are carried: an edit of a character that was deleted and inserted
+    ///   again would be undone.
     public static func diff(
         from source: [UInt16], to target: [UInt16], keepsShortEqualities: Bool = false, budget: inout StepBudget
     ) -> TextDelta {
-        if keepsShortEqualities, let characters: WholeCharacters = .init(source, target) {
-            let named: [DiffSegment] = TextDiff.diff(
+        if keepsShortEqualities, let characters = WholeCharacters(source, target) {
+            let named = TextDiff.diff(
                 characters.named(source), characters.named(target), budget: &budget)
             return TextDelta(named.map { DiffSegment($0.kind, characters.spelled($0.units)) })
         }
-        var segments: [DiffSegment] = TextDiff.diff(source, target, budget: &budget)
+        var segments = TextDiff.diff(source, target, budget: &budget)
         if segments.count > 2, !keepsShortEqualities { TextDiff.cleanupEfficiency(&segments) }
         TextDiff.keepPairsWhole(&segments)
         return TextDelta(segments)
@@ -42,7 +43,7 @@ extension TextDelta {
     /// The difference that this delta is on a text.
     func segments(on text: [UInt16]) throws(DeltaError) -> [DiffSegment] {
         guard text.count == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: text.count) }
-        var place: Int = 0
+        var place = 0
         return operations.compactMap { operation in
             switch operation {
             case .retain(let count):

@@ -12,8 +12,8 @@ public enum TieBreak: Sendable, Hashable, CaseIterable {
 /// Reads a delta in pieces of any length.
 private struct Cursor {
     private let operations: [TextOperation]
-    private var place: Int = 0
-    private var used: Int = 0
+    private var place = 0
+    private var used = 0
 
     init(_ delta: TextDelta) { operations = delta.operations }
 
@@ -66,7 +66,7 @@ extension Cursor {
     ///
     /// - Parameter isAtGone: the other delta deletes what stood on the left.
     fileprivate mutating func takeInsertions(isAtGone: Bool) -> [Insertion] {
-        var found: [Insertion] = []
+        var found = [Insertion]()
         var rank: Insertion.Rank = isAtGone ? .atGone : .atText
         while true {
             switch operation {
@@ -83,8 +83,8 @@ extension Cursor {
 }
 
 extension Cursor {
-    /// Who comes first among insertions that stand at one place, behind which both cursors are now: what replaces the text
-    /// on the right gives way to what is typed in front of that text.
+    /// Who comes first among insertions that stand at one place, behind which both cursors are now: what replaces the
+    /// text on the right gives way to what is typed in front of that text.
     fileprivate func order(to other: Cursor, _ tie: TieBreak) -> TieBreak {
         switch (isAtDeletion, other.isAtDeletion) {
         case (true, false): .after
@@ -99,19 +99,19 @@ extension Cursor {
 extension TextDelta {
     /// One delta that does what `first` and then `second` do, with every insertion at its exact place.
     ///
-    /// An insertion by `second` where `first` has deleted stands before the deleted text, right behind what is on its left:
-    /// there what others type behind the deleted text does not meet it.
+    /// An insertion by `second` where `first` has deleted stands before the deleted text, right behind what is on its
+    /// left: there what others type behind the deleted text does not meet it.
     /// - Throws: `DeltaError.lengthMismatch` when `second` is not for the texts that `first` makes.
     public static func compose(_ first: TextDelta, _ second: TextDelta) throws(DeltaError) -> TextDelta {
         guard first.targetLength == second.sourceLength else {
             throw .lengthMismatch(delta: second.sourceLength, text: first.targetLength)
         }
-        var result: TextDelta = .init()
-        var cursor: Cursor = .init(first)
+        var result = TextDelta()
+        var cursor = Cursor(first)
         // In each delta: a mark `-0` was passed, and the insertion that it marks was not.
-        var firstMarks: Bool = false
-        var secondMarks: Bool = false
-        for operation: TextOperation in second.operations {
+        var firstMarks = false
+        var secondMarks = false
+        for operation in second.operations {
             switch operation {
             case .retain(let count): result.carry(&cursor, count, keeping: true, &firstMarks)
             case .delete(let count): result.carry(&cursor, count, keeping: false, &firstMarks)
@@ -125,8 +125,8 @@ extension TextDelta {
 
     /// Moves over `count` units of what the first delta makes.
     private mutating func carry(_ cursor: inout Cursor, _ count: Int, keeping: Bool, _ isMarked: inout Bool) {
-        var left: Int = count
-        while left > 0, let operation: TextOperation = cursor.operation {
+        var left = count
+        while left > 0, let operation = cursor.operation {
             switch operation {
             case .delete(0):
                 isMarked = true
@@ -135,13 +135,13 @@ extension TextDelta {
                 carryDeletion(&cursor)
                 isMarked = false
             case .retain:
-                let part: Int = min(left, cursor.left)
+                let part = min(left, cursor.left)
                 if keeping { retain(part) } else { delete(part) }
                 cursor.use(part)
                 left -= part
                 isMarked = false
             case .insert(let units):
-                let part: Int = min(left, cursor.left)
+                let part = min(left, cursor.left)
                 if keeping {
                     insert(Array(cursor.inserted(units, part)), isBehindGone: isMarked)
                     isMarked = false
@@ -154,20 +154,20 @@ extension TextDelta {
 
     private mutating func carryDeletion(_ cursor: inout Cursor) {
         guard case .delete? = cursor.operation, cursor.left > 0 else { return }
-        let count: Int = cursor.left
+        let count = cursor.left
         delete(count)
         cursor.use(count)
     }
 
     /// Adjusts `a` so that it can follow `b`, when both were made from the same text.
     ///
-    /// Positions move by what `b` inserted and deleted before them; what both deleted is deleted once; nothing that either
-    /// inserted is lost. For every pair: `b` then `transform(a, over: b, tie: t)` makes the same text as `a` then
-    /// `transform(b, over: a, tie: t.opposite)`.
+    /// Positions move by what `b` inserted and deleted before them; what both deleted is deleted once; nothing that
+    /// either inserted is lost. For every pair: `b` then `transform(a, over: b, tie: t)` makes the same text as `a`
+    /// then `transform(b, over: a, tie: t.opposite)`.
     ///
     /// An insertion whose left neighbour the other side has deleted is marked (`-0`): it stands behind that gap, and so
-    /// behind what the other side types into the gap later. What is left of a tie: both stand equally near to the text on
-    /// the left, and both or neither replaces the text on the right.
+    /// behind what the other side types into the gap later. What is left of a tie: both stand equally near to the text
+    /// on the left, and both or neither replaces the text on the right.
     /// - Throws: `DeltaError.lengthMismatch` when the two are for texts of different lengths.
     public static func transform(
         _ a: TextDelta, over b: TextDelta, tie: TieBreak
@@ -175,16 +175,16 @@ extension TextDelta {
         guard a.sourceLength == b.sourceLength else {
             throw .lengthMismatch(delta: a.sourceLength, text: b.sourceLength)
         }
-        var result: TextDelta = .init()
-        var own: Cursor = .init(a)
-        var other: Cursor = .init(b)
-        var ownDeleted: Bool = false
-        var otherDeleted: Bool = false
+        var result = TextDelta()
+        var own = Cursor(a)
+        var other = Cursor(b)
+        var ownDeleted = false
+        var otherDeleted = false
         while true {
-            let mine: [Insertion] = own.takeInsertions(isAtGone: otherDeleted)
-            let theirs: [Insertion] = other.takeInsertions(isAtGone: ownDeleted)
+            let mine = own.takeInsertions(isAtGone: otherDeleted)
+            let theirs = other.takeInsertions(isAtGone: ownDeleted)
             result.meet(mine, theirs, own.order(to: other, tie))
-            let part: Int = min(own.left, other.left)
+            let part = min(own.left, other.left)
             guard part > 0 else { break }
             ownDeleted = false
             otherDeleted = false
@@ -200,10 +200,10 @@ extension TextDelta {
     /// Puts the insertions of one place in order: the nearer to the text on the left, the earlier.
     private mutating func meet(_ own: [Insertion], _ other: [Insertion], _ tie: TieBreak) {
         guard !own.isEmpty || !other.isEmpty else { return }
-        for rank: Insertion.Rank in Insertion.Rank.allCases {
-            let passed: Int = other.reduce(0) { $0 + ($1.rank == rank ? $1.units.count : 0) }
+        for rank in Insertion.Rank.allCases {
+            let passed = other.reduce(0) { $0 + ($1.rank == rank ? $1.units.count : 0) }
             if tie == .after { retain(passed) }
-            for insertion: Insertion in own where insertion.rank == rank {
+            for insertion in own where insertion.rank == rank {
                 insert(insertion.units, isBehindGone: rank != .atText)
             }
             if tie == .before { retain(passed) }

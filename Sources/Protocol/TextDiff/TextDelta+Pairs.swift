@@ -1,6 +1,6 @@
 extension TextDelta {
-    /// The same edit of `text`, with cuts inside a surrogate pair moved to its sides: the whole pair is then deleted and
-    /// what was kept of it inserted again.
+    /// The same edit of `text`, with cuts inside a surrogate pair moved to its sides: the whole pair is then deleted
+    /// and what was kept of it inserted again.
     ///
     /// Older libraries cut pairs; transforming such an edit unit by unit could leave half a pair behind.
     /// - Throws: `DeltaError.lengthMismatch` when the delta is not for `text`.
@@ -11,13 +11,13 @@ extension TextDelta {
 
     /// Whether a step ends between the halves of a pair.
     private func cutsPair(in text: [UInt16]) -> Bool {
-        var place: Int = 0
-        for operation: TextOperation in operations {
+        var place = 0
+        for operation in operations {
             switch operation {
             case .retain(let count), .delete(let count): place += count
             case .insert(let units):
-                if let first: UInt16 = units.first, UTF16Text.isLow(first) { return true }
-                if let last: UInt16 = units.last, UTF16Text.isHigh(last) { return true }
+                if let first = units.first, UTF16Text.isLow(first) { return true }
+                if let last = units.last, UTF16Text.isHigh(last) { return true }
             }
             if Self.isInsidePair(text, place) { return true }
         }
@@ -30,8 +30,8 @@ extension TextDelta {
 
     /// Takes the edit apart into whole characters.
     private func widened(in text: [UInt16]) -> TextDelta {
-        var parts: PairReader = .init(text)
-        for operation: TextOperation in operations { parts.take(operation) }
+        var parts = PairReader(text)
+        for operation in operations { parts.take(operation) }
         return parts.finish()
     }
 }
@@ -39,12 +39,12 @@ extension TextDelta {
 /// Rebuilds a delta character by character.
 private struct PairReader {
     private let text: [UInt16]
-    private var result: TextDelta = .init()
-    private var place: Int = 0
+    private var result = TextDelta()
+    private var place = 0
     /// Inserted units that wait for the end of a pair, theirs or the text's.
-    private var waiting: [UInt16] = []
+    private var waiting = [UInt16]()
     /// Units of the text that give way to `waiting`.
-    private var covered: Int = 0
+    private var covered = 0
 
     init(_ text: [UInt16]) { self.text = text }
 
@@ -69,7 +69,7 @@ private struct PairReader {
     }
 
     private mutating func takeUnit(keeping: Bool) {
-        let isFirstHalf: Bool =
+        let isFirstHalf =
             UTF16Text.isHigh(text[place]) && place + 1 < text.count && UTF16Text.isLow(text[place + 1])
         if covered == 0, waiting.isEmpty, !isFirstHalf {
             if keeping { result.retain(1) } else { result.delete(1) }
@@ -85,7 +85,7 @@ private struct PairReader {
     /// Writes what waits, once neither text is inside a pair.
     private mutating func settle() {
         guard !isInsidePair, waiting.last.map(UTF16Text.isHigh) != true else { return }
-        let whole: ArraySlice<UInt16> = text[(place - covered)..<place]
+        let whole = text[(place - covered)..<place]
         if whole.elementsEqual(waiting) {
             result.retain(covered)
         } else {

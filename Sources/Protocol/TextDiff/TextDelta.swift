@@ -11,9 +11,9 @@ public enum TextOperation: Sendable, Equatable {
 
 /// An edit of a text, unit by unit over the whole of it (wire contract 7.2).
 ///
-/// Always in normal form: no empty step but the mark `-0`, no two steps of one kind in a row. The order of a deletion and
-/// an insertion beside it is kept: `-3 +x` puts x behind the deleted text and `+x -3` before it, which shows as soon as
-/// somebody else has typed inside the deleted text.
+/// Always in normal form: no empty step but the mark `-0`, no two steps of one kind in a row. The order of a deletion
+/// and an insertion beside it is kept: `-3 +x` puts x behind the deleted text and `+x -3` before it, which shows as
+/// soon as somebody else has typed inside the deleted text.
 public struct TextDelta: Sendable, Equatable {
     /// The steps in the order of the text.
     public private(set) var operations: [TextOperation] = []
@@ -30,7 +30,7 @@ public struct TextDelta: Sendable, Equatable {
 
     /// Builds the normal form of `operations`; steps with a count of 0 or less vanish.
     public init(_ operations: some Sequence<TextOperation>) {
-        for operation: TextOperation in operations {
+        for operation in operations {
             switch operation {
             case .retain(let count): retain(count)
             case .delete(let count): delete(count)
@@ -89,7 +89,8 @@ public struct TextDelta: Sendable, Equatable {
 
     /// Adds "insert `units`" at the end, marked with `-0` when deleted text stood on their left.
     ///
-    /// Set the mark only where it is known: for an edit made in an older view, whose left neighbour is gone from this one.
+    /// Set the mark only where it is known: for an edit made in an older view, whose left neighbour is gone from this
+    /// one.
     package mutating func insert(_ units: [UInt16], isBehindGone: Bool) {
         guard isBehindGone, !units.isEmpty else { return insert(units) }
         if case .insert? = operations.last, operations.count > 1, operations[operations.count - 2] == .delete(0) {

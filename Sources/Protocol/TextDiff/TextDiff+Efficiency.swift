@@ -5,20 +5,20 @@ extension TextDiff {
     /// shorter than half of that and has three of the four.
     public static func cleanupEfficiency(_ segments: inout [DiffSegment]) {
         /// Short equalities that directly follow each other and may still go, each with the edits before it.
-        var candidates: [(place: Int, before: Edits)] = []
-        var givenUp: Set<Int> = []
+        var candidates = [(place: Int, before: Edits)]()
+        var givenUp = Set<Int>()
         var run: Edits = []
         func settle() {
-            while let (place, before): (Int, Edits) = candidates.last {
-                let length: Int = segments[place].units.count
-                let edits: Int = before.number + run.number
+            while let (place, before) = candidates.last {
+                let length = segments[place].units.count
+                let edits = before.number + run.number
                 guard length > 0, edits == 4 || (edits == 3 && length * 2 < editCost) else { return }
                 givenUp.insert(place)
                 candidates.removeLast()
                 run = .both
             }
         }
-        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+        for (place, segment) in segments.enumerated() {
             guard segment.kind == .equal else {
                 run.insert(segment.kind == .delete ? .deletion : .insertion)
                 continue
@@ -39,8 +39,8 @@ extension TextDiff {
     /// Which kinds of edit stand between two equalities.
     private struct Edits: OptionSet {
         let rawValue: UInt8
-        static let deletion: Edits = .init(rawValue: 1)
-        static let insertion: Edits = .init(rawValue: 2)
+        static let deletion = Edits(rawValue: 1)
+        static let insertion = Edits(rawValue: 2)
         static let both: Edits = [.deletion, .insertion]
         var number: Int { rawValue.nonzeroBitCount }
     }

@@ -7,12 +7,12 @@ extension TextDiff {
         } while shiftEdits(&segments)
     }
 
-    /// Whether `joined` would leave all as it is. Each step of a comparison cleans up what those below it have cleaned up before, so
-    /// that it mostly is; looking costs a tenth of writing it anew.
+    /// Whether `joined` would leave all as it is. Each step of a comparison cleans up what those below it have cleaned
+    /// up before, so that it mostly is; looking costs a tenth of writing it anew.
     static func isJoined(_ segments: [DiffSegment]) -> Bool {
         segments.withUnsafeBufferPointer { segments in
             guard segments.last?.units.isEmpty != true else { return false }
-            for place: Int in segments.indices.dropFirst() {
+            for place in segments.indices.dropFirst() {
                 switch (segments[place - 1].kind, segments[place].kind) {
                 case (.equal, .delete), (.equal, .insert), (.delete, .equal), (.insert, .equal): continue
                 case (.delete, .insert) where place < 2 || segments[place - 2].kind == .equal:
@@ -26,15 +26,15 @@ extension TextDiff {
 
     /// Neither is empty, and they neither begin nor end alike.
     private static func areApart(_ deleted: [UInt16], _ inserted: [UInt16]) -> Bool {
-        guard let first: UInt16 = deleted.first, let last: UInt16 = deleted.last else { return false }
+        guard let first = deleted.first, let last = deleted.last else { return false }
         return !inserted.isEmpty && inserted.first != first && inserted.last != last
     }
 
     /// The edits between two equalities.
     private struct Run {
-        var deleted: [UInt16] = []
-        var inserted: [UInt16] = []
-        var count: Int = 0
+        var deleted = [UInt16]()
+        var inserted = [UInt16]()
+        var count = 0
 
         mutating func add(_ segment: DiffSegment) {
             count += 1
@@ -47,13 +47,13 @@ extension TextDiff {
     }
 
     static func joined(_ segments: [DiffSegment]) -> [DiffSegment] {
-        var result: [DiffSegment] = []
+        var result = [DiffSegment]()
         result.reserveCapacity(segments.count + 1)
-        var run: Run = .init()
+        var run = Run()
         var lastEdit: DiffSegment?
-        for place: Int in 0...segments.count {
+        for place in 0...segments.count {
             // An empty equality at the end closes the last run.
-            var segment: DiffSegment = place < segments.count ? segments[place] : DiffSegment(.equal, [])
+            var segment = place < segments.count ? segments[place] : DiffSegment(.equal, [])
             guard segment.kind == .equal else {
                 run.add(segment)
                 lastEdit = segment
@@ -62,7 +62,7 @@ extension TextDiff {
             if run.count > 1 {
                 close(run, before: &segment, &result)
                 result.append(segment)
-            } else if run.count == 1, let edit: DiffSegment = lastEdit {
+            } else if run.count == 1, let edit = lastEdit {
                 result.append(edit)
                 result.append(segment)
             } else if result.last?.kind == .equal {
@@ -78,9 +78,9 @@ extension TextDiff {
 
     /// Writes a run as one deletion and one insertion, without what both begin or end with.
     private static func close(_ run: Run, before next: inout DiffSegment, _ result: inout [DiffSegment]) {
-        var (deleted, inserted): (ArraySlice<UInt16>, ArraySlice<UInt16>) = (run.deleted[...], run.inserted[...])
+        var (deleted, inserted) = (run.deleted[...], run.inserted[...])
         if !deleted.isEmpty, !inserted.isEmpty {
-            let prefix: Int = common(inserted, deleted, UnitSearch.commonPrefix)
+            let prefix = common(inserted, deleted, UnitSearch.commonPrefix)
             if prefix > 0 {
                 if result.last?.kind == .equal {
                     result[result.count - 1].units += inserted.prefix(prefix)
@@ -90,7 +90,7 @@ extension TextDiff {
                 inserted = inserted.dropFirst(prefix)
                 deleted = deleted.dropFirst(prefix)
             }
-            let suffix: Int = common(inserted, deleted, UnitSearch.commonSuffix)
+            let suffix = common(inserted, deleted, UnitSearch.commonSuffix)
             if suffix > 0 {
                 next.units.insert(contentsOf: inserted.suffix(suffix), at: 0)
                 inserted = inserted.dropLast(suffix)
@@ -122,22 +122,22 @@ extension TextDiff {
     /// Where an edit between two equalities ends with the one before it or begins with the one behind it, the edit can
     /// move over that equality. Returns whether anything moved.
     private static func shiftEdits(_ segments: inout [DiffSegment]) -> Bool {
-        guard let first: Int = firstShift(segments) else { return false }
-        var changed: Bool = false
-        var result: [DiffSegment] = []
+        guard let first = firstShift(segments) else { return false }
+        var changed = false
+        var result = [DiffSegment]()
         result.reserveCapacity(segments.count)
         result += segments[..<first]
-        var place: Int = first
+        var place = first
         while place < segments.count - 1 {
-            let last: Int = result.count - 1
-            let edit: DiffSegment = segments[place]
+            let last = result.count - 1
+            let edit = segments[place]
             guard result[last].kind == .equal, segments[place + 1].kind == .equal else {
                 result.append(edit)
                 place += 1
                 continue
             }
-            let before: [UInt16] = result[last].units
-            let after: [UInt16] = segments[place + 1].units
+            let before = result[last].units
+            let after = segments[place + 1].units
             if edit.units.hasSuffix(before) {
                 result[last] = DiffSegment(edit.kind, before + edit.units.dropLast(before.count))
                 result.append(DiffSegment(.equal, before + after))

@@ -2,20 +2,20 @@ extension TextDiff {
     /// Moves ends of equalities out of surrogate pairs, so that every segment holds whole characters. Both texts must
     /// hold whole pairs. Nothing is touched where no pair is cut.
     static func keepPairsWhole(_ segments: inout [DiffSegment]) {
-        let cutsPair: Bool = segments.contains { segment in
+        let cutsPair = segments.contains { segment in
             guard segment.kind == .equal, let first = segment.units.first, let last = segment.units.last else {
                 return false
             }
             return UTF16Text.isLow(first) || UTF16Text.isHigh(last)
         }
         guard cutsPair else { return }
-        var (equalities, runs): ([[UInt16]], [Replacement]) = regrouped(segments)
-        for place: Int in runs.indices {
-            if let high: UInt16 = equalities[place].last, UTF16Text.isHigh(high) {
+        var (equalities, runs) = regrouped(segments)
+        for place in runs.indices {
+            if let high = equalities[place].last, UTF16Text.isHigh(high) {
                 equalities[place].removeLast()
                 runs[place].prepend(high)
             }
-            if let low: UInt16 = equalities[place + 1].first, UTF16Text.isLow(low) {
+            if let low = equalities[place + 1].first, UTF16Text.isLow(low) {
                 equalities[place + 1].removeFirst()
                 runs[place].append(low)
             }
@@ -27,13 +27,13 @@ extension TextDiff {
     /// front of the pair, as the current clients do when they write such a difference.
     static func moveOutOfPairs(_ segments: inout [DiffSegment]) {
         var held: UInt16?
-        for place: Int in segments.indices {
-            let first: UInt16? = held
-            if let last: UInt16 = segments[place].units.last, UTF16Text.isHigh(last) {
+        for place in segments.indices {
+            let first = held
+            if let last = segments[place].units.last, UTF16Text.isHigh(last) {
                 held = last
                 segments[place].units.removeLast()
             }
-            if let first: UInt16, let low: UInt16 = segments[place].units.first, UTF16Text.isLow(low) {
+            if let first, let low = segments[place].units.first, UTF16Text.isLow(low) {
                 segments[place].units.insert(first, at: 0)
             }
         }
@@ -41,8 +41,8 @@ extension TextDiff {
 
     /// What stands between two equalities.
     private struct Replacement {
-        var deleted: [UInt16] = []
-        var inserted: [UInt16] = []
+        var deleted = [UInt16]()
+        var inserted = [UInt16]()
 
         mutating func prepend(_ unit: UInt16) {
             deleted.insert(unit, at: 0)
@@ -56,9 +56,9 @@ extension TextDiff {
 
         /// Takes out the whole characters that both texts begin with.
         mutating func takePrefix() -> [UInt16] {
-            var count: Int = TextDiff.common(deleted[...], inserted[...], UnitSearch.commonPrefix)
+            var count = TextDiff.common(deleted[...], inserted[...], UnitSearch.commonPrefix)
             if count > 0, UTF16Text.isHigh(deleted[count - 1]) { count -= 1 }
-            let prefix: [UInt16] = Array(deleted.prefix(count))
+            let prefix = Array(deleted.prefix(count))
             deleted.removeFirst(count)
             inserted.removeFirst(count)
             return prefix
@@ -66,9 +66,9 @@ extension TextDiff {
 
         /// Takes out the whole characters that both texts end with.
         mutating func takeSuffix() -> [UInt16] {
-            var count: Int = TextDiff.common(deleted[...], inserted[...], UnitSearch.commonSuffix)
+            var count = TextDiff.common(deleted[...], inserted[...], UnitSearch.commonSuffix)
             if count > 0, UTF16Text.isLow(deleted[deleted.count - count]) { count -= 1 }
-            let suffix: [UInt16] = Array(deleted.suffix(count))
+            let suffix = Array(deleted.suffix(count))
             deleted.removeLast(count)
             inserted.removeLast(count)
             return suffix
@@ -78,8 +78,8 @@ extension TextDiff {
     /// One equality (maybe empty) before, between and behind the runs of edits.
     private static func regrouped(_ segments: [DiffSegment]) -> ([[UInt16]], [Replacement]) {
         var equalities: [[UInt16]] = [[]]
-        var runs: [Replacement] = []
-        for segment: DiffSegment in segments {
+        var runs = [Replacement]()
+        for segment in segments {
             if segment.kind == .equal {
                 equalities[equalities.count - 1] += segment.units
                 continue
@@ -98,8 +98,8 @@ extension TextDiff {
     }
 
     private static func written(_ equalities: [[UInt16]], _ runs: [Replacement]) -> [DiffSegment] {
-        var result: [DiffSegment] = []
-        var run: Replacement = .init()
+        var result = [DiffSegment]()
+        var run = Replacement()
         func add(_ kind: DiffSegment.Kind, _ units: [UInt16]) {
             guard !units.isEmpty else { return }
             if result.last?.kind == kind {
@@ -109,13 +109,13 @@ extension TextDiff {
             }
         }
         add(.equal, equalities[0])
-        for (place, next): (Int, Replacement) in runs.enumerated() {
+        for (place, next) in runs.enumerated() {
             run.deleted += next.deleted
             run.inserted += next.inserted
             // An equality that was one half only is gone; its neighbours become one run.
             if equalities[place + 1].isEmpty, place + 1 < runs.count { continue }
             add(.equal, run.takePrefix())
-            let suffix: [UInt16] = run.takeSuffix()
+            let suffix = run.takeSuffix()
             add(.delete, run.deleted)
             add(.insert, run.inserted)
             add(.equal, suffix + equalities[place + 1])

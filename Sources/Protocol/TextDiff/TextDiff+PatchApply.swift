@@ -1,6 +1,6 @@
 extension TextDiff {
     /// A deletion longer than `TextPatch.searchMax` whose place is found only roughly must be this like the text there.
-    static let deleteThreshold: Double = 0.5
+    static let deleteThreshold = 0.5
 
     /// Applies hunks where they fit best, and tells which of them found a place.
     ///
@@ -9,21 +9,21 @@ extension TextDiff {
         _ patches: [TextPatch], to text: [UInt16], budget: inout StepBudget
     ) -> (text: [UInt16], found: [Bool]) {
         guard !patches.isEmpty else { return (text, []) }
-        var patches: [TextPatch] = patches
-        let padding: [UInt16] = (1...UInt16(TextPatch.margin)).map { $0 }
+        var patches = patches
+        let padding = (1...UInt16(TextPatch.margin)).map { $0 }
         addPadding(padding, to: &patches)
-        var applier: PatchApplier = .init(text: padding + text + padding, budget: budget)
-        let found: [Bool] = split(patches).map { applier.apply($0) }
+        var applier = PatchApplier(text: padding + text + padding, budget: budget)
+        let found = split(patches).map { applier.apply($0) }
         budget = applier.budget
         return (Array(applier.text.dropFirst(padding.count).dropLast(padding.count)), found)
     }
 
     /// Makes room at both ends, so that edits there have something to hold on to.
     private static func addPadding(_ padding: [UInt16], to patches: inout [TextPatch]) {
-        for place: Int in patches.indices { patches[place].start += padding.count }
-        let missingBefore: Int = padding.count - (edge(patches[0].segments.first)?.count ?? 0)
+        for place in patches.indices { patches[place].start += padding.count }
+        let missingBefore = padding.count - (edge(patches[0].segments.first)?.count ?? 0)
         if missingBefore > 0 {
-            let missing: [UInt16] = Array(padding.suffix(missingBefore))
+            let missing = Array(padding.suffix(missingBefore))
             if edge(patches[0].segments.first) == nil {
                 patches[0].segments.insert(DiffSegment(.equal, padding), at: 0)
             } else {
@@ -33,8 +33,8 @@ extension TextDiff {
             patches[0].sourceLength += missing.count
             patches[0].targetLength += missing.count
         }
-        let last: Int = patches.count - 1
-        let missingBehind: Int = padding.count - (edge(patches[last].segments.last)?.count ?? 0)
+        let last = patches.count - 1
+        let missingBehind = padding.count - (edge(patches[last].segments.last)?.count ?? 0)
         if missingBehind > 0 {
             if edge(patches[last].segments.last) == nil {
                 patches[last].segments.append(DiffSegment(.equal, padding))
@@ -55,7 +55,7 @@ extension TextDiff {
     private static func split(_ patches: [TextPatch]) -> [TextPatch] {
         patches.flatMap { patch -> [TextPatch] in
             guard patch.sourceLength > TextPatch.searchMax else { return [patch] }
-            var splitter: PatchSplitter = .init(patch)
+            var splitter = PatchSplitter(patch)
             return splitter.split()
         }
     }
@@ -72,17 +72,17 @@ private struct PatchSplitter {
     }
 
     mutating func split() -> [TextPatch] {
-        var result: [TextPatch] = []
-        var context: [UInt16] = []
+        var result = [TextPatch]()
+        var context = [UInt16]()
         while !rest.isEmpty {
-            var patch: TextPatch = .init()
+            var patch = TextPatch()
             patch.start = start - context.count
             if !context.isEmpty {
                 patch.sourceLength = context.count
                 patch.targetLength = context.count
                 patch.segments.append(DiffSegment(.equal, context))
             }
-            let edits: Bool = fill(&patch)
+            let edits = fill(&patch)
             context = TextDiff.target(of: patch.segments).suffix(TextPatch.margin)
             addContext(&patch)
             if edits { result.append(patch) }
@@ -92,16 +92,16 @@ private struct PatchSplitter {
 
     /// Takes segments until the hunk is long enough; returns whether there is an edit among them.
     private mutating func fill(_ patch: inout TextPatch) -> Bool {
-        var edits: Bool = false
-        while let segment: DiffSegment = rest.first, patch.sourceLength < TextPatch.searchMax - TextPatch.margin {
-            let isLongDeletion: Bool =
+        var edits = false
+        while let segment = rest.first, patch.sourceLength < TextPatch.searchMax - TextPatch.margin {
+            let isLongDeletion =
                 segment.kind == .delete && patch.segments.count == 1 && patch.segments[0].kind == .equal
                 && segment.units.count > 2 * TextPatch.searchMax
             if segment.kind == .insert || isLongDeletion {
                 take(segment, &patch)
                 rest.removeFirst()
             } else {
-                let room: Int = TextPatch.searchMax - patch.sourceLength - TextPatch.margin
+                let room = TextPatch.searchMax - patch.sourceLength - TextPatch.margin
                 take(DiffSegment(segment.kind, segment.units.prefix(room)), &patch)
                 if segment.units.count <= room {
                     rest.removeFirst()
@@ -127,8 +127,8 @@ private struct PatchSplitter {
 
     /// Adds what follows in the old text.
     private func addContext(_ patch: inout TextPatch) {
-        var context: [UInt16] = []
-        for segment: DiffSegment in rest where segment.kind != .insert {
+        var context = [UInt16]()
+        for segment in rest where segment.kind != .insert {
             context += segment.units.prefix(TextPatch.margin - context.count)
             if context.count == TextPatch.margin { break }
         }
@@ -148,7 +148,7 @@ private struct PatchApplier {
     private(set) var text: [UInt16]
     var budget: StepBudget
     /// How far the hunks so far were found from where they were expected.
-    private var drift: Int = 0
+    private var drift = 0
 
     init(text: [UInt16], budget: StepBudget) {
         self.text = text
@@ -157,20 +157,20 @@ private struct PatchApplier {
 
     /// Returns whether the hunk found a place.
     mutating func apply(_ patch: TextPatch) -> Bool {
-        let expected: Int = patch.start + drift
-        let wanted: [UInt16] = TextDiff.source(of: patch.segments)
+        let expected = patch.start + drift
+        let wanted = TextDiff.source(of: patch.segments)
         budget.spend(text.count / 16 + wanted.count)
-        guard !budget.isUsedUp, let (start, end): (Int, Int) = find(wanted, near: expected) else {
+        guard !budget.isUsedUp, let (start, end) = find(wanted, near: expected) else {
             drift -= patch.targetLength - patch.sourceLength
             return false
         }
         drift = start - expected
-        let found: ArraySlice<UInt16> = text[start..<end]
+        let found = text[start..<end]
         if found.elementsEqual(wanted) {
             text.replaceSubrange(start..<end, with: TextDiff.target(of: patch.segments))
             return true
         }
-        var segments: [DiffSegment] = TextDiff.diff(wanted, Array(found), byLines: false, budget: &budget)
+        var segments = TextDiff.diff(wanted, Array(found), byLines: false, budget: &budget)
         if wanted.count > TextPatch.searchMax,
             Double(TextDiff.levenshtein(segments)) / Double(wanted.count) > TextDiff.deleteThreshold
         {
@@ -184,12 +184,12 @@ private struct PatchApplier {
     /// Where the old text of a hunk lies, roughly; the end is behind the found text and never behind the whole.
     private mutating func find(_ wanted: [UInt16], near expected: Int) -> (start: Int, end: Int)? {
         guard wanted.count > TextPatch.searchMax else {
-            guard let start: Int = match(wanted[...], near: expected) else { return nil }
+            guard let start = match(wanted[...], near: expected) else { return nil }
             return (start, min(text.count, start + wanted.count))
         }
-        guard let start: Int = match(wanted.prefix(TextPatch.searchMax), near: expected) else { return nil }
-        let tailStart: Int = expected + wanted.count - TextPatch.searchMax
-        guard let tail: Int = match(wanted.suffix(TextPatch.searchMax), near: tailStart), start < tail else {
+        guard let start = match(wanted.prefix(TextPatch.searchMax), near: expected) else { return nil }
+        let tailStart = expected + wanted.count - TextPatch.searchMax
+        guard let tail = match(wanted.suffix(TextPatch.searchMax), near: tailStart), start < tail else {
             return nil
         }
         return (start, min(text.count, tail + TextPatch.searchMax))
@@ -203,14 +203,14 @@ private struct PatchApplier {
 
     /// Writes the edits of a hunk into a text that differs from the expected one by `segments`.
     private mutating func edit(_ patch: TextPatch, at start: Int, _ segments: [DiffSegment]) {
-        var place: Int = 0
-        for step: DiffSegment in patch.segments {
-            let at: Int = min(text.count, start + TextDiff.place(of: place, in: segments))
+        var place = 0
+        for step in patch.segments {
+            let at = min(text.count, start + TextDiff.place(of: place, in: segments))
             switch step.kind {
             case .equal: break
             case .insert: text.insert(contentsOf: step.units, at: at)
             case .delete:
-                let end: Int = start + TextDiff.place(of: place + step.units.count, in: segments)
+                let end = start + TextDiff.place(of: place + step.units.count, in: segments)
                 text.removeSubrange(at..<max(at, min(text.count, end)))
             }
             if step.kind != .delete { place += step.units.count }

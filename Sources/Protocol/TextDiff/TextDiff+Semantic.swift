@@ -9,8 +9,8 @@ extension TextDiff {
 
     /// Units deleted and inserted between two equalities.
     private struct Amount {
-        var deleted: Int = 0
-        var inserted: Int = 0
+        var deleted = 0
+        var inserted = 0
         var longer: Int { max(deleted, inserted) }
 
         mutating func add(_ segment: DiffSegment) {
@@ -21,13 +21,13 @@ extension TextDiff {
     /// Turns equalities that are not worth keeping into a deletion and an insertion. Returns whether there were any.
     private static func giveUpShortEqualities(_ segments: inout [DiffSegment]) -> Bool {
         /// Equalities kept so far, each with the edits before it.
-        var kept: [(place: Int, before: Amount)] = []
-        var givenUp: Set<Int> = []
-        var run: Amount = .init()
+        var kept = [(place: Int, before: Amount)]()
+        var givenUp = Set<Int>()
+        var run = Amount()
         func settle() {
             // Giving one up makes the run longer, which may cost the equality before it, too.
-            while let (place, before): (Int, Amount) = kept.last {
-                let length: Int = segments[place].units.count
+            while let (place, before) = kept.last {
+                let length = segments[place].units.count
                 guard length > 0, length <= before.longer, length <= run.longer else { return }
                 kept.removeLast()
                 givenUp.insert(place)
@@ -35,7 +35,7 @@ extension TextDiff {
                 run.inserted += before.inserted + length
             }
         }
-        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+        for (place, segment) in segments.enumerated() {
             if segment.kind != .equal {
                 run.add(segment)
                 continue
@@ -52,9 +52,9 @@ extension TextDiff {
     /// Writes the equalities at `places` as a deletion and an insertion each.
     static func replace(_ places: Set<Int>, in segments: inout [DiffSegment]) {
         guard !places.isEmpty else { return }
-        var result: [DiffSegment] = []
+        var result = [DiffSegment]()
         result.reserveCapacity(segments.count + places.count)
-        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+        for (place, segment) in segments.enumerated() {
             if places.contains(place) {
                 result.append(DiffSegment(.delete, segment.units))
                 result.append(DiffSegment(.insert, segment.units))
@@ -67,9 +67,9 @@ extension TextDiff {
 
     /// Splits a deletion followed by an insertion where the one ends as the other begins.
     private static func splitOverlaps(_ segments: inout [DiffSegment]) {
-        var result: [DiffSegment] = []
+        var result = [DiffSegment]()
         result.reserveCapacity(segments.count)
-        var place: Int = 0
+        var place = 0
         while place < segments.count {
             guard place + 1 < segments.count, segments[place].kind == .delete, segments[place + 1].kind == .insert
             else {
@@ -77,10 +77,10 @@ extension TextDiff {
                 place += 1
                 continue
             }
-            let (deletion, insertion): ([UInt16], [UInt16]) = (segments[place].units, segments[place + 1].units)
-            let forward: Int = common(deletion[...], insertion[...], UnitSearch.overlap)
-            let backward: Int = common(insertion[...], deletion[...], UnitSearch.overlap)
-            let least: Int = min(deletion.count, insertion.count)
+            let (deletion, insertion) = (segments[place].units, segments[place + 1].units)
+            let forward = common(deletion[...], insertion[...], UnitSearch.overlap)
+            let backward = common(insertion[...], deletion[...], UnitSearch.overlap)
+            let least = min(deletion.count, insertion.count)
             if forward >= backward, forward * 2 >= least {
                 result.append(DiffSegment(.delete, deletion.dropLast(forward)))
                 result.append(DiffSegment(.equal, insertion.prefix(forward)))
@@ -103,23 +103,23 @@ extension TextDiff {
     /// and words. The texts stay the same.
     public static func cleanupSemanticLossless(_ segments: inout [DiffSegment]) {
         guard segments.count >= 3 else { return }
-        var result: [DiffSegment] = [segments[0]]
+        var result = [segments[0]]
         result.reserveCapacity(segments.count)
-        var place: Int = 1
+        var place = 1
         while place < segments.count - 1 {
-            let last: Int = result.count - 1
+            let last = result.count - 1
             guard last >= 0, result[last].kind == .equal, segments[place + 1].kind == .equal else {
                 result.append(segments[place])
                 place += 1
                 continue
             }
-            let shift: EditShift = .init(result[last].units, segments[place].units, segments[place + 1].units)
-            guard let best: Int = shift.best() else {
+            let shift = EditShift(result[last].units, segments[place].units, segments[place + 1].units)
+            guard let best = shift.best() else {
                 result.append(segments[place])
                 place += 1
                 continue
             }
-            let edit: DiffSegment = .init(segments[place].kind, shift.text[best..<(best + shift.length)])
+            let edit = DiffSegment(segments[place].kind, shift.text[best..<(best + shift.length)])
             if best > 0 { result[last].units = Array(shift.text[..<best]) } else { result.removeLast() }
             if best + shift.length < shift.text.count {
                 result.append(edit)
@@ -144,7 +144,7 @@ private struct EditShift {
     private let leftmost: Int
 
     init(_ before: [UInt16], _ edit: [UInt16], _ after: [UInt16]) {
-        let back: Int = TextDiff.common(before[...], edit[...], UnitSearch.commonSuffix)
+        let back = TextDiff.common(before[...], edit[...], UnitSearch.commonSuffix)
         // Shifting left by the common end leaves the whole row of units as it is but for this rotation.
         text = before.dropLast(back) + edit.suffix(back) + edit.dropLast(back) + edit.suffix(back) + after
         length = edit.count
@@ -155,12 +155,12 @@ private struct EditShift {
     /// Where the edit should begin; nil when that is where it was.
     func best() -> Int? {
         text.withUnsafeBufferPointer { text in
-            var start: Int = leftmost
-            var bestStart: Int = start
-            var bestScore: Int = score(text, start)
+            var start = leftmost
+            var bestStart = start
+            var bestScore = score(text, start)
             while length > 0, start + length < text.count, text[start] == text[start + length] {
                 start += 1
-                let score: Int = score(text, start)
+                let score = score(text, start)
                 // Of equals the last: edits prefer to stand behind what they resemble.
                 if score >= bestScore { (bestStart, bestScore) = (start, score) }
             }
@@ -169,7 +169,7 @@ private struct EditShift {
     }
 
     private func score(_ text: Units, _ start: Int) -> Int {
-        let end: Int = start + length
+        let end = start + length
         return Boundary.score(text.upTo(start), text.part(start, end))
             + Boundary.score(text.part(start, end), text.from(end))
     }
@@ -180,10 +180,10 @@ private enum Boundary {
     /// 6 at an end of the text, 5 at a blank line, 4 at a line end, 3 behind a sentence, 2 at white space, 1 at
     /// punctuation, 0 inside a word.
     static func score(_ before: Units, _ after: Units) -> Int {
-        guard let left: UInt16 = before.last, let right: UInt16 = after.first else { return 6 }
-        let (leftIsOther, rightIsOther): (Bool, Bool) = (!isLetterOrDigit(left), !isLetterOrDigit(right))
-        let (leftIsSpace, rightIsSpace): (Bool, Bool) = (leftIsOther && isSpace(left), rightIsOther && isSpace(right))
-        let (leftIsEnd, rightIsEnd): (Bool, Bool) = (leftIsSpace && isLineEnd(left), rightIsSpace && isLineEnd(right))
+        guard let left = before.last, let right = after.first else { return 6 }
+        let (leftIsOther, rightIsOther) = (!isLetterOrDigit(left), !isLetterOrDigit(right))
+        let (leftIsSpace, rightIsSpace) = (leftIsOther && isSpace(left), rightIsOther && isSpace(right))
+        let (leftIsEnd, rightIsEnd) = (leftIsSpace && isLineEnd(left), rightIsSpace && isLineEnd(right))
         if leftIsEnd && endsWithBlankLine(before) || rightIsEnd && beginsWithBlankLine(after) { return 5 }
         if leftIsEnd || rightIsEnd { return 4 }
         if leftIsOther, !leftIsSpace, rightIsSpace { return 3 }
@@ -207,7 +207,7 @@ private enum Boundary {
 
     /// `\n\n` or `\n\r\n` at the end.
     private static func endsWithBlankLine(_ text: Units) -> Bool {
-        let end: Int = text.count
+        let end = text.count
         guard end >= 2, text[end - 1] == 0x0A else { return false }
         if text[end - 2] == 0x0A { return true }
         return end >= 3 && text[end - 2] == 0x0D && text[end - 3] == 0x0A
@@ -215,7 +215,7 @@ private enum Boundary {
 
     /// Two line feeds, each with or without a carriage return before it, at the beginning.
     private static func beginsWithBlankLine(_ text: Units) -> Bool {
-        var place: Int = 0
+        var place = 0
         for _ in 0..<2 {
             if place < text.count, text[place] == 0x0D { place += 1 }
             guard place < text.count, text[place] == 0x0A else { return false }

@@ -14,13 +14,13 @@ public struct DiffSegment: Sendable, Equatable {
     init(_ kind: Kind, _ units: some Sequence<UInt16>) { self.init(kind, Array(units)) }
 }
 
-/// Differences of texts on UTF-16 code units, by the published algorithms of diff-match-patch: Myers' bisection with the
-/// usual shortcuts, then clean-ups. Other clients use the same, so equal input gives equal deltas nearly always.
+/// Differences of texts on UTF-16 code units, by the published algorithms of diff-match-patch: Myers' bisection with
+/// the usual shortcuts, then clean-ups. Other clients use the same, so equal input gives equal deltas nearly always.
 public enum TextDiff {
     /// Texts longer than this on both sides are compared line by line first. UTF-16 code units.
-    public static let lineModeFrom: Int = 100
+    public static let lineModeFrom = 100
     /// Equalities shorter than this between edits cost more than they save. UTF-16 code units.
-    public static let editCost: Int = 4
+    public static let editCost = 4
 
     /// The difference of two texts; adjacent segments of one kind may occur where the reference leaves them so.
     ///
@@ -30,8 +30,8 @@ public enum TextDiff {
     public static func diff(
         _ source: [UInt16], _ target: [UInt16], byLines: Bool = true, budget: inout StepBudget
     ) -> [DiffSegment] {
-        var differ: Differ = .init(budget: budget)
-        let result: [DiffSegment] = source.withUnsafeBufferPointer { source in
+        var differ = Differ(budget: budget)
+        let result = source.withUnsafeBufferPointer { source in
             target.withUnsafeBufferPointer { differ.diff(source, $0, byLines: byLines) }
         }
         budget = differ.budget
@@ -50,9 +50,9 @@ public enum TextDiff {
 
     /// Where a place of the source lies in the target.
     static func place(of place: Int, in segments: [DiffSegment]) -> Int {
-        var (sourceEnd, targetEnd): (Int, Int) = (0, 0)
-        for segment: DiffSegment in segments {
-            let (sourceStart, targetStart): (Int, Int) = (sourceEnd, targetEnd)
+        var (sourceEnd, targetEnd) = (0, 0)
+        for segment in segments {
+            let (sourceStart, targetStart) = (sourceEnd, targetEnd)
             if segment.kind != .insert { sourceEnd += segment.units.count }
             if segment.kind != .delete { targetEnd += segment.units.count }
             if sourceEnd > place {
@@ -64,8 +64,8 @@ public enum TextDiff {
 
     /// Units that must be typed: of each run of edits the longer of what is deleted and what is inserted.
     static func levenshtein(_ segments: [DiffSegment]) -> Int {
-        var (total, deleted, inserted): (Int, Int, Int) = (0, 0, 0)
-        for segment: DiffSegment in segments {
+        var (total, deleted, inserted) = (0, 0, 0)
+        for segment in segments {
             switch segment.kind {
             case .delete: deleted += segment.units.count
             case .insert: inserted += segment.units.count

@@ -1,13 +1,13 @@
 /// Finds a short text near an expected place, with errors (the bitap algorithm of Wu and Manber, 1992).
 enum TextMatch {
     /// Worst score that still counts as found: 0 is a perfect match at the expected place.
-    static let threshold: Double = 0.5
+    static let threshold = 0.5
     /// A match this many units away from the expected place scores as badly as one in which nothing fits.
     static let distance: Double = 1_000
 
     /// The best place of `pattern` (at most `TextPatch.searchMax` units) near `expected`; nil when none is good enough.
     static func find(_ pattern: Units, in text: Units, near expected: Int, budget: inout StepBudget) -> Int? {
-        let place: Int = max(0, min(expected, text.count))
+        let place = max(0, min(expected, text.count))
         if UnitSearch.areEqual(text, pattern) { return 0 }
         if text.isEmpty { return nil }
         if place + pattern.count <= text.count,
@@ -23,8 +23,8 @@ enum TextMatch {
     ) -> Int? {
         guard !pattern.isEmpty, pattern.count <= TextPatch.searchMax else { return nil }
         budget.spend(text.count / 2 + 1)
-        var search: Bitap = .init(pattern, text, expected)
-        if let place: Int = UnitSearch.first(pattern, in: text, from: expected) {
+        var search = Bitap(pattern, text, expected)
+        if let place = UnitSearch.first(pattern, in: text, from: expected) {
             search.threshold = min(search.score(errors: 0, at: place), search.threshold)
             if let place: Int = UnitSearch.last(pattern, in: text, from: expected + pattern.count) {
                 search.threshold = min(search.score(errors: 0, at: place), search.threshold)
@@ -39,15 +39,15 @@ private struct Bitap {
     private let text: Units
     private let expected: Int
     private let alphabet: [UInt16: UInt32]
-    var threshold: Double = TextMatch.threshold
+    var threshold = TextMatch.threshold
     private var best: Int?
 
     init(_ pattern: Units, _ text: Units, _ expected: Int) {
         self.pattern = pattern
         self.text = text
         self.expected = expected
-        var alphabet: [UInt16: UInt32] = [:]
-        for (place, unit): (Int, UInt16) in pattern.enumerated() {
+        var alphabet = [UInt16: UInt32]()
+        for (place, unit) in pattern.enumerated() {
             alphabet[unit, default: 0] |= 1 << UInt32(pattern.count - place - 1)
         }
         self.alphabet = alphabet
@@ -58,15 +58,15 @@ private struct Bitap {
     }
 
     mutating func run(_ budget: inout StepBudget) -> Int? {
-        var reachMax: Int = pattern.count + text.count
+        var reachMax = pattern.count + text.count
         // Bits of one round by place; those of the round before, with one error less.
-        var row: [UInt32] = []
-        var before: [UInt32] = []
-        var origin: Int = 0
-        for errors: Int in 0..<pattern.count {
+        var row = [UInt32]()
+        var before = [UInt32]()
+        var origin = 0
+        for errors in 0..<pattern.count {
             reachMax = reach(errors: errors, atMost: reachMax)
-            let start: Int = max(1, expected - reachMax + 1)
-            let finish: Int = min(expected + reachMax, text.count) + pattern.count
+            let start = max(1, expected - reachMax + 1)
+            let finish = min(expected + reachMax, text.count) + pattern.count
             if errors == 0 {
                 origin = start - 1
                 row = Array(repeating: 0, count: finish + 3 - origin)
@@ -82,7 +82,7 @@ private struct Bitap {
 
     /// How far from the expected place a match with that many errors may lie.
     private func reach(errors: Int, atMost most: Int) -> Int {
-        var (low, middle, high): (Int, Int, Int) = (0, most, most)
+        var (low, middle, high) = (0, most, most)
         while low < middle {
             if score(errors: errors, at: expected + middle) <= threshold { low = middle } else { high = middle }
             middle = (high - low) / 2 + low
@@ -94,17 +94,17 @@ private struct Bitap {
         _ row: inout [UInt32], _ before: [UInt32], _ errors: Int, from finish: Int, downTo first: Int, _ origin: Int
     ) {
         let goal: UInt32 = 1 << UInt32(pattern.count - 1)
-        var start: Int = first
+        var start = first
         row[finish + 1 - origin] = (1 << UInt32(errors)) - 1
-        var place: Int = finish
+        var place = finish
         while place >= start {
-            let at: Int = place - origin
-            let fits: UInt32 = place <= text.count ? alphabet[text[place - 1]] ?? 0 : 0
-            var bits: UInt32 = (row[at + 1] << 1 | 1) & fits
+            let at = place - origin
+            let fits = place <= text.count ? alphabet[text[place - 1]] ?? 0 : 0
+            var bits = (row[at + 1] << 1 | 1) & fits
             if errors > 0 { bits |= (before[at + 1] | before[at]) << 1 | 1 | before[at + 1] }
             row[at] = bits
             if bits & goal != 0 {
-                let score: Double = self.score(errors: errors, at: place - 1)
+                let score = self.score(errors: errors, at: place - 1)
                 if score <= threshold {
                     threshold = score
                     best = place - 1

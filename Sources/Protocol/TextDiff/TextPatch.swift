@@ -10,9 +10,9 @@ public struct TextPatch: Sendable, Equatable {
     public init() {}
 
     /// Longest text that can be searched for with errors: one bit per unit of a 32-bit integer.
-    public static let searchMax: Int = 32
+    public static let searchMax = 32
     /// Units of the text kept on both sides of an edit.
-    public static let margin: Int = 4
+    public static let margin = 4
 }
 
 extension TextDiff {
@@ -22,8 +22,8 @@ extension TextDiff {
     public static func patchMake(
         _ source: [UInt16], _ segments: [DiffSegment], budget: inout StepBudget
     ) -> [TextPatch] {
-        var maker: PatchMaker = .init(source: source, target: target(of: segments), budget: budget)
-        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+        var maker = PatchMaker(source: source, target: target(of: segments), budget: budget)
+        for (place, segment) in segments.enumerated() {
             maker.take(segment, isLast: place == segments.count - 1)
         }
         maker.finish()
@@ -37,10 +37,10 @@ private struct PatchMaker {
     private let source: [UInt16]
     private let target: [UInt16]
     var budget: StepBudget
-    private(set) var patches: [TextPatch] = []
-    private var patch: TextPatch = .init()
-    private var sourcePlace: Int = 0
-    private var targetPlace: Int = 0
+    private(set) var patches = [TextPatch]()
+    private var patch = TextPatch()
+    private var sourcePlace = 0
+    private var targetPlace = 0
     /// The text in which the hunk at hand is looked for is the target up to one place and the source from another: what
     /// stood before the hunk has been patched already.
     private var rolling: (target: Int, source: Int) = (0, 0)
@@ -52,7 +52,7 @@ private struct PatchMaker {
     }
 
     mutating func take(_ segment: DiffSegment, isLast: Bool) {
-        let count: Int = segment.units.count
+        let count = segment.units.count
         if patch.segments.isEmpty, segment.kind != .equal {
             patch.start = targetPlace
         }
@@ -88,9 +88,9 @@ private struct PatchMaker {
     private mutating func addContext() {
         let length: Int = rolling.target + source.count - rolling.source
         guard length > 0 else { return }
-        var padding: Int = 0
-        var end: Int = min(patch.start + patch.sourceLength, length)
-        var start: Int = patch.start
+        var padding = 0
+        var end = min(patch.start + patch.sourceLength, length)
+        var start = patch.start
         while end - start < TextPatch.searchMax - 2 * TextPatch.margin, occursTwice(start, end, length) {
             padding += TextPatch.margin
             start = max(0, patch.start - padding)
@@ -98,9 +98,9 @@ private struct PatchMaker {
         }
         padding += TextPatch.margin
         start = max(0, patch.start - padding)
-        let middle: Int = patch.start + patch.sourceLength
+        let middle = patch.start + patch.sourceLength
         end = min(length, middle + padding)
-        let before: [UInt16] = (start..<patch.start).map(unit)
+        let before = (start..<patch.start).map(unit)
         let after: [UInt16] = (middle..<max(middle, end)).map(unit)
         if !before.isEmpty { patch.segments.insert(DiffSegment(.equal, before), at: 0) }
         if !after.isEmpty { patch.segments.append(DiffSegment(.equal, after)) }
@@ -119,10 +119,10 @@ private struct PatchMaker {
         guard end > start else { return true }
         guard !budget.isUsedUp else { return false }
         budget.spend(length / 2 + 1)
-        let wanted: [UInt16] = (start..<end).map(unit)
+        let wanted = (start..<end).map(unit)
         let seam: Int = rolling.target
-        let joint: [UInt16] = (max(0, seam - wanted.count + 1)..<min(length, seam + wanted.count - 1)).map(unit)
-        let found: Int =
+        let joint = (max(0, seam - wanted.count + 1)..<min(length, seam + wanted.count - 1)).map(unit)
+        let found =
             Self.occurrences(of: wanted, in: target[..<seam]) + Self.occurrences(of: wanted, in: joint[...])
             + Self.occurrences(of: wanted, in: source[rolling.source...])
         return found > 1
@@ -132,7 +132,7 @@ private struct PatchMaker {
     private static func occurrences(of wanted: [UInt16], in text: ArraySlice<UInt16>) -> Int {
         wanted.withUnsafeBufferPointer { wanted in
             text.withUnsafeBufferPointer { text in
-                guard let first: Int = UnitSearch.first(wanted, in: text) else { return 0 }
+                guard let first = UnitSearch.first(wanted, in: text) else { return 0 }
                 return UnitSearch.first(wanted, in: text, from: first + 1) == nil ? 1 : 2
             }
         }

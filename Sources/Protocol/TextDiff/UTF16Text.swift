@@ -6,7 +6,7 @@ enum UTF16Text {
 
     /// The code units of a string.
     static func units(of text: String) -> [UInt16] {
-        var text: String = text
+        var text = text
         return text.withUTF8 { units(of: $0) }
     }
 
@@ -20,10 +20,10 @@ enum UTF16Text {
     private static func decode(
         _ bytes: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableBufferPointer<UInt16>
     ) -> Int {
-        var place: Int = 0
-        var written: Int = 0
+        var place = 0
+        var written = 0
         while place < bytes.count {
-            let lead: UInt8 = bytes[place]
+            let lead = bytes[place]
             if lead < 0x80 {
                 if place + 8 <= bytes.count, isASCII(bytes, at: place) {
                     widenEight(bytes, at: place, into: output, at: written)
@@ -43,9 +43,9 @@ enum UTF16Text {
                 place += 3
                 written += 1
             } else {
-                let high: UInt32 = UInt32(lead & 0x07) << 18 | UInt32(tail(bytes, place + 1)) << 12
-                let scalar: UInt32 = high | UInt32(tail(bytes, place + 2)) << 6 | UInt32(tail(bytes, place + 3))
-                let offset: UInt32 = scalar &- 0x10000
+                let high = UInt32(lead & 0x07) << 18 | UInt32(tail(bytes, place + 1)) << 12
+                let scalar = high | UInt32(tail(bytes, place + 2)) << 6 | UInt32(tail(bytes, place + 3))
+                let offset = scalar &- 0x10000
                 output[written] = 0xD800 | UInt16(truncatingIfNeeded: offset >> 10 & 0x3FF)
                 output[written + 1] = 0xDC00 | UInt16(truncatingIfNeeded: offset & 0x3FF)
                 place += 4
@@ -61,7 +61,7 @@ enum UTF16Text {
         _ bytes: UnsafeBufferPointer<UInt8>, at place: Int, into output: UnsafeMutableBufferPointer<UInt16>,
         at written: Int
     ) {
-        let eight: SIMD8<UInt8> = UnsafeRawPointer(bytes.baseAddress! + place).loadUnaligned(as: SIMD8<UInt8>.self)
+        let eight = UnsafeRawPointer(bytes.baseAddress! + place).loadUnaligned(as: SIMD8<UInt8>.self)
         UnsafeMutableRawPointer(output.baseAddress! + written)
             .storeBytes(of: SIMD8<UInt16>(truncatingIfNeeded: eight), as: SIMD8<UInt16>.self)
     }
@@ -73,9 +73,9 @@ enum UTF16Text {
 
     /// The string of code units, or nil when they hold half of a surrogate pair.
     static func string(of units: [UInt16]) -> String? {
-        var isWhole: Bool = true
-        let text: String = String(unsafeUninitializedCapacity: units.count * 3) { output in
-            guard let count: Int = units.withUnsafeBufferPointer({ encode($0, into: output) }) else {
+        var isWhole = true
+        let text = String(unsafeUninitializedCapacity: units.count * 3) { output in
+            guard let count = units.withUnsafeBufferPointer({ encode($0, into: output) }) else {
                 isWhole = false
                 return 0
             }
@@ -86,7 +86,7 @@ enum UTF16Text {
 
     /// Whether no half of a surrogate pair stands alone.
     static func isWhole(_ units: [UInt16]) -> Bool {
-        var place: Int = 0
+        var place = 0
         while place < units.count {
             if isSurrogate(units[place]) {
                 guard isHigh(units[place]), place + 1 < units.count, isLow(units[place + 1]) else { return false }
@@ -101,10 +101,10 @@ enum UTF16Text {
     static func encode(
         _ units: UnsafeBufferPointer<UInt16>, into output: UnsafeMutableBufferPointer<UInt8>
     ) -> Int? {
-        var place: Int = 0
-        var written: Int = 0
+        var place = 0
+        var written = 0
         while place < units.count {
-            let unit: UInt16 = units[place]
+            let unit = units[place]
             place += 1
             if unit < 0x80 {
                 output[written] = UInt8(truncatingIfNeeded: unit)
@@ -120,7 +120,7 @@ enum UTF16Text {
                 written += 3
             } else {
                 guard isHigh(unit), place < units.count, isLow(units[place]) else { return nil }
-                let scalar: UInt32 = 0x10000 + (UInt32(unit & 0x3FF) << 10 | UInt32(units[place] & 0x3FF))
+                let scalar = 0x10000 + (UInt32(unit & 0x3FF) << 10 | UInt32(units[place] & 0x3FF))
                 place += 1
                 output[written] = 0xF0 | UInt8(truncatingIfNeeded: scalar >> 18)
                 output[written + 1] = continuation(scalar >> 12)
@@ -137,8 +137,8 @@ enum UTF16Text {
 
     /// Where the `count`-th code unit after the byte `start` begins; nil behind the end or inside a pair.
     static func offset(in bytes: UnsafeBufferPointer<UInt8>, from start: Int, units count: Int) -> Int? {
-        var place: Int = start
-        var left: Int = count
+        var place = start
+        var left = count
         while left > 0 {
             while left >= 8, place + 8 <= bytes.count, isASCII(bytes, at: place) {
                 place += 8
@@ -146,8 +146,8 @@ enum UTF16Text {
             }
             guard left > 0 else { break }
             guard place < bytes.count else { return nil }
-            let lead: UInt8 = bytes[place]
-            let width: Int = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
+            let lead = bytes[place]
+            let width = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
             left -= width == 4 ? 2 : 1
             place += width
         }
@@ -157,13 +157,13 @@ enum UTF16Text {
     /// Whether eight bytes from `place` on are ASCII.
     @inline(__always)
     private static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>, at place: Int) -> Bool {
-        let word: UInt64 = UnsafeRawPointer(bytes.baseAddress! + place).loadUnaligned(as: UInt64.self)
+        let word = UnsafeRawPointer(bytes.baseAddress! + place).loadUnaligned(as: UInt64.self)
         return word & 0x8080_8080_8080_8080 == 0
     }
 
     /// Whether all bytes are ASCII.
     static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        var place: Int = 0
+        var place = 0
         while place + 8 <= bytes.count {
             guard isASCII(bytes, at: place) else { return false }
             place += 8
@@ -177,10 +177,10 @@ enum UTF16Text {
 
     /// Whether any character takes two code units: its UTF-8 begins with a byte of 0xF0 or more.
     static func hasPairs(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard let base: UnsafePointer<UInt8> = bytes.baseAddress else { return false }
-        var place: Int = 0
+        guard let base = bytes.baseAddress else { return false }
+        var place = 0
         while place + 8 <= bytes.count {
-            let word: UInt64 = EightBytes.load(base + place)
+            let word = EightBytes.load(base + place)
             // The four high bits of each byte, brought together in the highest.
             guard word & word << 1 & word << 2 & word << 3 & EightBytes.highBits == 0 else { return true }
             place += 8
@@ -194,19 +194,19 @@ enum UTF16Text {
 
     /// Code units of valid UTF-8, counted: all bytes but those that go on, and twice those that begin a pair.
     static func count(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
-        guard let base: UnsafePointer<UInt8> = bytes.baseAddress else { return 0 }
-        var count: Int = bytes.count
-        var place: Int = 0
+        guard let base = bytes.baseAddress else { return 0 }
+        var count = bytes.count
+        var place = 0
         while place + 8 <= bytes.count {
-            let word: UInt64 = EightBytes.load(base + place)
+            let word = EightBytes.load(base + place)
             place += 8
             guard word & EightBytes.highBits != 0 else { continue }
-            let goesOn: UInt64 = word & ~(word << 1) & EightBytes.highBits
-            let isPair: UInt64 = word & word << 1 & word << 2 & word << 3 & EightBytes.highBits
+            let goesOn = word & ~(word << 1) & EightBytes.highBits
+            let isPair = word & word << 1 & word << 2 & word << 3 & EightBytes.highBits
             count += isPair.nonzeroBitCount - goesOn.nonzeroBitCount
         }
         while place < bytes.count {
-            let byte: UInt8 = bytes[place]
+            let byte = bytes[place]
             count += (byte >= 0xF0 ? 1 : 0) - (byte & 0xC0 == 0x80 ? 1 : 0)
             place += 1
         }
@@ -215,6 +215,7 @@ enum UTF16Text {
 }
 
 extension String {
-    /// Length in UTF-16 code units, as deltas count. Faster on a text that is read for the first time than `utf16.count`.
+    /// Length in UTF-16 code units, as deltas count. Faster on a text that is read for the first time than
+    /// `utf16.count`.
     package var utf16Length: Int { withBytes(UTF16Text.count) }
 }

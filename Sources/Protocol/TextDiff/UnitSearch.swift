@@ -8,12 +8,12 @@
 enum UnitSearch {
     /// How many units two texts begin with in common.
     static func commonPrefix(_ left: Units, _ right: Units) -> Int {
-        let count: Int = min(left.count, right.count)
+        let count = min(left.count, right.count)
         guard count > 0, let left = left.baseAddress, let right = right.baseAddress else { return 0 }
-        var place: Int = 0
+        var place = 0
         while place + 4 <= count {
-            let one: UInt64 = UnsafeRawPointer(left + place).loadUnaligned(as: UInt64.self)
-            let two: UInt64 = UnsafeRawPointer(right + place).loadUnaligned(as: UInt64.self)
+            let one = UnsafeRawPointer(left + place).loadUnaligned(as: UInt64.self)
+            let two = UnsafeRawPointer(right + place).loadUnaligned(as: UInt64.self)
             if one != two { break }
             place += 4
         }
@@ -23,13 +23,13 @@ enum UnitSearch {
 
     /// How many units two texts end with in common.
     static func commonSuffix(_ left: Units, _ right: Units) -> Int {
-        let count: Int = min(left.count, right.count)
+        let count = min(left.count, right.count)
         guard count > 0, let leftBase = left.baseAddress, let rightBase = right.baseAddress else { return 0 }
         let (leftEnd, rightEnd) = (leftBase + left.count, rightBase + right.count)
-        var place: Int = 0
+        var place = 0
         while place + 4 <= count {
-            let one: UInt64 = UnsafeRawPointer(leftEnd - place - 4).loadUnaligned(as: UInt64.self)
-            let two: UInt64 = UnsafeRawPointer(rightEnd - place - 4).loadUnaligned(as: UInt64.self)
+            let one = UnsafeRawPointer(leftEnd - place - 4).loadUnaligned(as: UInt64.self)
+            let two = UnsafeRawPointer(rightEnd - place - 4).loadUnaligned(as: UInt64.self)
             if one != two { break }
             place += 4
         }
@@ -43,18 +43,19 @@ enum UnitSearch {
         return memcmp(left, other, right.count * 2) == 0
     }
 
-    /// The first place of `needle` in `text` at `start` or behind; nil when there is none. An empty needle is everywhere.
+    /// The first place of `needle` in `text` at `start` or behind; nil when there is none. An empty needle is
+    /// everywhere.
     static func first(_ needle: Units, in text: Units, from start: Int = 0) -> Int? {
         guard start <= text.count - needle.count else { return nil }
         guard needle.count > 0, let wanted = needle.baseAddress, let base = text.baseAddress else { return start }
-        let last: Int = text.count - needle.count
+        let last = text.count - needle.count
         // Comparing at each place is fastest where few places match at all; hostile texts get the other way.
-        var compared: Int = 0
-        let patience: Int = 4 * (text.count - start) + 256
-        var place: Int = start
+        var compared = 0
+        let patience = 4 * (text.count - start) + 256
+        var place = start
         while place <= last {
             if base[place] == wanted[0] {
-                var length: Int = 1
+                var length = 1
                 while length < needle.count, base[place + length] == wanted[length] { length += 1 }
                 if length == needle.count { return place }
                 compared += length
@@ -67,9 +68,9 @@ enum UnitSearch {
 
     /// Knuth, Morris and Pratt: never looks at a unit of `text` twice.
     private static func firstByPrefixes(_ needle: Units, in text: Units, from start: Int) -> Int? {
-        let borders: [Int32] = self.borders(of: needle)
-        var matched: Int = 0
-        var place: Int = start
+        let borders = self.borders(of: needle)
+        var matched = 0
+        var place = start
         while place < text.count {
             while matched > 0, text[place] != needle[matched] { matched = Int(borders[matched - 1]) }
             if text[place] == needle[matched] { matched += 1 }
@@ -82,8 +83,8 @@ enum UnitSearch {
     /// For each prefix the length of the longest shorter prefix that is also its suffix.
     private static func borders(of text: Units) -> [Int32] {
         var borders: [Int32] = Array(repeating: 0, count: text.count)
-        var length: Int = 0
-        var place: Int = 1
+        var length = 0
+        var place = 1
         while place < text.count {
             while length > 0, text[place] != text[length] { length = Int(borders[length - 1]) }
             if text[place] == text[length] { length += 1 }
@@ -96,7 +97,7 @@ enum UnitSearch {
     /// The last place of a short `needle`, which is not empty, in `text` at `start` or before; nil when there is none.
     static func last(_ needle: Units, in text: Units, from start: Int) -> Int? {
         guard let first: UInt16 = needle.first, needle.count <= text.count else { return nil }
-        var place: Int = min(start, text.count - needle.count)
+        var place = min(start, text.count - needle.count)
         while place >= 0 {
             if text[place] == first, areEqual(needle, text.part(place, place + needle.count)) { return place }
             place -= 1
@@ -106,14 +107,14 @@ enum UnitSearch {
 
     /// The longest end of `left` with which `right` begins.
     static func overlap(_ left: Units, _ right: Units) -> Int {
-        let longest: Int = min(left.count, right.count)
+        let longest = min(left.count, right.count)
         guard longest > 0 else { return 0 }
-        let tail: Units = left.from(left.count - longest)
-        let head: Units = right.upTo(longest)
+        let tail = left.from(left.count - longest)
+        let head = right.upTo(longest)
         if areEqual(tail, head) { return longest }
-        let borders: [Int32] = self.borders(of: head)
-        var matched: Int = 0
-        for unit: UInt16 in tail {
+        let borders = self.borders(of: head)
+        var matched = 0
+        for unit in tail {
             while matched > 0, matched == longest || unit != head[matched] { matched = Int(borders[matched - 1]) }
             if unit == head[matched] { matched += 1 }
         }

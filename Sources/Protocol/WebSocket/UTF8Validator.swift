@@ -18,7 +18,7 @@ public struct UTF8Validator: Sendable, Equatable {
     ///
     /// - Returns: the offset of the first byte that makes the text invalid, or nil. The validator is done for after it.
     public mutating func firstInvalid(in bytes: UnsafeRawBufferPointer) -> Int? {
-        var index: Int = 0
+        var index = 0
         while index < bytes.count {
             if missing == 0 {
                 index = Self.endOfASCII(bytes, from: index)
@@ -32,7 +32,7 @@ public struct UTF8Validator: Sendable, Equatable {
 
     /// Whether `bytes` alone are valid, complete UTF-8.
     public static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        var validator: UTF8Validator = .init()
+        var validator = UTF8Validator()
         return validator.firstInvalid(in: bytes) == nil && validator.isComplete
     }
 
@@ -58,10 +58,10 @@ public struct UTF8Validator: Sendable, Equatable {
 
     /// The first byte at or behind `start` that is not ASCII; 32 bytes at a time, since most text on the wire is.
     private static func endOfASCII(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
-        var index: Int = start
-        let highBits: SIMD4<UInt64> = .init(repeating: 0x8080_8080_8080_8080)
+        var index = start
+        let highBits = SIMD4<UInt64>(repeating: 0x8080_8080_8080_8080)
         while index + 32 <= bytes.count {
-            let block: SIMD4<UInt64> = bytes.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self) & highBits
+            let block = bytes.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self) & highBits
             if block != .zero { break }
             index += 32
         }

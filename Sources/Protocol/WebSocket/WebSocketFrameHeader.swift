@@ -1,9 +1,9 @@
 /// The two to fourteen bytes before a frame's payload (RFC 6455, 5.2).
 struct WebSocketFrameHeader {
     /// Bytes of the longest header: two, eight of length, four of mask.
-    static let sizeMax: Int = 14
+    static let sizeMax = 14
     /// Payload bytes of a control frame at most (RFC 6455, 5.5).
-    static let controlBytesMax: Int = 125
+    static let controlBytesMax = 125
 
     let opcode: WebSocketOpcode
     let isFinal: Bool
@@ -22,13 +22,13 @@ struct WebSocketFrameHeader {
     ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
         guard bytes.count >= 2 else { return nil }
         let (first, second): (UInt8, UInt8) = (bytes[0], bytes[1])
-        let opcode: WebSocketOpcode = try checkedOpcode(first, second, role: role)
-        let short: Int = Int(second & 0x7F)
-        let lengthSize: Int = short == 127 ? 8 : short == 126 ? 2 : 0
-        let maskSize: Int = role == .server ? 4 : 0
-        let size: Int = 2 + lengthSize + maskSize
+        let opcode = try checkedOpcode(first, second, role: role)
+        let short = Int(second & 0x7F)
+        let lengthSize = short == 127 ? 8 : short == 126 ? 2 : 0
+        let maskSize = role == .server ? 4 : 0
+        let size = 2 + lengthSize + maskSize
         guard bytes.count >= 2 + lengthSize else { return nil }
-        let length: Int = try length(bytes, short: short)
+        let length = try length(bytes, short: short)
         guard bytes.count >= size else { return nil }
         var mask: UInt32 = 0
         if maskSize > 0 {
@@ -41,10 +41,10 @@ struct WebSocketFrameHeader {
         _ first: UInt8, _ second: UInt8, role: WebSocketRole
     ) throws(WebSocketFailure) -> WebSocketOpcode {
         guard first & 0x70 == 0 else { throw WebSocketFailure(.reservedBits) }
-        guard let opcode: WebSocketOpcode = .init(rawValue: first & 0x0F) else {
+        guard let opcode = WebSocketOpcode(rawValue: first & 0x0F) else {
             throw WebSocketFailure(.reservedOpcode)
         }
-        let isMasked: Bool = second & 0x80 != 0
+        let isMasked = second & 0x80 != 0
         if role == .server && !isMasked { throw WebSocketFailure(.missingMask) }
         if role == .client && isMasked { throw WebSocketFailure(.unexpectedMask) }
         if opcode.isControl {
@@ -58,11 +58,11 @@ struct WebSocketFrameHeader {
     private static func length(_ bytes: UnsafeRawBufferPointer, short: Int) throws(WebSocketFailure) -> Int {
         switch short {
         case 126:
-            let length: UInt16 = UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+            let length = UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
             guard length > 125 else { throw WebSocketFailure(.overlongLength) }
             return Int(length)
         case 127:
-            let length: UInt64 = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt64.self))
+            let length = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt64.self))
             guard length <= UInt64(Int64.max) else { throw WebSocketFailure(.negativeLength) }
             guard length > 0xFFFF else { throw WebSocketFailure(.overlongLength) }
             return Int(length)

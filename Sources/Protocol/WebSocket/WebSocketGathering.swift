@@ -3,22 +3,22 @@ final class WebSocketGathering {
     /// The frame whose payload is being read; nil between frames.
     private(set) var header: WebSocketFrameHeader?
     /// Bytes of an incomplete header so far.
-    private(set) var headerCount: Int = 0
+    private(set) var headerCount = 0
     private var headerBytes: (UInt64, UInt64) = (0, 0)
     /// Payload bytes of the frame so far.
-    private var payloadCount: Int = 0
+    private var payloadCount = 0
     /// What the open message is; nil outside one.
     private(set) var messageOpcode: WebSocketOpcode?
-    private(set) var message: [UInt8] = []
+    private(set) var message = [UInt8]()
     /// Lives until the reader is called again.
     private var control: UnsafeMutableRawBufferPointer?
-    private var utf8: UTF8Validator = .init()
+    private var utf8 = UTF8Validator()
 
     /// Bytes reserved for a message of which only the header is there; then twice as much as has come.
-    static let reservedMax: Int = 64 << 10
+    static let reservedMax = 64 << 10
     /// Bytes from which all the rest of a frame is reserved at once: the kernel gives pages as they are written, and to
     /// copy megabytes to a larger place would keep the caller for milliseconds.
-    static let wholeFrom: Int = 1 << 20
+    static let wholeFrom = 1 << 20
 
     /// What a frame was.
     enum Frame {
@@ -46,14 +46,14 @@ final class WebSocketGathering {
     func continueHeader(
         _ input: inout UnsafeMutableRawBufferPointer, role: WebSocketRole
     ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
-        let before: Int = headerCount
-        let taken: Int = min(WebSocketFrameHeader.sizeMax - before, input.count)
-        let result: Result<WebSocketFrameHeader?, WebSocketFailure> = withUnsafeMutableBytes(of: &headerBytes) { held in
+        let before = headerCount
+        let taken = min(WebSocketFrameHeader.sizeMax - before, input.count)
+        let result = withUnsafeMutableBytes(of: &headerBytes) { held in
             held[before...].copyBytes(from: input[..<taken])
-            let known: UnsafeRawBufferPointer = .init(rebasing: held[..<(before + taken)])
+            let known = UnsafeRawBufferPointer(rebasing: held[..<(before + taken)])
             return Result { () throws(WebSocketFailure) in try WebSocketFrameHeader.parse(known, role: role) }
         }
-        guard let parsed: WebSocketFrameHeader = try result.get() else {
+        guard let parsed = try result.get() else {
             headerCount += taken
             input.removeFirst(taken)
             return nil
@@ -83,12 +83,12 @@ final class WebSocketGathering {
     /// - Throws: at the first byte that cannot be UTF-8 in a text message.
     func takePayload(_ input: inout UnsafeMutableRawBufferPointer) throws(WebSocketFailure) -> Bool {
         guard let header else { return false }
-        let taken: Int = min(header.length - payloadCount, input.count)
-        let piece: UnsafeMutableRawBufferPointer = .init(rebasing: input[..<taken])
+        let taken = min(header.length - payloadCount, input.count)
+        let piece = UnsafeMutableRawBufferPointer(rebasing: input[..<taken])
         WebSocketMask.apply(header.mask, offset: payloadCount, to: piece)
         input.removeFirst(taken)
         payloadCount += taken
-        let bytes: UnsafeRawBufferPointer = .init(piece)
+        let bytes = UnsafeRawBufferPointer(piece)
         if header.opcode.isControl {
             control.map {
                 UnsafeMutableRawBufferPointer(rebasing: $0[(payloadCount - taken)...]).copyMemory(from: bytes)
@@ -97,7 +97,7 @@ final class WebSocketGathering {
             if messageOpcode == .text && utf8.firstInvalid(in: bytes) != nil { throw WebSocketFailure(.invalidUTF8) }
             // Never more than a message of one frame needs. Fragments grow the buffer freely, or many small ones would
             // cost the square of the message's length.
-            let missing: Int = header.length - payloadCount
+            let missing = header.length - payloadCount
             append(bytes, upTo: header.isFinal ? message.count + bytes.count + missing : .max)
         }
         return payloadCount == header.length
@@ -105,9 +105,9 @@ final class WebSocketGathering {
 
     /// - Parameter total: bytes that the message will have in the end, when that is known.
     private func append(_ more: UnsafeRawBufferPointer, upTo total: Int) {
-        let (needed, room): (Int, Int) = (message.count + more.count, message.capacity)
+        let (needed, room) = (message.count + more.count, message.capacity)
         if needed > room {
-            let isRestReserved: Bool = room >= Self.wholeFrom && total != .max
+            let isRestReserved = room >= Self.wholeFrom && total != .max
             message.reserveCapacity(max(needed, isRestReserved ? total : min(max(room * 2, 64), total)))
         }
         message.append(contentsOf: more)

@@ -1,7 +1,7 @@
 /// Both sides of the opening handshake (RFC 6455, 4), as pure functions: SHA-1 and randomness are passed in.
 public enum WebSocketHandshake {
     /// What a server's accept value proves: that it read this very key as a WebSocket server would.
-    private static let magic: String = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+    private static let magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
     /// The value of `Sec-WebSocket-Accept` for a key.
     public static func acceptValue(key: String, sha1: ([UInt8]) -> [UInt8]) -> String {
@@ -13,8 +13,9 @@ public enum WebSocketHandshake {
     /// - Returns: the key to answer.
     /// - Throws: status 426 for another WebSocket version or a request that asks for no upgrade, 400 for the rest.
     public static func key(of request: HTTPRequest) throws(HTTPFailure) -> String {
-        let fields: HTTPFields = request.fields
-        // No body, not even an empty one in chunks: what a proxy takes for the first bytes of the WebSocket would be it.
+        let fields = request.fields
+        // No body, not even an empty one in chunks: what a proxy takes for the first bytes of the WebSocket would be
+        // it.
         guard request.method == "GET", request.minorVersion >= 1, request.body.isEmpty,
             fields["transfer-encoding"] == nil, fields.tokens(of: "upgrade").contains("websocket"),
             fields.tokens(of: "connection").contains("upgrade")
@@ -22,7 +23,7 @@ public enum WebSocketHandshake {
         guard fields.count(of: "sec-websocket-version") == 1, fields["sec-websocket-version"] == "13" else {
             throw HTTPFailure(.webSocketVersion)
         }
-        guard fields.count(of: "sec-websocket-key") == 1, let key: String = fields["sec-websocket-key"],
+        guard fields.count(of: "sec-websocket-key") == 1, let key = fields["sec-websocket-key"],
             Base64Text.isSixteenBytes(key)
         else { throw HTTPFailure(.badKey) }
         return key
@@ -30,8 +31,8 @@ public enum WebSocketHandshake {
 
     /// A server's answer. No extension and no subprotocol is ever agreed to.
     public static func accepted(key: String, sha1: ([UInt8]) -> [UInt8]) -> [UInt8] {
-        let value: String = acceptValue(key: key, sha1: sha1)
-        let head: String =
+        let value = acceptValue(key: key, sha1: sha1)
+        let head =
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + "Sec-WebSocket-Accept: \(value)\r\n\r\n"
         return Array(head.utf8)
@@ -45,10 +46,10 @@ public enum WebSocketHandshake {
     ///   - nonce: 16 fresh random bytes.
     ///   - fields: more fields, such as `user-agent`.
     public static func request(host: String, target: String, nonce: [UInt8], fields: HTTPFields = []) -> [UInt8] {
-        var head: String =
+        var head =
             "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + "Sec-WebSocket-Key: \(Base64Text.encode(nonce))\r\nSec-WebSocket-Version: 13\r\n"
-        for field: HTTPField in fields.all { head += "\(field.name): \(field.value)\r\n" }
+        for field in fields.all { head += "\(field.name): \(field.value)\r\n" }
         return Array((head + "\r\n").utf8)
     }
 
@@ -62,8 +63,8 @@ public enum WebSocketHandshake {
         guard head.fields.tokens(of: "upgrade") == ["websocket"],
             head.fields.tokens(of: "connection").contains("upgrade")
         else { throw HTTPFailure(.notAnUpgrade) }
-        let expected: String = acceptValue(key: Base64Text.encode(nonce), sha1: sha1)
-        guard let accept: String = head.fields["sec-websocket-accept"], accept.utf8.elementsEqual(expected.utf8),
+        let expected = acceptValue(key: Base64Text.encode(nonce), sha1: sha1)
+        guard let accept = head.fields["sec-websocket-accept"], accept.utf8.elementsEqual(expected.utf8),
             head.fields.count(of: "sec-websocket-accept") == 1
         else { throw HTTPFailure(.badAccept) }
         guard head.fields["sec-websocket-extensions"] == nil else { throw HTTPFailure(.unexpectedExtension) }
@@ -77,14 +78,14 @@ enum Base64Text {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     static func encode(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        for start: Int in stride(from: 0, to: bytes.count, by: 3) {
-            let group: ArraySlice<UInt8> = bytes[start..<min(start + 3, bytes.count)]
+        var text = [UInt8]()
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
             var bits: UInt32 = 0
-            for byte: UInt8 in group { bits = bits << 8 | UInt32(byte) }
+            for byte in group { bits = bits << 8 | UInt32(byte) }
             bits <<= UInt32(3 - group.count) * 8
-            for place: Int in 0..<4 {
-                let digit: Int = Int(bits >> UInt32(18 - place * 6)) & 63
+            for place in 0..<4 {
+                let digit = Int(bits >> UInt32(18 - place * 6)) & 63
                 text.append(place <= group.count ? alphabet[digit] : UInt8(ascii: "="))
             }
         }
@@ -93,7 +94,7 @@ enum Base64Text {
 
     /// Whether `text` is the base64 of 16 bytes: 22 digits, the last of which carries two bits, and two `=`.
     static func isSixteenBytes(_ text: String) -> Bool {
-        let bytes: [UInt8] = .init(text.utf8)
+        let bytes = [UInt8](text.utf8)
         guard bytes.count == 24, bytes[22...].elementsEqual("==".utf8) else { return false }
         return bytes[..<22].allSatisfy(alphabet.contains)
     }

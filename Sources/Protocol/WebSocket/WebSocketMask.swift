@@ -6,25 +6,25 @@ public enum WebSocketMask {
     ///   - key: the four mask bytes as they stand on the wire, read as a little-endian number.
     ///   - offset: how many bytes of the same payload went before; only its last two bits matter.
     public static func apply(_ key: UInt32, offset: Int = 0, to bytes: UnsafeMutableRawBufferPointer) {
-        guard key != 0, let base: UnsafeMutableRawPointer = bytes.baseAddress else { return }
-        let shift: UInt32 = UInt32(offset & 3) * 8
-        let turned: UInt32 = shift == 0 ? key : (key >> shift) | (key << (32 - shift))
-        let word: UInt64 = (UInt64(turned) | UInt64(turned) << 32).littleEndian
-        let block: SIMD4<UInt64> = .init(repeating: word)
-        let count: Int = bytes.count
-        var index: Int = 0
+        guard key != 0, let base = bytes.baseAddress else { return }
+        let shift = UInt32(offset & 3) * 8
+        let turned = shift == 0 ? key : (key >> shift) | (key << (32 - shift))
+        let word = (UInt64(turned) | UInt64(turned) << 32).littleEndian
+        let block = SIMD4<UInt64>(repeating: word)
+        let count = bytes.count
+        var index = 0
         while index + 32 <= count {
-            let masked: SIMD4<UInt64> = base.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self) ^ block
+            let masked = base.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self) ^ block
             base.storeBytes(of: masked, toByteOffset: index, as: SIMD4<UInt64>.self)
             index += 32
         }
         while index + 8 <= count {
-            let masked: UInt64 = base.loadUnaligned(fromByteOffset: index, as: UInt64.self) ^ word
+            let masked = base.loadUnaligned(fromByteOffset: index, as: UInt64.self) ^ word
             base.storeBytes(of: masked, toByteOffset: index, as: UInt64.self)
             index += 8
         }
         while index < count {
-            let byte: UInt8 = UInt8(truncatingIfNeeded: turned >> (UInt32(index & 3) * 8))
+            let byte = UInt8(truncatingIfNeeded: turned >> (UInt32(index & 3) * 8))
             bytes[index] ^= byte
             index += 1
         }

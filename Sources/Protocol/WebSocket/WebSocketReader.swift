@@ -22,7 +22,7 @@ public struct WebSocketReader: ~Copyable {
     public let messageBytesMax: Int
     private let role: WebSocketRole
     private let takesBinary: Bool
-    private var isOver: Bool = false
+    private var isOver = false
     private var gathering: WebSocketGathering?
 
     /// - Parameters:
@@ -78,12 +78,12 @@ public struct WebSocketReader: ~Copyable {
         if let gathering, gathering.forgetControl() { self.gathering = nil }
         while !input.isEmpty {
             if gathering?.header == nil {
-                guard let header: WebSocketFrameHeader = try readHeader(&input) else { return nil }
+                guard let header = try readHeader(&input) else { return nil }
                 try check(header)
-                if let event: WebSocketEvent = try wholeFrame(header, &input) { return event }
+                if let event = try wholeFrame(header, &input) { return event }
                 begin(header)
             }
-            if let event: WebSocketEvent = try readPayload(&input) { return event }
+            if let event = try readPayload(&input) { return event }
         }
         return nil
     }
@@ -99,18 +99,18 @@ public struct WebSocketReader: ~Copyable {
             input.removeFirst(header.size)
             return header
         }
-        let gathering: WebSocketGathering = holder()
+        let gathering = holder()
         return try gathering.continueHeader(&input, role: role)
     }
 
     /// Rules that need the message the frame stands in.
     private func check(_ header: WebSocketFrameHeader) throws(WebSocketFailure) {
         guard !header.opcode.isControl else { return }
-        let isInside: Bool = gathering?.messageOpcode != nil
+        let isInside = gathering?.messageOpcode != nil
         if header.opcode == .continuation && !isInside { throw WebSocketFailure(.continuationWithoutStart) }
         if header.opcode != .continuation && isInside { throw WebSocketFailure(.startInsideMessage) }
         if header.opcode == .binary && !takesBinary { throw WebSocketFailure(.binaryNotTaken) }
-        let gathered: Int = gathering?.message.count ?? 0
+        let gathered = gathering?.message.count ?? 0
         guard header.length <= messageBytesMax - gathered else { throw WebSocketFailure(.messageTooBig) }
     }
 
@@ -118,12 +118,12 @@ public struct WebSocketReader: ~Copyable {
     private mutating func wholeFrame(
         _ header: WebSocketFrameHeader, _ input: inout UnsafeMutableRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketEvent? {
-        let isWhole: Bool = header.isFinal && header.opcode != .continuation
+        let isWhole = header.isFinal && header.opcode != .continuation
         guard isWhole && header.length <= input.count else { return nil }
-        let payload: UnsafeMutableRawBufferPointer = .init(rebasing: input[..<header.length])
+        let payload = UnsafeMutableRawBufferPointer(rebasing: input[..<header.length])
         WebSocketMask.apply(header.mask, to: payload)
         input.removeFirst(header.length)
-        let bytes: UnsafeRawBufferPointer = .init(payload)
+        let bytes = UnsafeRawBufferPointer(payload)
         if header.opcode == .text && !UTF8Validator.isValid(bytes) { throw WebSocketFailure(.invalidUTF8) }
         return try event(header.opcode, bytes)
     }
@@ -165,16 +165,16 @@ public struct WebSocketReader: ~Copyable {
     private static func closeEvent(_ payload: UnsafeRawBufferPointer) throws(WebSocketFailure) -> WebSocketEvent {
         if payload.isEmpty { return .close(code: nil, reason: payload) }
         guard payload.count >= 2 else { throw WebSocketFailure(.shortClose) }
-        let code: WebSocketCloseCode = .init(rawValue: UInt16(payload[0]) << 8 | UInt16(payload[1]))
+        let code = WebSocketCloseCode(rawValue: UInt16(payload[0]) << 8 | UInt16(payload[1]))
         guard code.mayBeSent else { throw WebSocketFailure(.invalidCloseCode) }
-        let reason: UnsafeRawBufferPointer = .init(rebasing: payload[2...])
+        let reason = UnsafeRawBufferPointer(rebasing: payload[2...])
         guard UTF8Validator.isValid(reason) else { throw WebSocketFailure(.invalidUTF8) }
         return .close(code: code, reason: reason)
     }
 
     private mutating func holder() -> WebSocketGathering {
         if let gathering { return gathering }
-        let fresh: WebSocketGathering = .init()
+        let fresh = WebSocketGathering()
         gathering = fresh
         return fresh
     }

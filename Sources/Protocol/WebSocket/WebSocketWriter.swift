@@ -8,16 +8,16 @@ public enum WebSocketWriter {
     public static func frame(
         _ opcode: WebSocketOpcode, isFinal: Bool = true, _ payload: UnsafeRawBufferPointer, mask: UInt32? = nil
     ) -> [UInt8] {
-        var payload: UnsafeRawBufferPointer = payload
+        var payload = payload
         if opcode.isControl && payload.count > WebSocketFrameHeader.controlBytesMax {
             payload = .init(rebasing: payload[..<WebSocketFrameHeader.controlBytesMax])
         }
-        let size: Int = headerSize(payload.count, isMasked: mask != nil) + payload.count
+        let size = headerSize(payload.count, isMasked: mask != nil) + payload.count
         return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-            let raw: UnsafeMutableRawBufferPointer = .init(buffer)
-            let start: Int = writeHeader(
+            let raw = UnsafeMutableRawBufferPointer(buffer)
+            let start = writeHeader(
                 first: (isFinal ? 0x80 : 0) | opcode.rawValue, length: payload.count, mask: mask, to: raw)
-            let body: UnsafeMutableRawBufferPointer = .init(rebasing: raw[start..<size])
+            let body = UnsafeMutableRawBufferPointer(rebasing: raw[start..<size])
             body.copyMemory(from: payload)
             if let mask { WebSocketMask.apply(mask, to: body) }
             count = size
@@ -36,9 +36,9 @@ public enum WebSocketWriter {
         _ code: WebSocketCloseCode?, reason: String = "", mask: UInt32? = nil
     ) -> [UInt8] {
         guard let code else { return frame(.close, [], mask: mask) }
-        var payload: [UInt8] = [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)]
-        for scalar: Unicode.Scalar in reason.unicodeScalars {
-            let bytes: Unicode.UTF8.EncodedScalar? = Unicode.UTF8.encode(scalar)
+        var payload = [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)]
+        for scalar in reason.unicodeScalars {
+            let bytes = Unicode.UTF8.encode(scalar)
             guard let bytes, payload.count + bytes.count <= WebSocketFrameHeader.controlBytesMax else { break }
             payload.append(contentsOf: bytes)
         }
@@ -54,7 +54,7 @@ public enum WebSocketWriter {
         first: UInt8, length: Int, mask: UInt32?, to raw: UnsafeMutableRawBufferPointer
     ) -> Int {
         let maskBit: UInt8 = mask == nil ? 0 : 0x80
-        var index: Int = 2
+        var index = 2
         raw[0] = first
         if length > 0xFFFF {
             raw[1] = maskBit | 127
@@ -86,13 +86,13 @@ public struct SharedFrame: Sendable {
     public init(text: UnsafeRawBufferPointer) { bytes = WebSocketWriter.frame(.text, text) }
     /// A server's text frame.
     public init(text: String) {
-        var text: String = text
+        var text = text
         bytes = text.withUTF8 { WebSocketWriter.frame(.text, UnsafeRawBufferPointer($0)) }
     }
     /// What a text frame says, without the frame around it; for ways to a client that are no WebSocket.
     public var text: ArraySlice<UInt8> {
         guard bytes.count >= 2 else { return [] }
-        let short: UInt8 = bytes[1] & 0x7F
+        let short = bytes[1] & 0x7F
         return bytes[min(bytes.count, short == 127 ? 10 : short == 126 ? 4 : 2)...]
     }
     /// Bytes that are frames already.

@@ -113,26 +113,26 @@ extension ChangeEvent {
     /// - Throws: when something is missing without which the change cannot be applied: a client that skipped such an
     ///   element would hold a wrong copy without knowing.
     public init(_ node: JSONNode) throws(WireError) {
-        let clientID: String = node["clientid"]?.looseText ?? ""
-        let ccids: [String] = node["ccids"]?.elements.compactMap(\.looseText) ?? []
-        if let error: JSONNode = node["error"] {
-            guard let number: Int64 = error.looseInteger else { throw .shape(command: "c", problem: "error") }
-            let key: String = node["id"]?.looseText ?? ""
+        let clientID = node["clientid"]?.looseText ?? ""
+        let ccids = node["ccids"]?.elements.compactMap(\.looseText) ?? []
+        if let error = node["error"] {
+            guard let number = error.looseInteger else { throw .shape(command: "c", problem: "error") }
+            let key = node["id"]?.looseText ?? ""
             self = .refused(
                 RefusedChange(clientID: clientID, key: key, error: Int(number), ccids: ccids))
             return
         }
-        guard let key: EntityKey = node["id"]?.string.flatMap({ try? EntityKey($0) }) else {
+        guard let key = node["id"]?.string.flatMap({ try? EntityKey($0) }) else {
             throw .shape(command: "c", problem: "id")
         }
-        guard let cv: ChangeVersion = node["cv"]?.looseText.flatMap({ try? ChangeVersion($0) }) else {
+        guard let cv = node["cv"]?.looseText.flatMap({ try? ChangeVersion($0) }) else {
             throw .shape(command: "c", problem: "cv")
         }
         guard let ev: Version = node["ev"]?.looseInteger, ev > 0 else { throw .shape(command: "c", problem: "ev") }
         let sv: Version? = node["sv"]?.looseInteger.flatMap { $0 > 0 ? $0 : nil }
         switch node["o"]?.string.map({ ChangeRequest.Operation($0) }) {
         case .modify?:
-            guard let diff: JSONNode = node["v"], diff.kind == .object else {
+            guard let diff = node["v"], diff.kind == .object else {
                 throw .shape(command: "c", problem: "v")
             }
             self = .applied(

@@ -8,11 +8,11 @@ struct ChangeFields {
     private(set) var object: JSONNode?
     private(set) var whole: JSONNode?
     /// `o` is `M`, as in most changes.
-    private(set) var isModification: Bool = false
+    private(set) var isModification = false
 
     /// - Parameter node: an object.
     init(_ node: JSONNode) {
-        let isPlain: Bool = node.storage.bytes.withUnsafeBufferPointer { bytes in
+        let isPlain = node.storage.bytes.withUnsafeBufferPointer { bytes in
             bytes.baseAddress.map { read(node, $0) } ?? false
         }
         guard !isPlain else { return }
@@ -24,13 +24,13 @@ struct ChangeFields {
 
     /// - Returns: false when a key is written with escapes.
     private mutating func read(_ node: JSONNode, _ base: UnsafePointer<UInt8>) -> Bool {
-        let storage: JSONStorage = node.storage
-        let tape: UnsafePointer<UInt64> = storage.tape
-        let end: Int = JSONTape.end(tape[node.index + 1])
-        var key: Int = node.index + 2
+        let storage = node.storage
+        let tape = storage.tape
+        let end = JSONTape.end(tape[node.index + 1])
+        var key = node.index + 2
         while key < end {
             guard JSONTape.kind(tape[key]) == JSONTape.Kind.string else { return false }
-            let name: UnsafePointer<UInt8> = base + JSONTape.offset(tape[key]) + 1
+            let name = base + JSONTape.offset(tape[key]) + 1
             switch JSONTape.length(tape[key]) - 2 {
             case 1: readLetter(name[0], storage, key + 1, base)
             case 2:
@@ -64,7 +64,7 @@ struct ChangeFields {
         switch letter {
         case UInt8(ascii: "o"):
             operation = JSONNode(storage: storage, index: index)
-            let word: UInt64 = storage.tape[index]
+            let word = storage.tape[index]
             isModification =
                 JSONTape.kind(word) == JSONTape.Kind.string && JSONTape.length(word) == 3
                 && base[JSONTape.offset(word) + 1] == UInt8(ascii: "M")

@@ -62,7 +62,7 @@ extension ChangeRequest {
             problems = ["the change is not an object"]
             return
         }
-        let fields: ChangeFields = .init(node)
+        let fields = ChangeFields(node)
         key = readName(fields.id, "id", bytesMax: Limits.entityKeyBytesMax)
         ccid = readName(fields.ccid, "ccid", bytesMax: Limits.changeIDBytesMax)
         if fields.isModification {
@@ -71,13 +71,13 @@ extension ChangeRequest {
             operation = .init(readName(fields.operation, "o", bytesMax: Self.operationBytesMax))
         }
         readVersion(fields.source)
-        if let sent: JSONNode = fields.diff, !sent.isNull { diff = .node(sent) }
-        if let sent: JSONNode = fields.object, !sent.isNull { object = .node(sent) }
-        if let sent: JSONNode = fields.whole { isWhole = sent.bool == true }
+        if let sent = fields.diff, !sent.isNull { diff = .node(sent) }
+        if let sent = fields.object, !sent.isNull { object = .node(sent) }
+        if let sent = fields.whole { isWhole = sent.bool == true }
     }
 
     /// Bytes of `o` that are looked at.
-    private static let operationBytesMax: Int = 32
+    private static let operationBytesMax = 32
 
     /// Reads a short text. One that is too long however it is escaped is not copied, and so not told back either.
     private mutating func readName(_ sent: JSONNode?, _ field: String, bytesMax: Int) -> String {
@@ -85,7 +85,7 @@ extension ChangeRequest {
             problems.append("no \(field)")
             return ""
         }
-        guard sent.rawBytes.count <= bytesMax * Limits.jsonEscapeBytesMax + 2, let text: String = sent.string else {
+        guard sent.rawBytes.count <= bytesMax * Limits.jsonEscapeBytesMax + 2, let text = sent.string else {
             problems.append("\(field) is too long")
             return ""
         }
@@ -95,7 +95,7 @@ extension ChangeRequest {
     /// iOS keeps versions as strings and sends them so; null and the empty string mean that there is none.
     private mutating func readVersion(_ sent: JSONNode?) {
         guard let sent, !sent.isNull, sent.kind != .string || sent.rawBytes.count > 2 else { return }
-        if let version: Version = sent.looseInteger, version >= 0 {
+        if let version = sent.looseInteger, version >= 0 {
             sv = version
         } else {
             problems.append("sv is not a version")
@@ -126,7 +126,7 @@ extension ChangeRequest {
     }
 
     /// Stands for all changes of an array that is too long.
-    private static let tooMany: ChangeRequest = .init(
+    private static let tooMany = ChangeRequest(
         key: "", ccid: "", operation: .other(""), problems: ["too many changes"])
 
     /// Writes the object as clients send it.

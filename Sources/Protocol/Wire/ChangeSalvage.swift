@@ -2,8 +2,8 @@
 /// and need not wait for it for ever.
 enum ChangeSalvage {
     static func request(from json: ArraySlice<UInt8>, error: JSONError) -> ChangeRequest {
-        var walker: Walker = .init(bytes: json, at: json.startIndex)
-        let found: (key: String, ccid: String) = walker.run()
+        var walker = Walker(bytes: json, at: json.startIndex)
+        let found = walker.run()
         return ChangeRequest(
             key: found.key, ccid: found.ccid, operation: .other(""), problems: [error.description])
     }
@@ -16,21 +16,21 @@ enum ChangeSalvage {
         private var byte: UInt8? { at < bytes.endIndex ? bytes[at] : nil }
 
         mutating func run() -> (key: String, ccid: String) {
-            var key: String = ""
-            var ccid: String = ""
+            var key = ""
+            var ccid = ""
             skipSpace()
             guard take(UInt8(ascii: "{")) else { return (key, ccid) }
             while true {
                 skipSpace()
-                guard let name: ArraySlice<UInt8> = takeString() else { break }
+                guard let name = takeString() else { break }
                 skipSpace()
                 guard take(UInt8(ascii: ":")) else { break }
                 skipSpace()
                 if byte == UInt8(ascii: "\"") {
-                    guard let text: ArraySlice<UInt8> = takeString() else { break }
+                    guard let text = takeString() else { break }
                     // Each string is checked by itself: only what is valid is sent back.
-                    if WireText.equals(name, "\"id\""), let value: String = decode(text) { key = value }
-                    if WireText.equals(name, "\"ccid\""), let value: String = decode(text) { ccid = value }
+                    if WireText.equals(name, "\"id\""), let value = decode(text) { key = value }
+                    if WireText.equals(name, "\"ccid\""), let value = decode(text) { ccid = value }
                 } else {
                     skipValue()
                 }
@@ -54,7 +54,7 @@ enum ChangeSalvage {
 
         /// A string with its quotes; nil when there is none or it does not end.
         private mutating func takeString() -> ArraySlice<UInt8>? {
-            let start: Int = at
+            let start = at
             guard take(UInt8(ascii: "\"")) else { return nil }
             while let byte {
                 at += 1
@@ -66,7 +66,7 @@ enum ChangeSalvage {
 
         /// Anything up to the comma or bracket that ends this member.
         private mutating func skipValue() {
-            var depth: Int = 0
+            var depth = 0
             while let byte {
                 switch byte {
                 case UInt8(ascii: "\""):

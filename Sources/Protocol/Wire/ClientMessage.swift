@@ -32,7 +32,7 @@ public enum ChannelRequest: Sendable, Equatable {
     case unknown(command: String)
 
     /// Bytes of an unknown command that are kept.
-    static let unknownCommandBytesMax: Int = 32
+    static let unknownCommandBytesMax = 32
 }
 
 extension ClientMessage {
@@ -58,7 +58,7 @@ extension ClientMessage {
 
     /// The message as it is sent: one line, unless a name in it holds a line break.
     public func encoded() -> [UInt8] {
-        var writer: JSONWriter = .init(reservingBytes: 128)
+        var writer = JSONWriter(reservingBytes: 128)
         switch self {
         case .heartbeat(let count):
             writer.raw("h:")

@@ -41,7 +41,7 @@ public struct IndexPage: Sendable, Equatable {
             writer.write(string: entry.key.text)
             writer.raw(",\"v\":")
             writer.write(entry.version)
-            if let data: JSONFragment = entry.data {
+            if let data = entry.data {
                 writer.raw(",\"d\":")
                 data.write(to: &writer)
             }
@@ -62,16 +62,16 @@ public struct IndexPage: Sendable, Equatable {
     /// Reads a page; a mark that is empty or null is none.
     /// - Throws: when anything is missing: an index without one of its entries would delete objects.
     public init(_ node: JSONNode) throws(WireError) {
-        guard let current: ChangeVersion = node["current"]?.looseText.flatMap({ try? ChangeVersion($0) }) else {
+        guard let current = node["current"]?.looseText.flatMap({ try? ChangeVersion($0) }) else {
             throw .shape(command: "i", problem: "current")
         }
-        guard let index: JSONNode = node["index"], index.kind == .array else {
+        guard let index = node["index"], index.kind == .array else {
             throw .shape(command: "i", problem: "index")
         }
         self.current = current
         entries = []
         entries.reserveCapacity(index.count)
-        for entry: JSONNode in index.elements { entries.append(try Entry(entry)) }
+        for entry in index.elements { entries.append(try Entry(entry)) }
         mark = node["mark"]?.looseText.flatMap { $0.isEmpty ? nil : $0 }
         count = node["count"]?.looseInteger
     }
@@ -79,7 +79,7 @@ public struct IndexPage: Sendable, Equatable {
 
 extension IndexPage.Entry {
     init(_ node: JSONNode) throws(WireError) {
-        guard let key: EntityKey = node["id"]?.string.flatMap({ try? EntityKey($0) }) else {
+        guard let key = node["id"]?.string.flatMap({ try? EntityKey($0) }) else {
             throw .shape(command: "i", problem: "id")
         }
         guard let version: Version = node["v"]?.looseInteger, version > 0 else {

@@ -18,7 +18,7 @@ public struct IndexRequest: Sendable, Equatable {
 
     /// Reads the argument; missing and empty fields are nil, fields after the fourth are ignored.
     public init(parsing argument: ArraySlice<UInt8>) {
-        let fields: [ArraySlice<UInt8>] = argument.split(
+        let fields = argument.split(
             separator: WireText.colon, maxSplits: 4, omittingEmptySubsequences: false)
         func text(_ place: Int) -> String? {
             place < fields.count && !fields[place].isEmpty ? WireText.text(fields[place]) : nil
@@ -26,7 +26,7 @@ public struct IndexRequest: Sendable, Equatable {
         wantsData = fields.first.map { WireText.equals($0, "1") } ?? false
         mark = text(1)
         since = text(2)
-        let number: Int64? = fields.count > 3 ? WireText.integer(fields[3]) : nil
+        let number = fields.count > 3 ? WireText.integer(fields[3]) : nil
         limit = number.flatMap { $0 > 0 ? Int($0) : nil }
     }
 

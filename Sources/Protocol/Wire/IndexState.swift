@@ -43,7 +43,7 @@ public struct IndexState: Sendable, Equatable {
     /// Reads what can be read; a text that is no JSON gives an empty state.
     public init(parsing argument: ArraySlice<UInt8>) {
         self.init()
-        guard let root: JSONNode = try? JSONDocument(parsing: argument).root else { return }
+        guard let root = try? JSONDocument(parsing: argument).root else { return }
         current = root["current"]?.looseText
         index =
             (root["index"]?.elements).map { elements in
@@ -54,7 +54,7 @@ public struct IndexState: Sendable, Equatable {
         pending =
             ((root["pending"] ?? root["pendings"])?.elements).map { elements in
                 elements.compactMap { entry in
-                    guard let key: String = entry["id"]?.looseText else { return nil }
+                    guard let key = entry["id"]?.looseText else { return nil }
                     return Pending(key: key, sv: entry["sv"]?.looseInteger, ccid: entry["ccid"]?.looseText ?? "")
                 }
             } ?? []
@@ -63,7 +63,7 @@ public struct IndexState: Sendable, Equatable {
 
     /// Writes the object, the changes under `pending`.
     public func write(to writer: inout JSONWriter) {
-        var object: JSONObject = .init()
+        var object = JSONObject()
         object["current"] = current.map(JSONValue.string)
         object["index"] = .array(
             index.map { entry in

@@ -27,13 +27,13 @@ public struct InitRequest: Sendable, Equatable {
     public var isReadable: Bool = true
 
     /// API version from which clients understand a failed `auth` as JSON.
-    static let currentAPI: Double = 1.1
+    static let currentAPI = 1.1
 
     public init() {}
 
     /// Reads the argument of `init`; a text that is no JSON object gives a request without fields.
     public init(parsing argument: ArraySlice<UInt8>) {
-        guard let root: JSONNode = try? JSONDocument(parsing: argument).root, root.kind == .object else {
+        guard let root = try? JSONDocument(parsing: argument).root, root.kind == .object else {
             isReadable = false
             return
         }
@@ -54,7 +54,7 @@ public struct InitRequest: Sendable, Equatable {
     /// True for clients that know only `auth:expired`: it must come before the JSON of a failure. They take the JSON
     /// alone for their user's name (wire contract, section 4).
     public var expectsExpired: Bool {
-        guard let api, let number: Double = JSONNumber(lexeme: api)?.double else { return true }
+        guard let api, let number = JSONNumber(lexeme: api)?.double else { return true }
         return number < Self.currentAPI
     }
 
@@ -66,14 +66,14 @@ public struct InitRequest: Sendable, Equatable {
     public var firstCommand: UnreadRequest? {
         guard let command, !command.isEmpty else { return nil }
         let (name, argument) = WireText.split(Array(command.utf8)[...])
-        let request: UnreadRequest = .init(name: name, argument: argument ?? [])
+        let request = UnreadRequest(name: name, argument: argument ?? [])
         return request.command == .index || request.command == .changesSince ? request : UnreadRequest(unknown: name)
     }
 
     /// Writes the object, without what is nil.
     public func write(to writer: inout JSONWriter) {
-        var object: JSONObject = .init()
-        let fields: [(String, String?)] = [
+        var object = JSONObject()
+        let fields = [
             ("clientid", clientID), ("api", api), ("token", token), ("app_id", appID), ("name", name),
             ("library", library), ("version", version), ("build", build), ("cmd", command), ("username", username),
             ("mode", mode), ("device_id", deviceID),

@@ -43,7 +43,7 @@ public enum JSONFragment: Sendable {
 
     /// As one line of JSON.
     public var bytes: [UInt8] {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         write(to: &writer)
         return writer.bytes
     }

@@ -18,7 +18,7 @@ public struct RemovedRequest: Sendable, Equatable {
 
     /// Reads what can be read; a text that is no JSON asks for the bucket's first page.
     public init(parsing argument: ArraySlice<UInt8>) {
-        let root: JSONNode? = try? JSONDocument(parsing: argument).root
+        let root = try? JSONDocument(parsing: argument).root
         if let key = root?["id"]?.looseText {
             scope = .object(key)
         } else {

@@ -7,7 +7,7 @@ extension ServerMessage {
     /// - Throws: when an answer is not complete: a client must not act on half of it.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
         let (head, rest) = WireText.split(message)
-        if let channel: ChannelNumber = try WireText.channel(head) {
+        if let channel = try WireText.channel(head) {
             let (command, argument) = WireText.split(rest ?? [])
             self = .channel(channel, try ServerReply(command: command, argument: argument))
         } else if WireText.equals(head, "h") {
@@ -22,7 +22,7 @@ extension ServerMessage {
 
 extension ServerReply {
     init(command: ArraySlice<UInt8>, argument: ArraySlice<UInt8>?) throws(WireError) {
-        let rest: ArraySlice<UInt8> = argument ?? []
+        let rest = argument ?? []
         if WireText.equals(command, "c") {
             self = try Self.changes(parsing: rest)
         } else if WireText.equals(command, "e") {
@@ -56,11 +56,11 @@ extension ServerReply {
 
     private static func changes(parsing argument: ArraySlice<UInt8>) throws(WireError) -> ServerReply {
         if WireText.equals(argument, "?") { return .changeVersionUnknown }
-        let root: JSONNode = try json(argument, "c")
+        let root = try json(argument, "c")
         guard root.kind == .array else { throw .shape(command: "c", problem: "not an array") }
-        var events: [ChangeEvent] = []
+        var events = [ChangeEvent]()
         events.reserveCapacity(root.count)
-        for element: JSONNode in root.elements { events.append(try ChangeEvent(element)) }
+        for element in root.elements { events.append(try ChangeEvent(element)) }
         return .changes(events)
     }
 
@@ -68,21 +68,21 @@ extension ServerReply {
     private static func auth(parsing argument: ArraySlice<UInt8>) -> ServerReply {
         if WireText.equals(argument, "expired") { return .authExpired }
         guard argument.first == UInt8(ascii: "{") else { return .authorized(user: WireText.text(argument)) }
-        let root: JSONNode? = try? JSONDocument(parsing: argument).root
-        let code: Int64 = root?["code"]?.looseInteger ?? Int64(ErrorCode.serverError.rawValue)
+        let root = try? JSONDocument(parsing: argument).root
+        let code = root?["code"]?.looseInteger ?? Int64(ErrorCode.serverError.rawValue)
         return .authFailed(code: Int(code), message: root?["msg"]?.looseText ?? "")
     }
 }
 
 extension EntityReply {
     init(parsing argument: ArraySlice<UInt8>) throws(WireError) {
-        guard let lineEnd: Int = argument.firstIndex(of: UInt8(ascii: "\n")) else {
+        guard let lineEnd = argument.firstIndex(of: UInt8(ascii: "\n")) else {
             throw .shape(command: "e", problem: "one line")
         }
-        guard let (key, version): (String, Version) = WireText.reference(argument[..<lineEnd]) else {
+        guard let (key, version) = WireText.reference(argument[..<lineEnd]) else {
             throw .shape(command: "e", problem: "no version")
         }
-        let body: ArraySlice<UInt8> = argument[(lineEnd + 1)...]
+        let body = argument[(lineEnd + 1)...]
         if WireText.equals(body, "?") {
             self.init(key: key, version: version, data: nil)
             return
@@ -93,7 +93,7 @@ extension EntityReply {
         } catch {
             throw .json(command: "e", error)
         }
-        guard let data: JSONNode = root["data"], data.kind == .object else {
+        guard let data = root["data"], data.kind == .object else {
             throw .shape(command: "e", problem: "data")
         }
         self.init(key: key, version: version, data: .node(data))

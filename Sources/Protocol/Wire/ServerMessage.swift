@@ -54,7 +54,7 @@ public struct EntityReply: Sendable, Equatable {
 extension ServerMessage {
     /// The message as it is sent.
     public func encoded() -> [UInt8] {
-        var writer: JSONWriter = .init(reservingBytes: 256)
+        var writer = JSONWriter(reservingBytes: 256)
         switch self {
         case .heartbeat(let count):
             writer.raw("h:")
@@ -70,7 +70,7 @@ extension ServerMessage {
 
     /// `CHANNEL:c:[…]` of elements that are JSON already.
     public static func changes(_ channel: ChannelNumber, elements: [[UInt8]]) -> [UInt8] {
-        var writer: JSONWriter = .init(reservingBytes: elements.reduce(16) { $0 + $1.count + 1 })
+        var writer = JSONWriter(reservingBytes: elements.reduce(16) { $0 + $1.count + 1 })
         writer.head(channel, "c:[")
         for (place, element) in elements.enumerated() {
             if place > 0 { writer.raw(",") }
@@ -87,7 +87,7 @@ extension ServerReply {
     /// One client holds everything that parses as JSON for a failure, two look for a leading `{`, one for the word
     /// `expired` (wire contract, section 4).
     public static func spokenName(of user: String) -> String {
-        let isMisleading: Bool =
+        let isMisleading =
             user.hasSameBytes(as: "expired") || user.utf8.first == UInt8(ascii: "{")
             || (try? JSONDocument(parsing: Array(user.utf8))) != nil
         return isMisleading ? "user:" + user : user

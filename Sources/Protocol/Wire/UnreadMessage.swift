@@ -1,5 +1,5 @@
-/// A client's message cut at its colons (wire contract, section 3), its argument not looked at yet: for who must know the
-/// channel before it spends anything on what was sent. Keeps the whole message alive.
+/// A client's message cut at its colons (wire contract, section 3), its argument not looked at yet: for who must know
+/// the channel before it spends anything on what was sent. Keeps the whole message alive.
 public enum UnreadMessage: Sendable {
     /// As `ClientMessage.heartbeat`.
     case heartbeat(Int64)
@@ -11,11 +11,11 @@ public enum UnreadMessage: Sendable {
     /// - Throws: only when no channel can be made out.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
         let (head, rest) = WireText.split(message)
-        if let channel: ChannelNumber = try WireText.channel(head) {
+        if let channel = try WireText.channel(head) {
             let (name, argument) = WireText.split(rest ?? [])
             self = .channel(channel, UnreadRequest(name: name, argument: argument ?? []))
         } else if WireText.equals(head, "h") {
-            let count: Int64 = rest.flatMap(WireText.integer) ?? 0
+            let count = rest.flatMap(WireText.integer) ?? 0
             self = .heartbeat(count < 0 ? 0 : count)
         } else if WireText.equals(head, "log") {
             self = .log(rest ?? [])

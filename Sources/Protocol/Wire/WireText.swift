@@ -1,13 +1,13 @@
 /// Cuts messages at their colons (wire contract, section 3): the first one ends the channel, the next one the command;
 /// an argument may hold more of them.
 enum WireText {
-    static let colon: UInt8 = UInt8(ascii: ":")
+    static let colon = UInt8(ascii: ":")
     /// Digits of a channel number that are looked at; more are out of range anyway, unless they are zeros.
-    private static let channelDigitsMax: Int = 16
+    private static let channelDigitsMax = 16
 
     /// What stands before and after the first colon; nothing after it (nil) when there is none.
     static func split(_ bytes: ArraySlice<UInt8>) -> (head: ArraySlice<UInt8>, rest: ArraySlice<UInt8>?) {
-        guard let place: Int = bytes.firstIndex(of: colon) else { return (bytes, nil) }
+        guard let place = bytes.firstIndex(of: colon) else { return (bytes, nil) }
         return (bytes[..<place], bytes[(place + 1)...])
     }
 
@@ -16,7 +16,7 @@ enum WireText {
     static func channel(_ digits: ArraySlice<UInt8>) throws(WireError) -> ChannelNumber? {
         guard !digits.isEmpty, digits.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
         guard digits.count <= channelDigitsMax else { throw .channelNumber }
-        let number: UInt64 = digits.reduce(0) { $0 * 10 + UInt64($1 &- 0x30) }
+        let number = digits.reduce(0) { $0 * 10 + UInt64($1 &- 0x30) }
         guard number <= UInt64(Limits.channelNumberMax) else { throw .channelNumber }
         return ChannelNumber(number)
     }
@@ -28,15 +28,15 @@ enum WireText {
 
     /// A version, as an unsigned number in plain digits without leading zeros: it must come back as it went.
     static func version(_ digits: ArraySlice<UInt8>) -> Version? {
-        guard let first: UInt8 = digits.first, first != UInt8(ascii: "-") else { return nil }
+        guard let first = digits.first, first != UInt8(ascii: "-") else { return nil }
         guard first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
         return integer(digits)
     }
 
     /// `KEY.VERSION`, cut at the last dot: keys contain dots (wire contract, section 5).
     static func reference(_ argument: ArraySlice<UInt8>) -> (key: String, version: Version)? {
-        guard let dot: Int = argument.lastIndex(of: UInt8(ascii: ".")), dot > argument.startIndex else { return nil }
-        guard let version: Version = version(argument[(dot + 1)...]) else { return nil }
+        guard let dot = argument.lastIndex(of: UInt8(ascii: ".")), dot > argument.startIndex else { return nil }
+        guard let version = version(argument[(dot + 1)...]) else { return nil }
         return (key: text(argument[..<dot]), version: version)
     }
 

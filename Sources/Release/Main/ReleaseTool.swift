@@ -36,41 +36,41 @@ enum ReleaseTool {
     }
 
     private static func option(_ call: Invocation, _ name: String) throws -> String {
-        guard let value: String = call.value(name), !value.isEmpty else { throw BadValue("--\(name) is missing") }
+        guard let value = call.value(name), !value.isEmpty else { throw BadValue("--\(name) is missing") }
         return value
     }
 
     // MARK: - Commands
 
     private static func makeKey(_ path: String) throws {
-        let seed: SecureBytes = .random(Ed25519.octetsCount)
-        let key: Ed25519.SigningKey = try .init(seed: seed)
-        let file: Int32 = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let seed = SecureBytes.random(Ed25519.octetsCount)
+        let key = try Ed25519.SigningKey(seed: seed)
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw Trouble("\(path) cannot be made: \(reason())") }
         defer { close(file) }
-        let isWritten: Bool = seed.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == seed.count
+        let isWritten = seed.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == seed.count
         guard isWritten, fsync(file) == 0 else { throw Trouble("\(path) cannot be written: \(reason())") }
         Terminal.write(Hex.encode(key.verifyingKey.octets) + "\n")
     }
 
     private static func add(_ call: Invocation) throws {
-        let (path, release): (String, String) = (try option(call, "log"), try option(call, "release"))
-        let (commit, keyPath): (String, String) = (try option(call, "commit"), try option(call, "key"))
-        let key: Ed25519.SigningKey = try .init(seed: secret(keyPath))
-        let old: [UInt8] = try Bytes.read(path, bytesMax: ReleaseLog.bytesMax) ?? []
+        let (path, release) = (try option(call, "log"), try option(call, "release"))
+        let (commit, keyPath) = (try option(call, "commit"), try option(call, "key"))
+        let key = try Ed25519.SigningKey(seed: secret(keyPath))
+        let old = try Bytes.read(path, bytesMax: ReleaseLog.bytesMax) ?? []
         // Whoever signs looks at what was signed before: a log that somebody else has changed is not gone on with.
-        var log: ReleaseLog = try .init(file: old, key: key.verifyingKey)
-        let files: [ReleaseManifest.File] = try call.arguments("PROGRAM").map { try Bytes.file($0) }
-        let manifest: ReleaseManifest = try .init(release: release, commit: commit, files: files)
-        var clock: timespec = .init()
+        var log = try ReleaseLog(file: old, key: key.verifyingKey)
+        let files = try call.arguments("PROGRAM").map { try Bytes.file($0) }
+        let manifest = try ReleaseManifest(release: release, commit: commit, files: files)
+        var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
-        let time: UInt64 = .init(clock.tv_sec) * 1_000 + UInt64(clock.tv_nsec) / 1_000_000
+        let time = UInt64(clock.tv_sec) * 1_000 + UInt64(clock.tv_nsec) / 1_000_000
         try Bytes.replace(path, old + log.append(manifest, key: key, time: time))
         Terminal.write("release \(release) is number \(log.manifests.count) of the log\n")
     }
 
     private static func prove(_ call: Invocation) throws {
-        let (path, release): (String, String) = (try option(call, "log"), try option(call, "release"))
+        let (path, release) = (try option(call, "log"), try option(call, "release"))
         guard let proof: ReleaseProof = try log(path, key: nil).proof(of: release) else {
             throw Trouble("\(path) has no release \(release)")
         }
@@ -83,8 +83,8 @@ enum ReleaseTool {
         guard let octets: [UInt8] = Hex.decode(try option(call, "public")),
             let key: Ed25519.VerifyingKey = try? .init(octets)
         else { throw BadValue("--public is 64 hex digits, as 'thicket-release key' printed them") }
-        let log: ReleaseLog = try log(try option(call, "log"), key: key)
-        for (manifest, head): (ReleaseManifest, ReleaseHead) in zip(log.manifests, log.heads) {
+        let log = try log(try option(call, "log"), key: key)
+        for (manifest, head) in zip(log.manifests, log.heads) {
             Terminal.write("\(head.size)  \(manifest.release)  \(manifest.commit)  root \(head.root)\n")
         }
         Terminal.write("\(log.manifests.count) releases, every head fits and is signed\n")
@@ -93,18 +93,18 @@ enum ReleaseTool {
     // MARK: - Files
 
     private static func log(_ path: String, key: Ed25519.VerifyingKey?) throws -> ReleaseLog {
-        guard let bytes: [UInt8] = try Bytes.read(path, bytesMax: ReleaseLog.bytesMax) else {
+        guard let bytes = try Bytes.read(path, bytesMax: ReleaseLog.bytesMax) else {
             throw Trouble("there is no log \(path)")
         }
         return try ReleaseLog(file: bytes, key: key)
     }
 
     private static func secret(_ path: String) throws -> SecureBytes {
-        var status: stat = .init()
+        var status = stat()
         guard stat(path, &status) == 0, status.st_mode & 0o077 == 0 else {
             throw Trouble("\(path) is not there, or others may read it: 'chmod 600' ends that")
         }
-        guard var bytes: [UInt8] = try Bytes.read(path, bytesMax: 64), bytes.count == Ed25519.octetsCount else {
+        guard var bytes = try Bytes.read(path, bytesMax: 64), bytes.count == Ed25519.octetsCount else {
             throw Trouble("\(path) is no signing key")
         }
         return SecureBytes(taking: &bytes)
@@ -116,8 +116,8 @@ enum ReleaseTool {
     private enum Bytes {
         /// nil: there is none.
         static func read(_ path: String, bytesMax: Int) throws -> [UInt8]? {
-            var bytes: [UInt8] = []
-            let isThere: Bool = try pieces(path) { piece in
+            var bytes = [UInt8]()
+            let isThere = try pieces(path) { piece in
                 guard bytes.count + piece.count <= bytesMax else {
                     throw Trouble("\(path) is larger than \(bytesMax) bytes")
                 }
@@ -129,11 +129,11 @@ enum ReleaseTool {
         /// Name, SHA-256 and size of a program.
         static func file(_ path: String) throws -> ReleaseManifest.File {
             var (hash, size): (SHA256, Int64) = (.init(), 0)
-            let isThere: Bool = try pieces(path) { piece in
+            let isThere = try pieces(path) { piece in
                 hash.update(UnsafeRawBufferPointer(piece))
                 size += Int64(piece.count)
             }
-            guard isThere, let digest: Digest256 = Digest256(hash.digest()) else {
+            guard isThere, let digest = Digest256(hash.digest()) else {
                 throw Trouble("there is no \(path)")
             }
             return ReleaseManifest.File(
@@ -141,15 +141,15 @@ enum ReleaseTool {
         }
 
         private static func pieces(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
-            let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+            let file = open(path, O_RDONLY | O_CLOEXEC)
             guard file >= 0 else {
                 if errno == ENOENT { return false }
                 throw Trouble("\(path) cannot be read: \(reason())")
             }
             defer { close(file) }
-            var room: [UInt8] = .init(repeating: 0, count: 1 << 20)
+            var room = [UInt8](repeating: 0, count: 1 << 20)
             while true {
-                let count: Int = take(file, &room, room.count)
+                let count = take(file, &room, room.count)
                 guard count >= 0 else { throw Trouble("\(path) cannot be read: \(reason())") }
                 guard count > 0 else { return true }
                 try room.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
@@ -158,11 +158,11 @@ enum ReleaseTool {
 
         /// The file is the old one or the new one, whatever happens.
         static func replace(_ path: String, _ bytes: [UInt8]) throws {
-            let draft: String = "\(path).\(RandomBytes.hex(4))"
-            let file: Int32 = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+            let draft = "\(path).\(RandomBytes.hex(4))"
+            let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
             guard file >= 0 else { throw Trouble("\(draft) cannot be made: \(reason())") }
             defer { unlink(draft) }
-            let isWritten: Bool = Terminal.write(bytes, to: file) && fsync(file) == 0
+            let isWritten = Terminal.write(bytes, to: file) && fsync(file) == 0
             close(file)
             guard isWritten, rename(draft, path) == 0 else { throw Trouble("\(path) cannot be written: \(reason())") }
         }

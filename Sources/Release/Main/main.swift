@@ -7,10 +7,10 @@ import ThicketCommandLine
     import Glibc
 #endif
 
-private let logOption: Option = .value("log", "FILE", "the log of releases", completion: .file)
-private let releaseOption: Option = .value("release", "VERSION", "which release, such as 0.1.0")
+private let logOption = Option.value("log", "FILE", "the log of releases", completion: .file)
+private let releaseOption = Option.value("release", "VERSION", "which release, such as 0.1.0")
 
-private let program: Program = .init(
+private let program = Program(
     name: "thicket-release", summary: "the log of Thicket's releases", version: "1",
     commands: [
         Command(

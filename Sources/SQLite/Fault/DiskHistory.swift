@@ -1,7 +1,7 @@
 import Synchronization
 
-/// All that was done to the files of a disk, in order: from it a `DiskReplay` makes the disk as it may have stood at any
-/// moment. Or, where only the present counts, what it has come to (`init(of:)`).
+/// All that was done to the files of a disk, in order: from it a `DiskReplay` makes the disk as it may have stood at
+/// any moment. Or, where only the present counts, what it has come to (`init(of:)`).
 public final class DiskHistory: Sendable {
     /// One call.
     public struct Step: Sendable {
@@ -22,7 +22,7 @@ public final class DiskHistory: Sendable {
 
         /// FNV-1a of what it does where; folders, and the number of a process in a name, are others in each run.
         fileprivate func mixed(into shape: UInt64?) -> UInt64 {
-            let numbers: [Int] =
+            let numbers =
                 switch action {
                 case .open: [0]
                 case .write(let offset, let bytes): [1, offset, bytes.count]
@@ -31,10 +31,10 @@ public final class DiskHistory: Sendable {
                 case .delete: [4]
                 case .syncNames: [5]
                 }
-            var hash: UInt64 = shape ?? 0xCBF2_9CE4_8422_2325
-            for byte: UInt8 in file.utf8.reversed().prefix(while: { $0 != UInt8(ascii: "/") })
+            var hash = shape ?? 0xCBF2_9CE4_8422_2325
+            for byte in file.utf8.reversed().prefix(while: { $0 != UInt8(ascii: "/") })
             where !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { hash = mix(hash, UInt64(byte)) }
-            for number: Int in numbers { hash = mix(hash, UInt64(number)) }
+            for number in numbers { hash = mix(hash, UInt64(number)) }
             return hash
         }
 
@@ -48,8 +48,8 @@ public final class DiskHistory: Sendable {
 
     private let state: Mutex<Kept>
     /// Syncs of a disk that lies: every one of so many changes nothing and is answered like the others.
-    private let lies: Mutex<(oneIn: Int?, count: Int)> = .init((nil, 0))
-    private let shape: Mutex<UInt64?> = .init(nil)
+    private let lies = Mutex<(oneIn: Int?, count: Int)>((nil, 0))
+    private let shape = Mutex<UInt64?>(nil)
 
     /// Keeps every step.
     public init() { state = .init(.steps([])) }
@@ -102,7 +102,7 @@ public final class DiskHistory: Sendable {
 
     func note(_ action: Step.Action, _ file: String) {
         if case .sync = action, isLie() { return }
-        let step: Step = Step(action: action, file: file)
+        let step = Step(action: action, file: file)
         state.withLock { kept in
             switch kept {
             case .steps(var steps):
@@ -121,19 +121,19 @@ public final class DiskHistory: Sendable {
 
     /// Notes a write, each of its parts as a step: a crash may come in the middle of each.
     func noteWrite(_ bytes: UnsafeRawBufferPointer, at offset: Int, _ file: String) {
-        for part: Range<Int> in Self.parts(of: bytes.count, at: offset) {
+        for part in Self.parts(of: bytes.count, at: offset) {
             note(.write(offset: offset + part.lowerBound, bytes: Array(bytes[part])), file)
         }
     }
 
-    /// How a kernel takes a write of several pages: one by one, and brings them to the disk in any order. One that is no longer than a page
-    /// is one part wherever it lies, as SQLite's usual writes are.
+    /// How a kernel takes a write of several pages: one by one, and brings them to the disk in any order. One that is
+    /// no longer than a page is one part wherever it lies, as SQLite's usual writes are.
     static func parts(of count: Int, at offset: Int) -> [Range<Int>] {
         guard count > pageBytes else { return [0..<count] }
-        var parts: [Range<Int>] = []
-        var first: Int = 0
+        var parts = [Range<Int>]()
+        var first = 0
         while first < count {
-            let boundary: Int = ((offset + first) / pageBytes + 1) * pageBytes
+            let boundary = ((offset + first) / pageBytes + 1) * pageBytes
             parts.append(first..<min(count, boundary - offset))
             first = parts[parts.count - 1].upperBound
         }
@@ -141,11 +141,11 @@ public final class DiskHistory: Sendable {
     }
 
     /// Bytes that a kernel takes at once.
-    private static let pageBytes: Int = 4_096
+    private static let pageBytes = 4_096
 
     private func isLie() -> Bool {
         lies.withLock { lies in
-            guard let oneIn: Int = lies.oneIn else { return false }
+            guard let oneIn = lies.oneIn else { return false }
             lies.count += 1
             return lies.count % oneIn == 0
         }
@@ -177,7 +177,7 @@ public struct DiskReplay: Sendable {
     public func crashed<Random: RandomNumberGenerator>(
         _ loss: DiskModel.Loss, _ random: inout Random
     ) -> [String: [UInt8]] {
-        var copy: DiskModel = model
+        var copy = model
         // A sync that did not end has made nothing sure.
         if place < steps.count {
             if case .sync = steps[place].action {} else { copy.take(steps[place]) }

@@ -1,12 +1,13 @@
 /// What a disk holds, and what of it is sure.
 ///
-/// What was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of those before
-/// and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made or deleted
-/// are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made, and with
-/// `synchronous=EXTRA` when it has deleted a journal.
+/// What was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of those
+/// before and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made or
+/// deleted are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made,
+/// and with `synchronous=EXTRA` when it has deleted a journal.
 ///
-/// A torn write is never whole by chance: where what it leaves out stands there already, a byte of that is garbage. What
-/// is random in a file (salts, nonces) then has no part in what a crash leaves, and a seed is the same story in each run.
+/// A torn write is never whole by chance: where what it leaves out stands there already, a byte of that is garbage.
+/// What is random in a file (salts, nonces) then has no part in what a crash leaves, and a seed is the same story in
+/// each run.
 public struct DiskModel: Sendable {
     /// What a crash does to writes that were not synced.
     public enum Loss: Sendable, Hashable, CaseIterable {
@@ -21,13 +22,13 @@ public struct DiskModel: Sendable {
     }
 
     private struct File: Sendable {
-        var synced: [UInt8] = []
-        var unsynced: [DiskHistory.Step.Action] = []
+        var synced = [UInt8]()
+        var unsynced = [DiskHistory.Step.Action]()
         var isNamed: Bool
-        var isDeleted: Bool = false
+        var isDeleted = false
     }
 
-    private var files: [String: File] = [:]
+    private var files = [String: File]()
 
     /// - Parameter files: there, and synced.
     public init(_ files: [String: [UInt8]] = [:]) {
@@ -44,10 +45,10 @@ public struct DiskModel: Sendable {
         case .write, .truncate:
             files[step.file, default: File(isNamed: false)].unsynced.append(step.action)
         case .sync:
-            guard var file: File = files.removeValue(forKey: step.file) else { return }
-            for action: DiskHistory.Step.Action in file.unsynced { Self.apply(action, to: &file.synced) }
+            guard var file = files.removeValue(forKey: step.file) else { return }
+            for action in file.unsynced { Self.apply(action, to: &file.synced) }
             file.unsynced.removeAll()
-            let syncsFolder: Bool = !file.isNamed && (step.file.hasSuffix("-wal") || step.file.hasSuffix("-journal"))
+            let syncsFolder = !file.isNamed && (step.file.hasSuffix("-wal") || step.file.hasSuffix("-journal"))
             file.isNamed = true
             files[step.file] = file
             if syncsFolder { settleNames() }
@@ -60,19 +61,19 @@ public struct DiskModel: Sendable {
     /// The folder was synced: what was made is there, and what was deleted is gone.
     private mutating func settleNames() {
         files = files.filter { !$0.value.isDeleted }
-        for name: String in files.keys { files[name]?.isNamed = true }
+        for name in files.keys { files[name]?.isNamed = true }
     }
 
     /// The files as a crash leaves them.
     public func crashed<Random: RandomNumberGenerator>(_ loss: Loss, _ random: inout Random) -> [String: [UInt8]] {
-        var left: [String: [UInt8]] = [:]
+        var left = [String: [UInt8]]()
         for (name, file) in files.sorted(by: { $0.key < $1.key }) {
             if file.isDeleted, loss == .nothing || Bool.random(using: &random) { continue }
-            let isSure: Bool = file.isNamed || loss == .nothing
+            let isSure = file.isNamed || loss == .nothing
             if !isSure, loss == .everything || Bool.random(using: &random) { continue }
-            var bytes: [UInt8] = file.synced
-            for action: DiskHistory.Step.Action in file.unsynced {
-                for part: DiskHistory.Step.Action in Self.parts(of: action, over: bytes, loss, &random) {
+            var bytes = file.synced
+            for action in file.unsynced {
+                for part in Self.parts(of: action, over: bytes, loss, &random) {
                     Self.apply(part, to: &bytes)
                 }
             }
@@ -87,9 +88,9 @@ public struct DiskModel: Sendable {
     ) -> [DiskHistory.Step.Action] {
         if loss == .nothing { return [action] }
         guard loss != .everything else { return [] }
-        let fate: Int = .random(in: 0..<4, using: &random)
+        let fate = Int.random(in: 0..<4, using: &random)
         guard fate < 2, case .write(let offset, let bytes) = action else { return fate == 3 ? [action] : [] }
-        var end: Int = .random(in: 0...bytes.count, using: &random)
+        var end = Int.random(in: 0...bytes.count, using: &random)
         if loss == .sectors { end = min(max((offset + end) / 512 * 512 - offset, 0), bytes.count) }
         // A torn write may as well have reached the disk from its other end.
         return fate == 0
@@ -103,14 +104,14 @@ public struct DiskModel: Sendable {
         keeping kept: Piece, without left: Piece, over file: [UInt8]
     ) -> [DiskHistory.Step.Action] {
         guard !kept.bytes.isEmpty else { return [] }
-        let write: DiskHistory.Step.Action = .write(offset: kept.offset, bytes: Array(kept.bytes))
-        guard let last: UInt8 = left.bytes.last, holds(left, file) else { return [write] }
+        let write = DiskHistory.Step.Action.write(offset: kept.offset, bytes: Array(kept.bytes))
+        guard let last = left.bytes.last, holds(left, file) else { return [write] }
         return [write, .write(offset: left.offset + left.bytes.count - 1, bytes: [~last])]
     }
 
     /// What is behind a file's end counts as zeros: so it reads once something is written behind it.
     private static func holds(_ piece: Piece, _ file: [UInt8]) -> Bool {
-        let there: ArraySlice<UInt8> = file[min(piece.offset, file.count)...].prefix(piece.bytes.count)
+        let there = file[min(piece.offset, file.count)...].prefix(piece.bytes.count)
         return piece.bytes.starts(with: there) && piece.bytes.dropFirst(there.count).allSatisfy { $0 == 0 }
     }
 

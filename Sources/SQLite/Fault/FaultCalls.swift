@@ -12,11 +12,11 @@ enum FaultCalls {
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
     /// Bytes of `Head`, rounded up so that the record behind it is aligned.
-    static let headBytes: Int = (MemoryLayout<Head>.size + 15) / 16 * 16
+    static let headBytes = (MemoryLayout<Head>.size + 15) / 16 * 16
 
     static func register(_ owner: FaultVFS) {
-        guard let usual: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil) else { return }
-        let made: UnsafeMutablePointer<sqlite3_vfs> = .allocate(capacity: 1)
+        guard let usual = sqlite3_vfs_find(nil) else { return }
+        let made = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
         made.initialize(to: usual.pointee)
         made.pointee.zName = UnsafePointer(strdupped(owner.name))
         made.pointee.szOsFile = Int32(headBytes) + usual.pointee.szOsFile
@@ -31,8 +31,8 @@ enum FaultCalls {
     }
 
     private static func strdupped(_ text: String) -> UnsafeMutablePointer<CChar> {
-        let bytes: ContiguousArray<CChar> = text.utf8CString
-        let copy: UnsafeMutablePointer<CChar> = .allocate(capacity: bytes.count)
+        let bytes = text.utf8CString
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
         for (place, byte) in bytes.enumerated() { (copy + place).initialize(to: byte) }
         return copy
     }
@@ -56,11 +56,11 @@ enum FaultCalls {
 
     /// Counts the call.
     static func verdict(_ operation: FaultRule.Operation, _ file: File?, _ code: Int32) -> FaultRule.Verdict {
-        guard let owner: FaultVFS = owner(file), let number: Int = head(file)?.pointee.number else {
+        guard let owner = owner(file), let number = head(file)?.pointee.number else {
             return .fails(code)
         }
         // What a connection of before the crash still tries is no call of the machine that runs now.
-        guard let name: String = owner.nameOfLiving(number) else { return .fails(code) }
+        guard let name = owner.nameOfLiving(number) else { return .fails(code) }
         return owner.verdict(operation, name, code)
     }
 
@@ -73,13 +73,13 @@ enum FaultCalls {
 
     /// Runs `body` on the file's record; the code when the power has gone.
     static func onRecord(_ file: File?, _ code: Int32, _ body: (OpenFile) -> Int32) -> Int32 {
-        guard let owner: FaultVFS = owner(file), let number: Int = head(file)?.pointee.number else { return code }
+        guard let owner = owner(file), let number = head(file)?.pointee.number else { return code }
         return owner.withFile(number, body) ?? code
     }
 
     // Filled once and never changed afterwards.
-    nonisolated(unsafe) static let table: UnsafePointer<sqlite3_io_methods> = {
-        var methods: sqlite3_io_methods = .init()
+    nonisolated(unsafe) static let table = {
+        var methods = sqlite3_io_methods()
         methods.iVersion = 3
         methods.xClose = closeFile
         methods.xRead = readFile
@@ -135,7 +135,7 @@ enum FaultCalls {
             return SQLITE_OK
         }
         methods.xUnfetch = { _, _, _ in SQLITE_OK }
-        let place: UnsafeMutablePointer<sqlite3_io_methods> = .allocate(capacity: 1)
+        let place = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         place.initialize(to: methods)
         return UnsafePointer(place)
     }()
@@ -145,16 +145,16 @@ private func openFile(
     _ vfs: UnsafeMutablePointer<sqlite3_vfs>?, _ name: UnsafePointer<CChar>?, _ file: FaultCalls.File?,
     _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?
 ) -> Int32 {
-    guard let file: FaultCalls.File, let head: UnsafeMutablePointer<FaultCalls.Head> = FaultCalls.head(file),
-        let real: FaultCalls.File = FaultCalls.real(file), let context: UnsafeMutableRawPointer = vfs?.pointee.pAppData,
-        let usual: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil)
+    guard let file, let head = FaultCalls.head(file),
+        let real = FaultCalls.real(file), let context = vfs?.pointee.pAppData,
+        let usual = sqlite3_vfs_find(nil)
     else { return SQLITE_CANTOPEN }
     file.pointee.pMethods = nil
-    let owner: FaultVFS = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
-    let text: String = name.map { String(cString: $0) } ?? ""
-    if let code: Int32 = owner.verdict(.open, text, SQLITE_CANTOPEN).code { return code }
+    let owner = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
+    let text = name.map { String(cString: $0) } ?? ""
+    if let code = owner.verdict(.open, text, SQLITE_CANTOPEN).code { return code }
     real.pointee.pMethods = nil
-    let result: Int32 = usual.pointee.xOpen(usual, name, real, flags, outFlags)
+    let result = usual.pointee.xOpen(usual, name, real, flags, outFlags)
     guard result == SQLITE_OK else {
         if real.pointee.pMethods != nil { _ = real.pointee.pMethods.pointee.xClose(real) }
         return result
@@ -169,12 +169,12 @@ private func openFile(
 private func deleteFile(
     _ vfs: UnsafeMutablePointer<sqlite3_vfs>?, _ name: UnsafePointer<CChar>?, _ syncFolder: Int32
 ) -> Int32 {
-    guard let context: UnsafeMutableRawPointer = vfs?.pointee.pAppData, let name: UnsafePointer<CChar>,
-        let usual: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil)
+    guard let context = vfs?.pointee.pAppData, let name,
+        let usual = sqlite3_vfs_find(nil)
     else { return SQLITE_IOERR }
-    let owner: FaultVFS = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
-    let text: String = .init(cString: name)
-    if let code: Int32 = owner.verdict(.delete, text, FaultCalls.failed(10)).code { return code }
+    let owner = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
+    let text = String(cString: name)
+    if let code = owner.verdict(.delete, text, FaultCalls.failed(10)).code { return code }
     owner.history?.note(.delete, text)
     if syncFolder != 0 { owner.history?.note(.syncNames, text) }
     return usual.pointee.xDelete(usual, name, syncFolder)
@@ -184,16 +184,16 @@ private func lookForFile(
     _ vfs: UnsafeMutablePointer<sqlite3_vfs>?, _ name: UnsafePointer<CChar>?, _ flags: Int32,
     _ answer: UnsafeMutablePointer<Int32>?
 ) -> Int32 {
-    guard let context: UnsafeMutableRawPointer = vfs?.pointee.pAppData,
-        let usual: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil)
+    guard let context = vfs?.pointee.pAppData,
+        let usual = sqlite3_vfs_find(nil)
     else { return SQLITE_IOERR }
-    let owner: FaultVFS = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
-    let text: String = name.map { String(cString: $0) } ?? ""
+    let owner = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
+    let text = name.map { String(cString: $0) } ?? ""
     return owner.verdict(.look, text, FaultCalls.failed(13)).code ?? usual.pointee.xAccess(usual, name, flags, answer)
 }
 
 private func closeFile(_ file: FaultCalls.File?) -> Int32 {
-    if let owner: FaultVFS = FaultCalls.owner(file), let number: Int = FaultCalls.head(file)?.pointee.number {
+    if let owner = FaultCalls.owner(file), let number = FaultCalls.head(file)?.pointee.number {
         owner.closed(number)
     }
     return FaultCalls.methods(file)?.xClose?(FaultCalls.real(file)) ?? SQLITE_OK
@@ -217,7 +217,7 @@ private func readFile(
 private func writeFile(
     _ file: FaultCalls.File?, _ data: UnsafeRawPointer?, _ count: Int32, _ offset: sqlite3_int64
 ) -> Int32 {
-    guard let data: UnsafeRawPointer else { return SQLITE_IOERR }
+    guard let data else { return SQLITE_IOERR }
     func write(_ count: Int32) -> Int32 {
         FaultCalls.onRecord(file, FaultCalls.failed(3)) { $0.write(data, count, offset) }
     }
@@ -225,9 +225,9 @@ private func writeFile(
     case .done: return write(count)
     case .fails(let code): return code
     case .dies(let code):
-        guard let owner: FaultVFS = FaultCalls.owner(file), let number: Int = FaultCalls.head(file)?.pointee.number
+        guard let owner = FaultCalls.owner(file), let number = FaultCalls.head(file)?.pointee.number
         else { return code }
-        let name: String = owner.fileName(number)
+        let name = owner.fileName(number)
         if !name.isEmpty {
             owner.history?.noteWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
         }

@@ -46,8 +46,8 @@ public struct FaultRule: Sendable, Hashable {
         case full
         /// Half of a write or read is done before it reports an I/O error. Other calls fail as by `io`.
         case short
-        /// The power goes: what was not synced is lost, this and every later call fails. Where the disk has a history, it
-        /// says what is lost, and a write during which it happens is the last that it notes.
+        /// The power goes: what was not synced is lost, this and every later call fails. Where the disk has a history,
+        /// it says what is lost, and a write during which it happens is the last that it notes.
         case crash
     }
 

@@ -11,21 +11,21 @@ public final class FaultVFS: Sendable {
     public let history: DiskHistory?
     /// Whether a sync goes to the real disk: a model needs none.
     let syncsForReal: Bool
-    private let state: Mutex<State> = .init(State())
+    private let state = Mutex<State>(State())
 
     private struct State {
-        var rules: [Rule] = []
-        var calls: [FaultRule.Operation: Int] = [:]
+        var rules = [Rule]()
+        var calls = [FaultRule.Operation: Int]()
         /// Every call in order, when it is noted.
         var log: [FaultRule.Operation]?
-        var isCrashed: Bool = false
-        var files: [Int: OpenFile] = [:]
-        var lastFile: Int = 0
+        var isCrashed = false
+        var files = [Int: OpenFile]()
+        var lastFile = 0
     }
 
     private struct Rule {
         var rule: FaultRule
-        var seen: Int = 0
+        var seen = 0
     }
 
     /// Registers the file system.
@@ -65,7 +65,7 @@ public final class FaultVFS: Sendable {
         state.withLock { state in
             guard !state.isCrashed else { return }
             state.isCrashed = true
-            for file: OpenFile in state.files.values { file.loseUnsynced(keeping: keeping) }
+            for file in state.files.values { file.loseUnsynced(keeping: keeping) }
         }
     }
 
@@ -88,10 +88,10 @@ public final class FaultVFS: Sendable {
             state.calls[.any, default: 0] += 1
             if operation.isChange { state.calls[.change, default: 0] += 1 }
             state.log?.append(operation)
-            for place: Int in state.rules.indices where state.rules[place].rule.applies(to: operation, file) {
+            for place in state.rules.indices where state.rules[place].rule.applies(to: operation, file) {
                 state.rules[place].seen += 1
-                let rule: FaultRule = state.rules[place].rule
-                let failed: Int = state.rules[place].seen - rule.skipping
+                let rule = state.rules[place].rule
+                let failed = state.rules[place].seen - rule.skipping
                 guard failed > 0, failed <= rule.times else { continue }
                 switch rule.failure {
                 case .io: return .fails(failureCode)
@@ -99,7 +99,7 @@ public final class FaultVFS: Sendable {
                 case .short: return .isCutShort(failureCode)
                 case .crash:
                     state.isCrashed = true
-                    for file: OpenFile in state.files.values { file.loseUnsynced { _ in false } }
+                    for file in state.files.values { file.loseUnsynced { _ in false } }
                     return .dies(failureCode)
                 }
             }
@@ -125,7 +125,7 @@ public final class FaultVFS: Sendable {
     /// Runs `body` on an open file's record; nil when the power has gone since it was opened.
     func withFile<Result>(_ number: Int, _ body: (OpenFile) -> Result) -> Result? {
         state.withLock { state in
-            guard let file: OpenFile = state.files[number], !file.isDead, !state.isCrashed else { return nil }
+            guard let file = state.files[number], !file.isDead, !state.isCrashed else { return nil }
             return body(file)
         }
     }
@@ -149,11 +149,11 @@ final class OpenFile: @unchecked Sendable {
     }
 
     let name: String
-    var isDead: Bool = false
+    var isDead = false
     private let real: UnsafeMutablePointer<sqlite3_file>
     private let history: DiskHistory?
     private let syncsForReal: Bool
-    private var unsynced: [Change] = []
+    private var unsynced = [Change]()
 
     init(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String, _ owner: FaultVFS) {
         self.real = real
@@ -172,18 +172,18 @@ final class OpenFile: @unchecked Sendable {
 
     private func bytes(_ offset: sqlite3_int64, _ count: Int) -> [UInt8] {
         guard count > 0 else { return [] }
-        var bytes: [UInt8] = .init(repeating: 0, count: count)
+        var bytes = [UInt8](repeating: 0, count: count)
         _ = methods.xRead(real, &bytes, Int32(count), offset)
         return bytes
     }
 
     func write(_ data: UnsafeRawPointer, _ count: Int32, _ offset: sqlite3_int64) -> Int32 {
-        if let history: DiskHistory {
+        if let history {
             history.noteWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
             return methods.xWrite(real, data, count, offset)
         }
-        for part: Range<Int> in DiskHistory.parts(of: Int(count), at: Int(offset)) {
-            let result: Int32 = writePart(
+        for part in DiskHistory.parts(of: Int(count), at: Int(offset)) {
+            let result = writePart(
                 UnsafeRawBufferPointer(start: data + part.lowerBound, count: part.count),
                 offset + sqlite3_int64(part.lowerBound))
             guard result == SQLITE_OK else { return result }
@@ -192,26 +192,26 @@ final class OpenFile: @unchecked Sendable {
     }
 
     private func writePart(_ part: UnsafeRawBufferPointer, _ offset: sqlite3_int64) -> Int32 {
-        let oldSize: sqlite3_int64 = size
-        let old: [UInt8] = bytes(offset, Int(max(0, min(sqlite3_int64(part.count), oldSize - offset))))
+        let oldSize = size
+        let old = bytes(offset, Int(max(0, min(sqlite3_int64(part.count), oldSize - offset))))
         unsynced.append(Change(offset: offset, new: Array(part), old: old, oldSize: oldSize))
         return methods.xWrite(real, part.baseAddress, Int32(part.count), offset)
     }
 
     func truncate(_ newSize: sqlite3_int64) -> Int32 {
-        if let history: DiskHistory {
+        if let history {
             history.note(.truncate(Int(newSize)), name)
             return methods.xTruncate(real, newSize)
         }
-        let oldSize: sqlite3_int64 = size
-        let old: [UInt8] = bytes(newSize, Int(max(0, oldSize - newSize)))
+        let oldSize = size
+        let old = bytes(newSize, Int(max(0, oldSize - newSize)))
         unsynced.append(Change(offset: newSize, new: nil, old: old, oldSize: oldSize))
         return methods.xTruncate(real, newSize)
     }
 
     func sync(_ flags: Int32) -> Int32 {
         history?.note(.sync, name)
-        let result: Int32 = syncsForReal ? methods.xSync(real, flags) : SQLITE_OK
+        let result = syncsForReal ? methods.xSync(real, flags) : SQLITE_OK
         if result == SQLITE_OK { unsynced.removeAll() }
         return result
     }
@@ -219,12 +219,12 @@ final class OpenFile: @unchecked Sendable {
     /// Takes back what was not synced, then redoes the changes that happened to reach the disk.
     func loseUnsynced(keeping: (Int) -> Bool) {
         guard !isDead else { return }
-        for change: Change in unsynced.reversed() {
+        for change in unsynced.reversed() {
             if !change.old.isEmpty { _ = methods.xWrite(real, change.old, Int32(change.old.count), change.offset) }
             if size != change.oldSize { _ = methods.xTruncate(real, change.oldSize) }
         }
         for (place, change) in unsynced.enumerated() where keeping(place) {
-            if let new: [UInt8] = change.new {
+            if let new = change.new {
                 _ = methods.xWrite(real, new, Int32(new.count), change.offset)
             } else if size > change.offset {
                 _ = methods.xTruncate(real, change.offset)

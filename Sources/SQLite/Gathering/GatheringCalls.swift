@@ -1,18 +1,18 @@
 internal import CSQLite
 import Synchronization
 
-/// A file system for SQLite that gathers the writes of the log (`GatheredLog`) over another one, for connections that write much. All
-/// other files are that one's own.
+/// A file system for SQLite that gathers the writes of the log (`GatheredLog`) over another one, for connections that
+/// write much. All other files are that one's own.
 public enum GatheringFileSystem {
     /// By the name below; they stay registered until the process ends.
-    private static let registered: Mutex<[String?: String]> = .init([:])
+    private static let registered = Mutex<[String?: String]>([:])
 
     /// - Parameter inner: the name of the file system below; nil for the usual one.
     /// - Returns: the name of the one that gathers; `inner` when there is no such file system.
     public static func name(over inner: String? = nil) -> String? {
         registered.withLock { names in
-            if let known: String = names[inner] { return known }
-            let name: String = "thicket-gathering-\(names.count)"
+            if let known = names[inner] { return known }
+            let name = "thicket-gathering-\(names.count)"
             guard GatheringCalls.register(name, over: inner) else { return inner }
             names[inner] = name
             return name
@@ -36,15 +36,15 @@ private enum GatheringCalls {
     typealias Methods = UnsafePointer<sqlite3_io_methods>
 
     /// Bytes of `Head`, rounded up so that the record behind it is aligned.
-    static let headBytes: Int = (MemoryLayout<Head>.size + 15) / 16 * 16
+    static let headBytes = (MemoryLayout<Head>.size + 15) / 16 * 16
 
     static func register(_ name: String, over inner: String?) -> Bool {
         Database.prepareLibrary()
-        guard let usual: System = sqlite3_vfs_find(inner) else { return false }
-        let bytes: ContiguousArray<CChar> = name.utf8CString
-        let text: UnsafeMutableBufferPointer<CChar> = .allocate(capacity: bytes.count)
+        guard let usual = sqlite3_vfs_find(inner) else { return false }
+        let bytes = name.utf8CString
+        let text = UnsafeMutableBufferPointer<CChar>.allocate(capacity: bytes.count)
         _ = text.initialize(from: bytes)
-        let made: System = .allocate(capacity: 1)
+        let made = System.allocate(capacity: 1)
         made.initialize(to: usual.pointee)
         made.pointee.zName = UnsafePointer(text.baseAddress)
         made.pointee.szOsFile = Int32(headBytes) + usual.pointee.szOsFile
@@ -52,11 +52,11 @@ private enum GatheringCalls {
         made.pointee.pAppData = UnsafeMutableRawPointer(usual)
         made.pointee.xOpen = openFile
         made.pointee.xDelete = { system, name, syncsFolder in
-            guard let inner: System = GatheringCalls.inner(system) else { return SQLITE_IOERR }
+            guard let inner = GatheringCalls.inner(system) else { return SQLITE_IOERR }
             return inner.pointee.xDelete(inner, name, syncsFolder)
         }
         made.pointee.xAccess = { system, name, flags, answer in
-            guard let inner: System = GatheringCalls.inner(system) else { return SQLITE_IOERR }
+            guard let inner = GatheringCalls.inner(system) else { return SQLITE_IOERR }
             return inner.pointee.xAccess(inner, name, flags, answer)
         }
         return sqlite3_vfs_register(made, 0) == SQLITE_OK
@@ -79,34 +79,34 @@ private enum GatheringCalls {
 
     /// What is gathered for a log, or for that of a database; nil when that is not open.
     static func log(_ file: File?) -> GatheredLog? {
-        guard let file, let log: UnsafeMutableRawPointer = head(file).pointee.log else { return nil }
+        guard let file, let log = head(file).pointee.log else { return nil }
         return Unmanaged<GatheredLog>.fromOpaque(log).takeUnretainedValue()
     }
 
     /// Calls the file system below.
     static func below(_ file: File?, _ absent: Int32, _ body: (File, Methods) -> Int32) -> Int32 {
         guard let file else { return absent }
-        let real: File = real(file)
+        let real = real(file)
         return body(real, real.pointee.pMethods)
     }
 
     /// The same, when what is gathered has been written.
     static func passedOn(_ file: File?, _ body: (File, Methods) -> Int32) -> Int32 {
-        let result: Int32 = log(file)?.passOn() ?? SQLITE_OK
+        let result = log(file)?.passOn() ?? SQLITE_OK
         return result == SQLITE_OK ? below(file, SQLITE_IOERR, body) : result
     }
 
     // Filled once and never changed afterwards.
-    nonisolated(unsafe) static let logTable: Methods = table { methods in
+    nonisolated(unsafe) static let logTable = table { methods in
         // A log is neither mapped nor shared: what comes after version 1 is asked of the database's file.
         methods.iVersion = 1
         methods.xClose = { file in
-            guard let file: File else { return SQLITE_OK }
+            guard let file else { return SQLITE_OK }
             // Frames of a transaction that was not committed: nobody waits for them.
             _ = GatheringCalls.log(file)?.passOn()
-            let head: UnsafeMutablePointer<Head> = GatheringCalls.head(file)
+            let head = GatheringCalls.head(file)
             if let database: File = head.pointee.database { GatheringCalls.head(database).pointee.log = nil }
-            if let log: UnsafeMutableRawPointer = head.pointee.log { Unmanaged<GatheredLog>.fromOpaque(log).release() }
+            if let log = head.pointee.log { Unmanaged<GatheredLog>.fromOpaque(log).release() }
             return GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xClose($0) }
         }
         methods.xRead = { GatheringCalls.log($0)?.read($1, $2, $3) ?? SQLITE_IOERR }
@@ -119,7 +119,7 @@ private enum GatheringCalls {
     }
 
     // Filled once and never changed afterwards.
-    nonisolated(unsafe) static let databaseTable: Methods = table { methods in
+    nonisolated(unsafe) static let databaseTable = table { methods in
         methods.iVersion = 3
         methods.xClose = { file in GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xClose($0) } }
         methods.xRead = { file, place, count, offset in
@@ -138,13 +138,13 @@ private enum GatheringCalls {
         methods.xShmMap = { file, region, bytes, grows, place in
             GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xShmMap($0, region, bytes, grows, place) }
         }
-        // Whoever may write next must not meet older frames of ours later: those of a transaction that was undone go before
-        // the lock does. If they cannot be written, nothing is lost by it.
+        // Whoever may write next must not meet older frames of ours later: those of a transaction that was undone go
+        // before the lock does. If they cannot be written, nothing is lost by it.
         methods.xShmLock = { file, offset, count, flags in
-            let log: GatheredLog? = GatheringCalls.log(file)
-            let result: Int32 = log?.passOn() ?? SQLITE_OK
+            let log = GatheringCalls.log(file)
+            let result = log?.passOn() ?? SQLITE_OK
             guard result == SQLITE_OK || flags & SQLITE_SHM_UNLOCK != 0 else { return result }
-            let endsWriting: Bool =
+            let endsWriting =
                 flags & SQLITE_SHM_UNLOCK != 0 && flags & SQLITE_SHM_EXCLUSIVE != 0
                 && offset <= GatheringCalls.writeLock && offset + count > GatheringCalls.writeLock
             if endsWriting { log?.forget() }
@@ -166,7 +166,7 @@ private enum GatheringCalls {
 
     /// A table with what is the same for all files.
     private static func table(_ fill: (inout sqlite3_io_methods) -> Void) -> Methods {
-        var methods: sqlite3_io_methods = .init()
+        var methods = sqlite3_io_methods()
         methods.xLock = { file, level in GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xLock($0, level) } }
         methods.xUnlock = { file, level in GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xUnlock($0, level) } }
         methods.xCheckReservedLock = { file, answer in
@@ -180,7 +180,7 @@ private enum GatheringCalls {
             GatheringCalls.below(file, 0) { $1.pointee.xDeviceCharacteristics($0) }
         }
         fill(&methods)
-        let place: UnsafeMutablePointer<sqlite3_io_methods> = .allocate(capacity: 1)
+        let place = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         place.initialize(to: methods)
         return UnsafePointer(place)
     }
@@ -190,7 +190,7 @@ private func openFile(
     _ system: GatheringCalls.System?, _ name: UnsafePointer<CChar>?, _ file: GatheringCalls.File?, _ flags: Int32,
     _ outFlags: UnsafeMutablePointer<Int32>?
 ) -> Int32 {
-    guard let file: GatheringCalls.File, let inner: GatheringCalls.System = GatheringCalls.inner(system) else {
+    guard let file, let inner = GatheringCalls.inner(system) else {
         return SQLITE_CANTOPEN
     }
     file.pointee.pMethods = nil
@@ -198,29 +198,30 @@ private func openFile(
     guard flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_DB) != 0 else {
         return inner.pointee.xOpen(inner, name, file, flags, outFlags)
     }
-    let real: GatheringCalls.File = GatheringCalls.real(file)
+    let real = GatheringCalls.real(file)
     real.pointee.pMethods = nil
-    let result: Int32 = inner.pointee.xOpen(inner, name, real, flags, outFlags)
+    let result = inner.pointee.xOpen(inner, name, real, flags, outFlags)
     guard result == SQLITE_OK else {
         if real.pointee.pMethods != nil { _ = real.pointee.pMethods.pointee.xClose(real) }
         return result
     }
     // Whoever has no shared memory says so by an older version, or by leaving its functions out.
-    let methods: sqlite3_io_methods = real.pointee.pMethods.pointee
+    let methods = real.pointee.pMethods.pointee
     guard (methods.iVersion >= 3 && methods.xShmMap != nil) || flags & SQLITE_OPEN_WAL != 0 else {
         // And so no log.
         _ = real.pointee.pMethods.pointee.xClose(real)
         return inner.pointee.xOpen(inner, name, file, flags, outFlags)
     }
-    let head: UnsafeMutablePointer<GatheringCalls.Head> = GatheringCalls.head(file)
+    let head = GatheringCalls.head(file)
     (head.pointee.log, head.pointee.database) = (nil, nil)
     guard flags & SQLITE_OPEN_WAL != 0 else {
         file.pointee.pMethods = GatheringCalls.databaseTable
         return SQLITE_OK
     }
-    // https://sqlite.org/c3ref/database_file_object.html: the database that this log belongs to, of the same connection.
+    // https://sqlite.org/c3ref/database_file_object.html: the database that this log belongs to, of the same
+    // connection.
     let database: GatheringCalls.File? = sqlite3_database_file_object(name)
-    let log: UnsafeMutableRawPointer = Unmanaged.passRetained(GatheredLog(real)).toOpaque()
+    let log = Unmanaged.passRetained(GatheredLog(real)).toOpaque()
     (head.pointee.log, head.pointee.database) = (log, database)
     if let database { GatheringCalls.head(database).pointee.log = log }
     file.pointee.pMethods = GatheringCalls.logTable

@@ -18,7 +18,7 @@ enum SealedCalls {
     typealias System = UnsafeMutablePointer<sqlite3_vfs>
 
     /// Bytes of `Head`, rounded up so that the record behind it is aligned.
-    private static let headBytes: Int = (MemoryLayout<Head>.size + 15) / 16 * 16
+    private static let headBytes = (MemoryLayout<Head>.size + 15) / 16 * 16
 
     /// What stands in SQLite's list. Not changed while it does.
     struct Registered: @unchecked Sendable {
@@ -27,10 +27,10 @@ enum SealedCalls {
 
     static func register(_ name: String, _ cipher: any PageCipher, over inner: String?) -> Registered? {
         Database.prepareLibrary()
-        guard let usual: System = sqlite3_vfs_find(inner), let text: UnsafeMutablePointer<CChar> = strdup(name) else {
+        guard let usual = sqlite3_vfs_find(inner), let text = strdup(name) else {
             return nil
         }
-        let made: System = .allocate(capacity: 1)
+        let made = System.allocate(capacity: 1)
         made.initialize(to: usual.pointee)
         made.pointee.zName = UnsafePointer(text)
         made.pointee.szOsFile = Int32(headBytes) + usual.pointee.szOsFile
@@ -51,9 +51,9 @@ enum SealedCalls {
 
     /// No file of it is open any more.
     static func unregister(_ registered: Registered) {
-        let system: System = registered.system
+        let system = registered.system
         sqlite3_vfs_unregister(system)
-        if let context: UnsafeMutableRawPointer = system.pointee.pAppData {
+        if let context = system.pointee.pAppData {
             Unmanaged<SealedStore>.fromOpaque(context).release()
         }
         free(UnsafeMutableRawPointer(mutating: system.pointee.zName))
@@ -94,12 +94,12 @@ enum SealedCalls {
     }
 
     // Filled once and never changed afterwards.
-    nonisolated(unsafe) private static let table: UnsafePointer<sqlite3_io_methods> = {
-        var methods: sqlite3_io_methods = .init()
+    nonisolated(unsafe) private static let table = {
+        var methods = sqlite3_io_methods()
         // Without the calls by which files are mapped: every byte comes by here.
         methods.iVersion = 2
         methods.xClose = { file in
-            guard let file: File else { return SQLITE_OK }
+            guard let file else { return SQLITE_OK }
             Unmanaged<SealedFile>.fromOpaque(SealedCalls.head(file).pointee.file).release()
             return SealedCalls.methods(file)?.xClose?(SealedCalls.real(file)) ?? SQLITE_OK
         }
@@ -128,7 +128,7 @@ enum SealedCalls {
         methods.xShmLock = { SealedCalls.methods($0)?.xShmLock?(SealedCalls.real($0), $1, $2, $3) ?? SQLITE_IOERR }
         methods.xShmBarrier = { SealedCalls.methods($0)?.xShmBarrier?(SealedCalls.real($0)) }
         methods.xShmUnmap = { SealedCalls.methods($0)?.xShmUnmap?(SealedCalls.real($0), $1) ?? SQLITE_OK }
-        let place: UnsafeMutablePointer<sqlite3_io_methods> = .allocate(capacity: 1)
+        let place = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         place.initialize(to: methods)
         return UnsafePointer(place)
     }()
@@ -138,13 +138,13 @@ private func openFile(
     _ system: SealedCalls.System?, _ name: UnsafePointer<CChar>?, _ file: SealedCalls.File?, _ flags: Int32,
     _ outFlags: UnsafeMutablePointer<Int32>?
 ) -> Int32 {
-    guard let file: SealedCalls.File, let real: SealedCalls.File = SealedCalls.real(file),
-        let store: SealedStore = SealedCalls.store(system)
+    guard let file, let real = SealedCalls.real(file),
+        let store = SealedCalls.store(system)
     else { return SQLITE_CANTOPEN }
     file.pointee.pMethods = nil
-    guard let kind: SealedFile.Kind = SealedCalls.kind(flags) else { return SQLITE_CANTOPEN }
+    guard let kind = SealedCalls.kind(flags) else { return SQLITE_CANTOPEN }
     real.pointee.pMethods = nil
-    var result: Int32 = store.inner.pointee.xOpen(store.inner, name, real, flags, outFlags)
+    var result = store.inner.pointee.xOpen(store.inner, name, real, flags, outFlags)
     if result == SQLITE_OK, kind == .database { result = readSalt(store, real) }
     guard result == SQLITE_OK else {
         if real.pointee.pMethods != nil { _ = real.pointee.pMethods.pointee.xClose(real) }
@@ -156,15 +156,15 @@ private func openFile(
 
 /// - Returns: an error also for a database that is not sealed.
 private func readSalt(_ store: SealedStore, _ real: SealedCalls.File) -> Int32 {
-    let methods: sqlite3_io_methods = real.pointee.pMethods.pointee
+    let methods = real.pointee.pMethods.pointee
     var size: sqlite3_int64 = 0
-    let result: Int32 = methods.xFileSize(real, &size)
+    let result = methods.xFileSize(real, &size)
     guard result == SQLITE_OK, size >= SealedFileSystem.saltBytes else {
         store.open(salt: nil)
         return result
     }
-    var salt: [UInt8] = .init(repeating: 0, count: SealedFileSystem.saltBytes)
-    let read: Int32 = methods.xRead(real, &salt, Int32(salt.count), 0)
+    var salt = [UInt8](repeating: 0, count: SealedFileSystem.saltBytes)
+    let read = methods.xRead(real, &salt, Int32(salt.count), 0)
     guard read == SQLITE_OK else { return read }
     guard salt != SealedFileSystem.clearBeginning else { return SQLITE_NOTADB }
     store.open(salt: salt)

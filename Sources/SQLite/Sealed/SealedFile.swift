@@ -5,7 +5,7 @@ final class SealedStore {
     let cipher: any PageCipher
     /// The file system below.
     let inner: UnsafeMutablePointer<sqlite3_vfs>
-    private(set) var salt: [UInt8] = []
+    private(set) var salt = [UInt8]()
     private(set) var sealer: (any PageSealer)?
 
     init(_ cipher: any PageCipher, _ inner: UnsafeMutablePointer<sqlite3_vfs>) {
@@ -35,8 +35,8 @@ final class SealedFile {
     private static let logHeaderBytes: Int64 = 32
     private static let frameHeaderBytes: Int64 = 24
     /// Of a frame's header: the log's salt and the checksum.
-    private static let hidden: Range<Int> = 8..<24
-    private static let pageBytes: Int64 = .init(SealedFileSystem.pageBytes)
+    private static let hidden = 8..<24
+    private static let pageBytes = Int64(SealedFileSystem.pageBytes)
     /// The header of a rollback journal fills a sector at most; pages would follow.
     private static let journalBytesMax: Int64 = 4_096
 
@@ -64,25 +64,25 @@ final class SealedFile {
     }
 
     private func readDatabase(_ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int32 {
-        let within: Int64 = offset % Self.pageBytes
+        let within = offset % Self.pageBytes
         if within == 0, room.count == SealedFileSystem.pageBytes { return readPage(room, offset) }
         // Parts of the first page are asked for before SQLite knows how long pages are.
         guard within + Int64(room.count) <= Self.pageBytes else { return SealedFileSystem.notOpening }
-        let result: Int32 = readPage(scratch, offset - within)
+        let result = readPage(scratch, offset - within)
         room.copyMemory(from: .init(rebasing: scratch[Int(within)..<Int(within) + room.count]))
         return result
     }
 
     private func readPage(_ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int32 {
-        let result: Int32 = pass(room, offset)
+        let result = pass(room, offset)
         guard result == SQLITE_OK, !room.isZero else { return result }
         guard open(room, PagePlace(isLog: false, offset: offset)) else { return SealedFileSystem.notOpening }
         return SQLITE_OK
     }
 
     private func readLog(_ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int32 {
-        guard let part: FramePart = FramePart(offset, room.count) else { return readHeaderPart(room, offset) }
-        let result: Int32 = pass(room, offset)
+        guard let part = FramePart(offset, room.count) else { return readHeaderPart(room, offset) }
+        let result = pass(room, offset)
         guard result == SQLITE_OK else { return result }
         switch part {
         case .logHeader: break
@@ -91,7 +91,7 @@ final class SealedFile {
             guard open(room, PagePlace(isLog: true, offset: offset)) else { return SealedFileSystem.notOpening }
         case .frame:
             store.sealer?.show(Self.hiddenPart(of: room))
-            let page: UnsafeMutableRawBufferPointer = .init(rebasing: room[Int(Self.frameHeaderBytes)...])
+            let page = UnsafeMutableRawBufferPointer(rebasing: room[Int(Self.frameHeaderBytes)...])
             // Whole frames are read to find out how far the log is good: a torn one ends it, as its checksum would.
             if !open(page, PagePlace(isLog: true, offset: offset + Self.frameHeaderBytes)) { page.fill(0) }
         }
@@ -100,12 +100,12 @@ final class SealedFile {
 
     /// A checksum alone: SQLite takes it up where a transaction has written a page of the log again.
     private func readHeaderPart(_ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int32 {
-        let within: Int64 = (offset - Self.logHeaderBytes) % FramePart.frameBytes
+        let within = (offset - Self.logHeaderBytes) % FramePart.frameBytes
         guard within >= 0, within + Int64(room.count) <= Self.frameHeaderBytes else {
             return SealedFileSystem.notOpening
         }
-        let header: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<Int(Self.frameHeaderBytes)])
-        let result: Int32 = pass(header, offset - within)
+        let header = UnsafeMutableRawBufferPointer(rebasing: scratch[..<Int(Self.frameHeaderBytes)])
+        let result = pass(header, offset - within)
         guard result == SQLITE_OK else { return result }
         store.sealer?.show(Self.hiddenPart(of: header))
         room.copyMemory(from: .init(rebasing: header[Int(within)..<Int(within) + room.count]))
@@ -113,10 +113,10 @@ final class SealedFile {
     }
 
     private func open(_ page: UnsafeMutableRawBufferPointer, _ place: PagePlace) -> Bool {
-        let isFirst: Bool = !place.isLog && place.offset == 0
-        let sealed: UnsafeMutableRawBufferPointer =
+        let isFirst = !place.isLog && place.offset == 0
+        let sealed =
             isFirst ? .init(rebasing: page[SealedFileSystem.saltBytes...]) : page
-        guard let sealer: any PageSealer = store.sealer, sealer.open(sealed, at: place) else { return false }
+        guard let sealer = store.sealer, sealer.open(sealed, at: place) else { return false }
         if isFirst { page.copyBytes(from: SealedFileSystem.clearBeginning) }
         UnsafeMutableRawBufferPointer(rebasing: page[(page.count - SealedFileSystem.extraBytes)...]).fill(0)
         return true
@@ -136,7 +136,7 @@ final class SealedFile {
             switch FramePart(offset, bytes.count) {
             case .logHeader: return pass(bytes, offset)
             case .header:
-                let header: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<bytes.count])
+                let header = UnsafeMutableRawBufferPointer(rebasing: scratch[..<bytes.count])
                 header.copyMemory(from: bytes)
                 store.sealer?.hide(Self.hiddenPart(of: header))
                 return pass(UnsafeRawBufferPointer(header), offset)
@@ -147,15 +147,15 @@ final class SealedFile {
     }
 
     /// What would go to the disk in clear is not written.
-    private static let refused: Int32 = SQLITE_IOERR | (3 << 8)
+    private static let refused = SQLITE_IOERR | (3 << 8)
 
     private func pass(_ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int32 {
         methods.xWrite(real, bytes.baseAddress, Int32(bytes.count), offset)
     }
 
     private func writePage(_ bytes: UnsafeRawBufferPointer, _ place: PagePlace) -> Int32 {
-        guard let sealer: any PageSealer = store.sealer else { return Self.refused }
-        let begin: Int = !place.isLog && place.offset == 0 ? SealedFileSystem.saltBytes : 0
+        guard let sealer = store.sealer else { return Self.refused }
+        let begin = !place.isLog && place.offset == 0 ? SealedFileSystem.saltBytes : 0
         if begin > 0 { scratch.copyBytes(from: store.salt) }
         sealer.seal(
             .init(rebasing: bytes[begin..<bytes.count - SealedFileSystem.extraBytes]), at: place,
@@ -171,7 +171,7 @@ final class SealedFile {
     private enum FramePart {
         case logHeader, header, page, frame
 
-        static let frameBytes: Int64 = SealedFile.frameHeaderBytes + SealedFile.pageBytes
+        static let frameBytes = SealedFile.frameHeaderBytes + SealedFile.pageBytes
 
         init?(_ offset: Int64, _ count: Int) {
             if offset < SealedFile.logHeaderBytes {

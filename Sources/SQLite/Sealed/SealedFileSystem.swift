@@ -1,12 +1,12 @@
 internal import CSQLite
 import Synchronization
 
-/// A file system for SQLite whose files hold nothing that can be read: every page of the database and of the write-ahead
-/// log is sealed on its way to the disk, whatever stands on it: values, names, indexes, the schema.
+/// A file system for SQLite whose files hold nothing that can be read: every page of the database and of the
+/// write-ahead log is sealed on its way to the disk, whatever stands on it: values, names, indexes, the schema.
 ///
-/// It serves one database, opened by `Database(path:vfs:)` with its `name`, in write-ahead mode with `extraBytes` reserved
-/// on each page (`Database.reservePageEnds`). Below it lies another file system, the usual one or a model of a disk, which
-/// gets as many writes of the same length at the same places as without it: what a crash does is the same.
+/// It serves one database, opened by `Database(path:vfs:)` with its `name`, in write-ahead mode with `extraBytes`
+/// reserved on each page (`Database.reservePageEnds`). Below it lies another file system, the usual one or a model of a
+/// disk, which gets as many writes of the same length at the same places as without it: what a crash does is the same.
 ///
 /// - A page of the database is sealed bytes and `extraBytes` of nonce and tag. In front of the first one stands the
 ///   file's salt, in place of the 16 bytes by which a SQLite file is known.
@@ -15,11 +15,11 @@ import Synchronization
 /// - Rollback journals hold no page, and other files are not made.
 public final class SealedFileSystem: Sendable {
     /// Bytes of a page.
-    public static let pageBytes: Int = 4_096
+    public static let pageBytes = 4_096
     /// Bytes at the end of a page that belong to the seal.
-    public static let extraBytes: Int = 32
+    public static let extraBytes = 32
     /// Bytes of a file's salt.
-    public static let saltBytes: Int = 16
+    public static let saltBytes = 16
     /// How every SQLite file begins that is not sealed.
     public static let clearBeginning: [UInt8] = Array("SQLite format 3\0".utf8)
     /// The extended code of a read that met what does not open: damaged, or sealed under another key.
@@ -36,7 +36,7 @@ public final class SealedFileSystem: Sendable {
     /// - Returns: nil when there is no file system of that name, or no memory.
     public init?(_ cipher: any PageCipher, over inner: String? = nil) {
         name = "thicket-sealed-\(Self.counter.add(1, ordering: .relaxed).newValue)"
-        guard let registered: SealedCalls.Registered = SealedCalls.register(name, cipher, over: inner) else {
+        guard let registered = SealedCalls.register(name, cipher, over: inner) else {
             return nil
         }
         self.registered = registered

@@ -2,7 +2,7 @@ import ThicketCrypto
 
 /// Who wrote an operation: the 8 bytes of a device's id. Their order decides between two insertions at one place.
 public struct AuthorID: Sendable, Hashable, Comparable {
-    public static let byteCount: Int = 8
+    public static let byteCount = 8
     /// The bytes as one big-endian number: the order of numbers is that of the bytes.
     public let rawValue: UInt64
 
@@ -16,7 +16,7 @@ public struct AuthorID: Sendable, Hashable, Comparable {
 
     /// Reads base64url.
     init?(text: String) {
-        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
+        guard let bytes = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
         self.init(bytes)
     }
 

@@ -2,7 +2,7 @@ import ThicketCrypto
 
 /// The first 16 bytes of a chain head.
 public struct Head: Sendable, Hashable {
-    public static let byteCount: Int = 16
+    public static let byteCount = 16
     let high: UInt64
     let low: UInt64
 
@@ -15,7 +15,7 @@ public struct Head: Sendable, Hashable {
 
     /// Reads base64url of exactly 16 bytes.
     init?(text: String) {
-        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), bytes.count == Self.byteCount else {
+        guard let bytes = Base64.decodeURL(Array(text.utf8)[...]), bytes.count == Self.byteCount else {
             return nil
         }
         self.init(bytes)
@@ -52,7 +52,7 @@ public struct HeadChain: Sendable, Equatable {
     /// From a snapshot.
     /// - Returns: nil when these are not the heads that a chain of that position keeps.
     init?(position: Int, newest: [UInt8], recent: [Head], old: [Head]) {
-        let first: Int = Self.firstRecent(position)
+        let first = Self.firstRecent(position)
         guard position >= 0, newest.count == 32, recent.count == position - first + 1,
             recent.last == Head(newest), old.count == Self.oldCount(position)
         else { return nil }
@@ -68,10 +68,10 @@ public struct HeadChain: Sendable, Equatable {
     public mutating func append(_ sealed: [UInt8]) {
         newest = Hash.sha256(newest + sealed)
         position += 1
-        guard let head: Head = .init(newest) else { return }
+        guard let head = Head(newest) else { return }
         recent.append(head)
         guard recent.count > Self.step else { return }
-        let leaving: Head = recent.removeFirst()
+        let leaving = recent.removeFirst()
         guard (position - Self.step) % Self.step == 0 else { return }
         old.append(leaving)
         if old.count > SealedLimits.oldHeadsMax { old.removeFirst() }
@@ -79,26 +79,26 @@ public struct HeadChain: Sendable, Equatable {
 
     /// The head at a position; nil when it is not kept.
     public subscript(at: Int) -> Head? {
-        let first: Int = Self.firstRecent(position)
+        let first = Self.firstRecent(position)
         if at >= first { return at <= position ? recent[at - first] : nil }
         guard at >= 0, at % Self.step == 0 else { return nil }
-        let newestOld: Int = (first - 1) / Self.step
-        let index: Int = old.count - 1 - (newestOld - at / Self.step)
+        let newestOld = (first - 1) / Self.step
+        let index = old.count - 1 - (newestOld - at / Self.step)
         return old.indices.contains(index) ? old[index] : nil
     }
 
     /// Positions whose heads are kept, ascending.
     public var keptPositions: [Int] {
-        let first: Int = Self.firstRecent(position)
-        let newestOld: Int = first == 0 ? -1 : (first - 1) / Self.step
-        let marks: [Int] = old.indices.map { (newestOld - (old.count - 1 - $0)) * Self.step }
+        let first = Self.firstRecent(position)
+        let newestOld = first == 0 ? -1 : (first - 1) / Self.step
+        let marks = old.indices.map { (newestOld - (old.count - 1 - $0)) * Self.step }
         return marks + Array(first...position)
     }
 
     /// The smallest position whose heads both keep and that differ; nil when none does.
     public func firstDifference(to other: HeadChain) -> Int? {
         keptPositions.first { place in
-            guard let own: Head = self[place], let theirs: Head = other[place] else { return false }
+            guard let own = self[place], let theirs = other[place] else { return false }
             return own != theirs
         }
     }

@@ -10,8 +10,8 @@ public enum SealedEvent: Sendable, Equatable {
     case rebased([UInt8])
     /// Two edits met and one had to give way.
     case conflict(SealedConflict)
-    /// Somebody writes under rules that this device does not know: it stops after this position until it is updated. nil: the
-    /// whole object is of a newer shape.
+    /// Somebody writes under rules that this device does not know: it stops after this position until it is updated.
+    /// nil: the whole object is of a newer shape.
     case stopped(after: Int?)
     /// The key was deleted and made again while we were away.
     case recreated
@@ -61,7 +61,7 @@ public enum SealedIntegrity: Error, Sendable, Equatable, CustomStringConvertible
     /// Reads what `word` writes.
     public init?(word: String) {
         let parts: [Substring] = word.split(separator: " ")
-        let position: Int? = parts.count == 2 ? Int(parts[1]) : nil
+        let position = parts.count == 2 ? Int(parts[1]) : nil
         switch (parts.first, position) {
         case ("forked", let position?): self = .forked(at: position)
         case ("rolledBack", let position?): self = .rolledBack(to: position)

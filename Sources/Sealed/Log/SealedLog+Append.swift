@@ -13,7 +13,8 @@ extension SealedLog {
         case behindAuthor
         /// It was made for another incarnation.
         case otherIncarnation
-        /// It was written under an older list of readers than one that stands before it. Nothing else of it was looked at.
+        /// It was written under an older list of readers than one that stands before it. Nothing else of it was looked
+        /// at.
         case olderList
 
         /// Whether no honest server and no honest device can bring it about.
@@ -61,7 +62,7 @@ extension SealedLog {
             return error.verdict
         }
         do throws(DiffError) {
-            let outcome: Edit.Applied = try carriedOut(operation)
+            let outcome = try carriedOut(operation)
             take(sealed, operation, outcome.edit)
             object = outcome.value?.objectValue
             return .applied(author: operation.author, edit: outcome.edit, conflicts: outcome.conflicts)
@@ -75,15 +76,15 @@ extension SealedLog {
 
     /// The operation, if it counts at the next position.
     private func admitted(_ clear: [UInt8]?) throws(VerdictError) -> SealedOperation {
-        guard let clear: [UInt8] else { throw VerdictError(verdict: .void(.doesNotOpen)) }
-        let operation: SealedOperation = try read(clear)
+        guard let clear else { throw VerdictError(verdict: .void(.doesNotOpen)) }
+        let operation = try read(clear)
         guard operation.incarnation == incarnationTag else { throw VerdictError(verdict: .void(.otherIncarnation)) }
         // Its author has applied more than there is here: something was left out.
         guard operation.base <= position else { throw VerdictError(verdict: .forked(at: position + 1)) }
-        if let head: Head = chain[operation.base], head != operation.head {
+        if let head = chain[operation.base], head != operation.head {
             throw VerdictError(verdict: .forked(at: operation.base))
         }
-        if let last: Int = lastPositions[operation.author], operation.base < last {
+        if let last = lastPositions[operation.author], operation.base < last {
             throw VerdictError(verdict: .void(.behindAuthor))
         }
         guard position + 1 - operation.base <= SealedLimits.windowPositions else {
@@ -92,28 +93,29 @@ extension SealedLog {
         return operation
     }
 
-    /// Reads an operation, of which the list that it names is looked at first: its author may have been removed since, so neither is
-    /// anything waited for that it says, nor believed of what it says to have seen. Whoever writes knows the lists of all that it
-    /// has applied; an honest author who had not seen the newer one sends its edit again under it. Newer rules, too, name their
-    /// list where these do. Where no accounts share the bucket (0) nothing of it is looked for.
+    /// Reads an operation, of which the list that it names is looked at first: its author may have been removed since,
+    /// so neither is anything waited for that it says, nor believed of what it says to have seen. Whoever writes knows
+    /// the lists of all that it has applied; an honest author who had not seen the newer one sends its edit again under
+    /// it. Newer rules, too, name their list where these do. Where no accounts share the bucket (0) nothing of it is
+    /// looked for.
     private func read(_ clear: [UInt8]) throws(VerdictError) -> SealedOperation {
-        let named: Int? = list == 0 ? 0 : SealedOperation.list(clear: clear)
+        let named = list == 0 ? 0 : SealedOperation.list(clear: clear)
         if let named, named < list { throw VerdictError(verdict: .void(.olderList)) }
         do throws(SealedOperation.ReadingError) {
             return try SealedOperation(clear: clear)
         } catch {
-            let isToCome: Bool = error == .unknownRules && named != nil
+            let isToCome = error == .unknownRules && named != nil
             throw VerdictError(verdict: isToCome ? .unknownRules : .void(.malformed))
         }
     }
 
     /// Carries an operation over all that was ordered since its base, and applies it.
     private func carriedOut(_ operation: SealedOperation) throws(DiffError) -> Edit.Applied {
-        guard var edit: Edit = operation.edit else { throw DiffError(.malformed) }
-        for place: Int in operation.base..<position {
-            guard let other: Settled = settled(at: place + 1) else { continue }
-            let meeting: Meeting = .init(isLater: true, own: operation.author, other: other.author)
-            guard let moved: Edit = try edit.transformed(over: other.edit, meeting) else {
+        guard var edit = operation.edit else { throw DiffError(.malformed) }
+        for place in operation.base..<position {
+            guard let other = settled(at: place + 1) else { continue }
+            let meeting = Meeting(isLater: true, own: operation.author, other: other.author)
+            guard let moved = try edit.transformed(over: other.edit, meeting) else {
                 return Edit.Applied(value: object.map { .object($0) }, edit: nil)
             }
             edit = moved
@@ -125,11 +127,11 @@ extension SealedLog {
     /// - Parameter operation: nil when it counts for nothing.
     private mutating func take(_ sealed: [UInt8], _ operation: SealedOperation?, _ edit: Edit?) {
         chain.append(sealed)
-        if let operation: SealedOperation {
+        if let operation {
             lastPositions[operation.author] = position
             list = operation.list
         }
-        if let operation: SealedOperation, let edit: Edit {
+        if let operation, let edit {
             window.append(Settled(author: operation.author, edit: edit))
         } else {
             window.append(nil)

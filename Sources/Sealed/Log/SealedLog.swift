@@ -29,8 +29,9 @@ public struct SealedLog: Sendable, Equatable {
     public internal(set) var lastPositions: [AuthorID: Int]
     /// Operations max(1, n − 63) … n; nil for those that changed nothing.
     public internal(set) var window: [Settled?]
-    /// The greatest version of a list of readers that the creation, or an operation which counts, was written under; 0 where no
-    /// accounts share the bucket. What was written under an older one and comes behind it counts for nothing (decision 0067).
+    /// The greatest version of a list of readers that the creation, or an operation which counts, was written under; 0
+    /// where no accounts share the bucket. What was written under an older one and comes behind it counts for nothing
+    /// (decision 0067).
     public internal(set) var list: Int
 
     /// A new object, position 0.
@@ -62,7 +63,7 @@ public struct SealedLog: Sendable, Equatable {
         self.list = list
     }
 
-    public static let incarnationBytes: Int = 16
+    public static let incarnationBytes = 16
 
     /// Operations since the creation.
     public var position: Int { chain.position }
@@ -72,7 +73,7 @@ public struct SealedLog: Sendable, Equatable {
 
     /// The settled operation at a position of the window.
     public func settled(at position: Int) -> Settled? {
-        let index: Int = position - (self.position - window.count + 1)
+        let index = position - (self.position - window.count + 1)
         return window.indices.contains(index) ? window[index] : nil
     }
 

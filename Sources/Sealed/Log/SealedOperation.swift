@@ -21,7 +21,8 @@ public struct SealedOperation: Sendable, Equatable {
     public var incarnation: UInt64
     /// `a`
     public var author: AuthorID
-    /// `l`: version of the list of readers that it was written under; absent, and 0, where no accounts share the bucket.
+    /// `l`: version of the list of readers that it was written under; absent, and 0, where no accounts share the
+    /// bucket.
     public var list: Int
     /// `x`
     public var content: Content
@@ -54,7 +55,7 @@ public struct SealedOperation: Sendable, Equatable {
 
     /// The compact text.
     public func clearBytes() -> [UInt8] {
-        var writer: JSONWriter = .init(reservingBytes: 256)
+        var writer = JSONWriter(reservingBytes: 256)
         writer.raw("{\"b\":")
         writer.raw(Array(String(base).utf8))
         writer.raw(",\"h\":")
@@ -84,31 +85,32 @@ public struct SealedOperation: Sendable, Equatable {
         guard let document: JSONDocument = try? .init(parsing: bytes, maxDepth: SealedLimits.clearDepthMax),
             document.root.kind == .object
         else { throw .malformed }
-        let root: JSONNode = document.root
-        if let rules: JSONNode = root["t"], rules.int64 != 1 { throw .unknownRules }
-        guard let base: Int64 = root["b"]?.int64, base >= 0, base < 1 << 53,
-            let head: Head = root["h"]?.string.flatMap(Head.init(text:)),
-            let name: String = root["n"]?.string, let incarnation: [UInt8] = Base64.decodeURL(Array(name.utf8)[...]),
+        let root = document.root
+        if let rules = root["t"], rules.int64 != 1 { throw .unknownRules }
+        guard let base = root["b"]?.int64, base >= 0, base < 1 << 53,
+            let head = root["h"]?.string.flatMap(Head.init(text:)),
+            let name = root["n"]?.string, let incarnation = Base64.decodeURL(Array(name.utf8)[...]),
             incarnation.count == 8,
-            let author: AuthorID = root["a"]?.string.flatMap(AuthorID.init(text:)),
-            let list: Int = Self.list(root["l"]), let content: Content = root["x"].flatMap(Self.content)
+            let author = root["a"]?.string.flatMap(AuthorID.init(text:)),
+            let list = Self.list(root["l"]), let content = root["x"].flatMap(Self.content)
         else { throw .malformed }
         self.init(
             base: Int(base), head: head, incarnation: incarnation.reduce(0) { $0 << 8 | UInt64($1) }, author: author,
             list: list, content: content)
     }
 
-    /// A version of a list of readers, as operations and snapshots name it; 0 where they name none, nil for what is no version.
+    /// A version of a list of readers, as operations and snapshots name it; 0 where they name none, nil for what is no
+    /// version.
     static func list(_ node: JSONNode?) -> Int? {
         guard let node else { return 0 }
-        guard let version: Int64 = node.int64, (1..<1 << 53).contains(version) else { return nil }
+        guard let version = node.int64, (1..<1 << 53).contains(version) else { return nil }
         return Int(version)
     }
 
-    /// The version of a list of readers that a clear text names, an operation's or a snapshot's, of these rules or newer ones: 0 where
-    /// it names none. nil: it is no object, or what stands there is no version.
+    /// The version of a list of readers that a clear text names, an operation's or a snapshot's, of these rules or
+    /// newer ones: 0 where it names none. nil: it is no object, or what stands there is no version.
     public static func list(clear bytes: [UInt8]) -> Int? {
-        guard let root: JSONNode = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
+        guard let root = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
             root.kind == .object
         else { return nil }
         return list(root["l"])

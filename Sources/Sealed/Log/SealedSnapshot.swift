@@ -18,7 +18,7 @@ import ThicketProtocol
 public enum SealedSnapshot {
     /// The compact text.
     public static func clearBytes(of log: SealedLog) -> [UInt8] {
-        var object: JSONObject = .init(reserving: 10)
+        var object = JSONObject(reserving: 10)
         object["k"] = .string(log.appKey)
         object["i"] = .string(Base64.encodeURL(log.incarnation))
         object["n"] = .number(JSONNumber(Int64(log.position)))
@@ -33,7 +33,7 @@ public enum SealedSnapshot {
                 authors.map { (key: $0.text, value: .number(JSONNumber(Int64(log.lastPositions[$0] ?? 0)))) }))
         object["w"] = .array(
             log.window.map { entry in
-                guard let entry: SealedLog.Settled else { return .null }
+                guard let entry else { return .null }
                 return ["a": .string(entry.author.text), "x": entry.edit.settledJSON]
             })
         return JSONValue.object(object).serialized()
@@ -57,7 +57,7 @@ public enum SealedSnapshot {
     /// - Parameter position: what the server calls it; it must say the same of itself.
     /// - Returns: nil when it is no snapshot of that position. Members that are not in the table are passed over.
     public static func log(clear bytes: [UInt8], place: SealedPlace, position: Int) -> SealedLog? {
-        guard let content: Content = content(clear: bytes[...], position: position) else { return nil }
+        guard let content = content(clear: bytes[...], position: position) else { return nil }
         return SealedLog(
             place: place, appKey: content.appKey, incarnation: content.incarnation, object: content.object?.object,
             chain: content.chain, lastPositions: content.lastPositions, window: content.window, list: content.list)
@@ -65,25 +65,26 @@ public enum SealedSnapshot {
 
     /// The same, without making a tree of the object.
     static func content(clear bytes: ArraySlice<UInt8>, position: Int) -> Content? {
-        guard let root: JSONNode = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
-            let appKey: String = root["k"]?.string,
-            let incarnation: [UInt8] = self.bytes(root["i"]), incarnation.count == SealedLog.incarnationBytes,
-            root["n"]?.int64 == Int64(position), let object: JSONNode = root["o"],
+        guard let root = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
+            let appKey = root["k"]?.string,
+            let incarnation = self.bytes(root["i"]), incarnation.count == SealedLog.incarnationBytes,
+            root["n"]?.int64 == Int64(position), let object = root["o"],
             object.kind == .object || object.isNull,
-            let newest: [UInt8] = self.bytes(root["h"]), let recent: [Head] = heads(root["r"]),
-            let old: [Head] = heads(root["q"]),
-            let chain: HeadChain = .init(position: position, newest: newest, recent: recent, old: old),
-            let authors: [AuthorID: Int] = lastPositions(root["a"], until: position),
-            let window: [SealedLog.Settled?] = window(root["w"]),
+            let newest = self.bytes(root["h"]), let recent = heads(root["r"]),
+            let old = heads(root["q"]),
+            let chain = HeadChain(position: position, newest: newest, recent: recent, old: old),
+            let authors = lastPositions(root["a"], until: position),
+            let window = window(root["w"]),
             window.count == min(position, SealedLimits.windowPositions),
-            let list: Int = SealedOperation.list(root["l"])
+            let list = SealedOperation.list(root["l"])
         else { return nil }
         return Content(
             appKey: appKey, incarnation: incarnation, object: object.isNull ? nil : object, chain: chain,
             lastPositions: authors, window: window, list: list)
     }
 
-    /// What a clear text says of the list of readers that its operations were written under; nil when it is no snapshot.
+    /// What a clear text says of the list of readers that its operations were written under; nil when it is no
+    /// snapshot.
     public static func list(clear bytes: [UInt8]) -> Int? { SealedOperation.list(clear: bytes) }
 
     /// What a clear text says of whose object it is: the app's key; nil when it is no snapshot.
@@ -98,15 +99,15 @@ public enum SealedSnapshot {
     }
 
     private static func heads(_ node: JSONNode?) -> [Head]? {
-        guard let bytes: [UInt8] = bytes(node), bytes.count % Head.byteCount == 0 else { return nil }
+        guard let bytes = bytes(node), bytes.count % Head.byteCount == 0 else { return nil }
         return stride(from: 0, to: bytes.count, by: Head.byteCount).compactMap { Head(bytes[$0...]) }
     }
 
     private static func lastPositions(_ node: JSONNode?, until position: Int) -> [AuthorID: Int]? {
         guard let node, node.kind == .object else { return nil }
-        var positions: [AuthorID: Int] = [:]
+        var positions = [AuthorID: Int]()
         for (key, value) in node.pairs {
-            guard let author: AuthorID = .init(text: key), let last: Int64 = value.int64,
+            guard let author = AuthorID(text: key), let last = value.int64,
                 (1...max(1, Int64(position))).contains(last)
             else { return nil }
             positions[author] = Int(last)
@@ -116,14 +117,14 @@ public enum SealedSnapshot {
 
     private static func window(_ node: JSONNode?) -> [SealedLog.Settled?]? {
         guard let node, node.kind == .array else { return nil }
-        var window: [SealedLog.Settled?] = []
-        for entry: JSONNode in node.elements {
+        var window = [SealedLog.Settled?]()
+        for entry in node.elements {
             if entry.isNull {
                 window.append(nil)
                 continue
             }
-            guard let author: AuthorID = entry["a"]?.string.flatMap(AuthorID.init(text:)),
-                let edit: Edit = entry["x"].flatMap({ try? Edit(settled: $0.value) })
+            guard let author = entry["a"]?.string.flatMap(AuthorID.init(text:)),
+                let edit = entry["x"].flatMap({ try? Edit(settled: $0.value) })
             else { return nil }
             window.append(SealedLog.Settled(author: author, edit: edit))
         }

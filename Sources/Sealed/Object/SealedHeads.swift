@@ -4,11 +4,12 @@ import ThicketProtocol
 /// server key, the newest position and head that somebody has seen. A server that leaves out whole objects, or their
 /// last operations, is found by it: what it dropped is named here, and what names it is chained itself.
 ///
-/// `{"<server key>":["<first 8 bytes of the incarnation id>",position,"<head>"],…}`, with two members more once a user has taken the
-/// server's history in the place of one that stood here: position and head of that. Who has it learns that it was given up.
+/// `{"<server key>":["<first 8 bytes of the incarnation id>",position,"<head>"],…}`, with two members more once a user
+/// has taken the server's history in the place of one that stood here: position and head of that. Who has it learns
+/// that it was given up.
 public enum SealedHeads {
     /// The app's key of the object.
-    public static let appKey: String = "heads"
+    public static let appKey = "heads"
     /// Seconds from one writing of a device to its next.
     public static let intervalSeconds: Int64 = 3_600
 
@@ -28,14 +29,14 @@ public enum SealedHeads {
     ///   - logs: of the objects that have changed, without that object itself.
     /// - Returns: an edit of it; empty when there is nothing to say.
     public static func edit(of content: JSONObject, for logs: some Sequence<SealedLog>) -> ObjectDiff {
-        var operations: [(key: String, operation: Operation)] = []
-        for log: SealedLog in logs {
-            let key: String = log.place.serverKey
-            guard let head: Head = log.chain[log.position] else { continue }
-            let before: Entry? = content[key].flatMap(Entry.init)
+        var operations = [(key: String, operation: Operation)]()
+        for log in logs {
+            let key = log.place.serverKey
+            guard let head = log.chain[log.position] else { continue }
+            let before = content[key].flatMap(Entry.init)
             if let before, before.tag == log.incarnationTag, before.position >= log.position { continue }
-            let isSame: Bool = before?.tag == log.incarnationTag
-            let value: JSONValue = Entry(
+            let isSame = before?.tag == log.incarnationTag
+            let value = Entry(
                 tag: log.incarnationTag, position: log.position, head: head, rejected: isSame ? before?.rejected : nil
             ).json
             operations.append((key: key, operation: content.contains(key) ? .replace(value) : .insert(value)))
@@ -43,18 +44,18 @@ public enum SealedHeads {
         return ObjectDiff(operations)
     }
 
-    /// What to write once the user has taken the server's history: what stands there of the other one is not held against
-    /// anybody again.
+    /// What to write once the user has taken the server's history: what stands there of the other one is not held
+    /// against anybody again.
     ///
     /// - Returns: nil when nothing there contradicts the log.
     public static func correction(of content: JSONObject, for log: SealedLog) -> ObjectDiff? {
-        let key: String = log.place.serverKey
-        guard let entry: Entry = content[key].flatMap(Entry.init), entry.tag == log.incarnationTag,
-            let head: Head = log.chain[log.position]
+        let key = log.place.serverKey
+        guard let entry = content[key].flatMap(Entry.init), entry.tag == log.incarnationTag,
+            let head = log.chain[log.position]
         else { return nil }
-        let isAhead: Bool = entry.position > log.position
+        let isAhead = entry.position > log.position
         guard isAhead || log.chain[entry.position].map({ $0 != entry.head }) == true else { return nil }
-        let value: JSONValue = Entry(
+        let value = Entry(
             tag: log.incarnationTag, position: log.position, head: head, rejected: (entry.position, entry.head)
         ).json
         return ObjectDiff([(key: key, operation: .replace(value))])
@@ -70,8 +71,8 @@ public enum SealedHeads {
         in content: JSONObject, log: (String) -> SealedLog?, isDeleted: (String) -> Bool
     ) -> [Finding] {
         content.pairs.compactMap { (key, value) in
-            guard let entry: Entry = .init(value) else { return nil }
-            guard let log: SealedLog = log(key) else {
+            guard let entry = Entry(value) else { return nil }
+            guard let log = log(key) else {
                 return isDeleted(key) ? nil : Finding(serverKey: key, integrity: .removed)
             }
             // Of another incarnation nothing can be said.
@@ -82,14 +83,15 @@ public enum SealedHeads {
             if entry.position > log.position {
                 return Finding(serverKey: key, integrity: .rolledBack(to: log.position))
             }
-            guard let own: Head = log.chain[entry.position], own != entry.head else { return nil }
+            guard let own = log.chain[entry.position], own != entry.head else { return nil }
             return Finding(serverKey: key, integrity: .forked(at: entry.position))
         }
     }
 
-    /// Whether the log is further than what stands there, as after two devices wrote at once: it is to be written again.
+    /// Whether the log is further than what stands there, as after two devices wrote at once: it is to be written
+    /// again.
     public static func isBehind(_ content: JSONObject, _ log: SealedLog) -> Bool {
-        guard let entry: Entry = content[log.place.serverKey].flatMap(Entry.init) else { return false }
+        guard let entry = content[log.place.serverKey].flatMap(Entry.init) else { return false }
         return entry.tag == log.incarnationTag && entry.position < log.position
     }
 
@@ -106,19 +108,19 @@ public enum SealedHeads {
 
         /// What somebody has written that is no entry says nothing.
         init?(_ json: JSONValue) {
-            guard let list: [JSONValue] = json.arrayValue, list.count == 3 || list.count == 5,
-                let tag: AuthorID = list[0].stringValue.flatMap(AuthorID.init(text:)),
-                let (position, head): (Int, Head) = Self.place(list[1...])
+            guard let list = json.arrayValue, list.count == 3 || list.count == 5,
+                let tag = list[0].stringValue.flatMap(AuthorID.init(text:)),
+                let (position, head) = Self.place(list[1...])
             else { return nil }
             self.init(tag: tag.rawValue, position: position, head: head, rejected: nil)
             guard list.count == 5 else { return }
-            guard let rejected: (Int, Head) = Self.place(list[3...]) else { return nil }
+            guard let rejected = Self.place(list[3...]) else { return nil }
             self.rejected = rejected
         }
 
         private static func place(_ list: ArraySlice<JSONValue>) -> (Int, Head)? {
-            guard let position: Int64 = list.first?.intValue, position >= 0, position < 1 << 53,
-                let head: Head = list.dropFirst().first?.stringValue.flatMap(Head.init(text:))
+            guard let position = list.first?.intValue, position >= 0, position < 1 << 53,
+                let head = list.dropFirst().first?.stringValue.flatMap(Head.init(text:))
             else { return nil }
             return (Int(position), head)
         }

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// Holds the states of one object that a server has kept against each other, from the oldest on: offline, with nothing but the
-/// keys. Each must open, and lead on from the one before.
+/// Holds the states of one object that a server has kept against each other, from the oldest on: offline, with nothing
+/// but the keys. Each must open, and lead on from the one before.
 public struct SealedHistory: Sendable {
     /// What does not fit.
     public struct Finding: Sendable, Equatable {
@@ -11,8 +11,8 @@ public struct SealedHistory: Sendable {
 
         public enum Kind: Sendable, Equatable {
             case integrity(SealedIntegrity)
-            /// Operations behind this position were written under newer rules, or, with nil, the whole state is of a newer shape:
-            /// nothing can be said of them.
+            /// Operations behind this position were written under newer rules, or, with nil, the whole state is of a
+            /// newer shape: nothing can be said of them.
             case stopped(after: Int?)
             /// The object calls itself by a name that does not give the key under which it stands.
             case otherName
@@ -46,8 +46,8 @@ public struct SealedHistory: Sendable {
         do throws(SealedShapeError) { entity = try SealedShape.check(object: state) } catch {
             return tell(version, error.kind == .newerShape ? .stopped(after: nil) : .integrity(.clear))
         }
-        guard var known: SealedObject = object else { return begin(entity, version) }
-        let events: [SealedEvent] = known.adopt(entity, with: sealer)
+        guard var known = object else { return begin(entity, version) }
+        let events = known.adopt(entity, with: sealer)
         object = known
         tell(version, events)
         // What follows is held against this state, so that one thing wrong does not hide the next.
@@ -72,7 +72,7 @@ public struct SealedHistory: Sendable {
     }
 
     private mutating func tell(_ version: Int64, _ events: [SealedEvent]) {
-        for event: SealedEvent in events {
+        for event in events {
             switch event {
             case .integrity(let integrity): tell(version, .integrity(integrity))
             case .stopped(let after): tell(version, .stopped(after: after))

@@ -14,8 +14,8 @@ extension SealedObject {
     public static func open(
         _ entity: SealedEntity, author: AuthorID, place: SealedPlace, with sealer: some Sealer
     ) throws(SealedOpenError) -> (object: SealedObject, events: [SealedEvent]) {
-        guard let newest: (position: Int, text: String) = entity.newest,
-            let snapshot: [UInt8] = Base64.decodeURL(Array(newest.text.utf8)[...])
+        guard let newest = entity.newest,
+            let snapshot = Base64.decodeURL(Array(newest.text.utf8)[...])
         else { throw SealedOpenError(integrity: .snapshotMismatch(at: entity.newest?.position ?? 0)) }
         return try open(
             snapshot, at: newest.position, tail: entity.tail.lazy.map(Self.bytes(of:)), author: author, place: place,
@@ -28,11 +28,11 @@ extension SealedObject {
         _ snapshot: [UInt8], at position: Int, tail: some BidirectionalCollection<[UInt8]>, author: AuthorID,
         place: SealedPlace, with sealer: some Sealer
     ) throws(SealedOpenError) -> (object: SealedObject, events: [SealedEvent]) {
-        guard let log: SealedLog = log(of: snapshot, at: position, place, sealer) else {
+        guard let log = log(of: snapshot, at: position, place, sealer) else {
             throw SealedOpenError(integrity: .snapshotMismatch(at: position))
         }
-        var object: SealedObject = .init(author: author, log: log)
-        let events: [SealedEvent] = object.receiveAll(tail.reversed(), with: sealer)
+        var object = SealedObject(author: author, log: log)
+        let events = object.receiveAll(tail.reversed(), with: sealer)
         return (object, events)
     }
 
@@ -46,7 +46,7 @@ extension SealedObject {
     public static func log(
         of snapshot: [UInt8], at position: Int, _ place: SealedPlace, _ sealer: some Sealer
     ) -> SealedLog? {
-        guard let clear: [UInt8] = sealer.open(snapshot, kind: .snapshot, position: position)?.clear else { return nil }
+        guard let clear = sealer.open(snapshot, kind: .snapshot, position: position)?.clear else { return nil }
         return SealedSnapshot.log(clear: clear, place: place, position: position)
     }
 
@@ -57,8 +57,8 @@ extension SealedObject {
 
     /// Operations that follow what the log holds, the oldest first.
     private mutating func receiveAll(_ tail: some Sequence<[UInt8]>, with sealer: some Sealer) -> [SealedEvent] {
-        var events: [SealedEvent] = []
-        for sealed: [UInt8] in tail {
+        var events = [SealedEvent]()
+        for sealed in tail {
             events += receive(sealed, with: sealer)
             if problem != nil || isStopped { break }
         }
@@ -68,23 +68,23 @@ extension SealedObject {
     /// Takes the object as the server shows it now: after a reconnect, an index, or a compaction. Everything that both
     /// know is compared before anything is believed.
     ///
-    /// - Parameter byOthers: another account may have written the snapshot: what it says of this device's own operations is held
-    ///   against what this device has sealed.
+    /// - Parameter byOthers: another account may have written the snapshot: what it says of this device's own
+    ///   operations is held against what this device has sealed.
     public mutating func adopt(
         _ entity: SealedEntity, with sealer: some Sealer, byOthers: Bool = false
     ) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
-        guard let newest: (position: Int, text: String) = entity.newest,
-            let theirs: SealedLog = Self.log(of: newest, log.place, sealer),
+        guard let newest = entity.newest,
+            let theirs = Self.log(of: newest, log.place, sealer),
             // One server key is one app key's, for ever.
             log.appKey.isEmpty || theirs.appKey.utf8.elementsEqual(log.appKey.utf8)
         else { return [block(.snapshotMismatch(at: entity.newest?.position ?? 0))] }
         draftBase = nil
-        let tail: [[UInt8]] = entity.tail.reversed().map(Self.bytes(of:))
+        let tail = entity.tail.reversed().map(Self.bytes(of:))
         guard theirs.incarnation == log.incarnation else { return adopt(another: theirs, tail, sealer) }
-        if let place: Int = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
+        if let place = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
         if theirs.position > log.position {
-            let events: [SealedEvent] = catchUp(to: theirs, byOthers)
+            let events = catchUp(to: theirs, byOthers)
             settle()
             return events + tail.flatMap { receive($0, with: sealer) }
         }
@@ -95,14 +95,14 @@ extension SealedObject {
     private mutating func compare(
         _ snapshot: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
-        var replayed: SealedLog = snapshot
-        let known: Int = min(log.position - snapshot.position, tail.count)
-        var chain: HeadChain = snapshot.chain
-        for sealed: [UInt8] in tail[..<known] { chain.append(sealed) }
-        if let place: Int = chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
+        var replayed = snapshot
+        let known = min(log.position - snapshot.position, tail.count)
+        var chain = snapshot.chain
+        for sealed in tail[..<known] { chain.append(sealed) }
+        if let place = chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
         guard chain.position == log.position else { return [block(.rolledBack(to: chain.position))] }
-        for sealed: [UInt8] in tail[..<known] {
-            let opened: [UInt8]? = sealer.open(sealed, kind: .operation, position: 0)?.clear
+        for sealed in tail[..<known] {
+            let opened = sealer.open(sealed, kind: .operation, position: 0)?.clear
             guard replayed.append(sealed, clear: opened).isTaken else { break }
         }
         guard replayed == log else { return [block(.snapshotMismatch(at: snapshot.position))] }
@@ -117,13 +117,13 @@ extension SealedObject {
             return [block(.snapshotMismatch(at: snapshot.position))]
         }
         guard snapshot.reaches(log.position) else {
-            let (done, seen): (Pending?, JSONValue?) = (claimed(by: snapshot) == nil ? nil : pending, projected)
-            let events: [SealedEvent] = leap(to: snapshot, pendingWasCounted: done != nil)
+            let (done, seen) = (claimed(by: snapshot) == nil ? nil : pending, projected)
+            let events = leap(to: snapshot, pendingWasCounted: done != nil)
             return byOthers ? events + (done.map { lacking($0, seen) } ?? []) : events
         }
         guard leads(to: snapshot) else { return [block(.snapshotMismatch(at: snapshot.position))] }
-        var next: SealedObject = self
-        guard let events: [SealedEvent] = next.walk(to: snapshot, byOthers) else {
+        var next = self
+        guard let events = next.walk(to: snapshot, byOthers) else {
             return [block(.snapshotMismatch(at: snapshot.position))]
         }
         self = next
@@ -132,18 +132,18 @@ extension SealedObject {
 
     /// - Returns: nil when the snapshot says of the pending operation what it cannot have done.
     private mutating func walk(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent]? {
-        var events: [SealedEvent] = []
+        var events = [SealedEvent]()
         var ordered: JSONValue? = log.object.map { .object($0) }
-        var counted: Int? = claimed(by: snapshot)
-        for position: Int in (log.position + 1)...snapshot.position {
-            let settled: SealedLog.Settled? = snapshot.settled(at: position)
+        var counted = claimed(by: snapshot)
+        for position in (log.position + 1)...snapshot.position {
+            let settled = snapshot.settled(at: position)
             if byOthers, position == counted, !isDone(by: settled?.edit, on: ordered) {
                 guard letGo?.author == pendingAuthor else { return nil }
                 // It is the one that was given up.
                 counted = nil
             }
             guard let settled else { continue }
-            if settled.author == pendingAuthor, let done: Pending = pending, !byOthers || position == counted {
+            if settled.author == pendingAuthor, let done = pending, !byOthers || position == counted {
                 // What is ours has one place in the log: it is the pending one.
                 pending = nil
                 events += [.acknowledged(done.changeID)] + Self.conflicts(of: done.edit, on: ordered)
@@ -151,10 +151,10 @@ extension SealedObject {
                 events += advance(over: settled.edit, settled.author)
             }
             // It fits: `leads` has seen it.
-            if let outcome: Edit.Applied = try? settled.edit.apply(to: ordered) { ordered = outcome.value }
+            if let outcome = try? settled.edit.apply(to: ordered) { ordered = outcome.value }
         }
         log = snapshot
-        if counted != nil, let done: Pending = pending {
+        if counted != nil, let done = pending {
             // It counts and had nothing left to do.
             pending = nil
             projected = log.object.map { .object($0) }
@@ -166,9 +166,9 @@ extension SealedObject {
     /// Whether what a snapshot says of the operations that we have not seen makes its object of ours.
     private func leads(to snapshot: SealedLog) -> Bool {
         var object: JSONValue? = log.object.map { .object($0) }
-        for position: Int in (log.position + 1)...snapshot.position {
-            guard let settled: SealedLog.Settled = snapshot.settled(at: position) else { continue }
-            guard let outcome: Edit.Applied = try? settled.edit.apply(to: object), outcome.edit == settled.edit else {
+        for position in (log.position + 1)...snapshot.position {
+            guard let settled = snapshot.settled(at: position) else { continue }
+            guard let outcome = try? settled.edit.apply(to: object), outcome.edit == settled.edit else {
                 return false
             }
             object = outcome.value
@@ -178,38 +178,39 @@ extension SealedObject {
 
     /// The operations between are not to be had: our edits are carried over the difference of the two states.
     private mutating func leap(to snapshot: SealedLog, pendingWasCounted: Bool) -> [SealedEvent] {
-        var events: [SealedEvent] = []
+        var events = [SealedEvent]()
         let after: JSONValue? = snapshot.object.map { .object($0) }
-        if pendingWasCounted, let done: Pending = pending {
+        if pendingWasCounted, let done = pending {
             pending = nil
             events.append(.acknowledged(done.changeID))
         }
         // The state on which the edits that are left were made: with the pending one, if that is counted.
-        let before: JSONValue? = pending == nil ? projected : log.object.map { .object($0) }
+        let before = pending == nil ? projected : log.object.map { .object($0) }
         log = snapshot
-        let edit: Edit? = Self.difference(from: before, to: after).flatMap { try? $0.apply(to: before).edit }
-        if let edit: Edit { events += advance(over: edit, AuthorID(rawValue: 0)) }
+        let edit = Self.difference(from: before, to: after).flatMap { try? $0.apply(to: before).edit }
+        if let edit { events += advance(over: edit, AuthorID(rawValue: 0)) }
         // What was sealed for the old state counts for nothing wherever it arrives.
         if pending != nil { events += refuse() }
         projected = after
         return events
     }
 
-    /// The key was deleted and made again, by a device that knew of the deletion, or by one that keeps its own content. That one
-    /// need not have seen all that was here: what the app saw is told.
+    /// The key was deleted and made again, by a device that knew of the deletion, or by one that keeps its own content.
+    /// That one need not have seen all that was here: what the app saw is told.
     private mutating func adopt(
         another theirs: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
-        // Whoever makes it anew knows the lists of what was there; somebody who was removed could begin it under an older one.
+        // Whoever makes it anew knows the lists of what was there; somebody who was removed could begin it under an
+        // older one.
         guard sealer.listVersion == 0 || theirs.list >= log.list else {
             return [block(.snapshotMismatch(at: theirs.position))]
         }
         remember(log.incarnation)
         stoppedAfter = nil
         letGo = nil
-        let before: JSONValue? = shown
-        var events: [SealedEvent] = [.recreated] + leap(to: theirs, pendingWasCounted: false)
+        let before = shown
+        var events = [.recreated] + leap(to: theirs, pendingWasCounted: false)
         settle()
         events += tail.flatMap { receive($0, with: sealer) }
         if before != nil, before != shown {
@@ -230,7 +231,8 @@ extension SealedObject {
         return [block(.removed)]
     }
 
-    /// The server shows the object in a shape that only newer programs know: nothing of it is read, and nothing here is given up.
+    /// The server shows the object in a shape that only newer programs know: nothing of it is read, and nothing here is
+    /// given up.
     public mutating func serverShowedNewerShape() -> [SealedEvent] {
         guard problem == nil, stop == nil else { return [] }
         stop = .shape
@@ -240,8 +242,8 @@ extension SealedObject {
     /// The server shows it in a shape that is known, or no more.
     public mutating func leaveNewerShape() { if stop == .shape { stop = nil } }
 
-    /// This program may be a newer one: it tries the operations at which an older one had to stop. Where it stops at the same
-    /// position again, that is not told again.
+    /// This program may be a newer one: it tries the operations at which an older one had to stop. Where it stops at
+    /// the same position again, that is not told again.
     public mutating func tryNewerRules() { if stop == .rules { stop = nil } }
 
     /// The server shows an object that is not sealed.

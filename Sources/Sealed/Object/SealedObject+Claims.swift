@@ -10,9 +10,9 @@ public struct SealedLetGo: Sendable, Equatable {
 
     /// - Returns: nil when it is not what `json` writes.
     init?(_ json: JSONValue) {
-        guard let list: [JSONValue] = json.arrayValue, list.count == 2,
-            let author: AuthorID = list[0].stringValue.flatMap(AuthorID.init(text:)),
-            let base: Int = list[1].intValue.flatMap({ Int(exactly: $0) }), base >= 0
+        guard let list = json.arrayValue, list.count == 2,
+            let author = list[0].stringValue.flatMap(AuthorID.init(text:)),
+            let base = list[1].intValue.flatMap({ Int(exactly: $0) }), base >= 0
         else { return nil }
         self.init(author: author, base: base)
     }
@@ -20,8 +20,9 @@ public struct SealedLetGo: Sendable, Equatable {
     var json: JSONValue { [.string(author.text), .number(JSONNumber(Int64(base)))] }
 }
 
-/// What a snapshot that somebody else has made says of this device's own operations. A device knows what it has sealed: of one author
-/// at most one operation counts behind what its device has read, since whatever it has sealed was made on that.
+/// What a snapshot that somebody else has made says of this device's own operations. A device knows what it has sealed:
+/// of one author at most one operation counts behind what its device has read, since whatever it has sealed was made on
+/// that.
 extension SealedObject {
     /// The author that the pending operation names.
     var pendingAuthor: AuthorID { pending?.sealedAs ?? author }
@@ -32,8 +33,8 @@ extension SealedObject {
         letGo = SealedLetGo(author: pendingAuthor, base: pending.base)
     }
 
-    /// From now on the object's operations name this author: the account has other keys. The pending operation keeps the bytes that it
-    /// has, and the author that it names, until it is known whether it counts.
+    /// From now on the object's operations name this author: the account has other keys. The pending operation keeps
+    /// the bytes that it has, and the author that it names, until it is known whether it counts.
     public mutating func write(as author: AuthorID) {
         if pending != nil, pending?.sealedAs == nil { pending?.sealedAs = self.author }
         self.author = author
@@ -41,32 +42,32 @@ extension SealedObject {
 
     /// Where a snapshot ahead of us has the pending operation, as it says; nil: nowhere.
     func claimed(by snapshot: SealedLog) -> Int? {
-        guard let last: Int = snapshot.lastPositions[pendingAuthor], last > log.lastPositions[pendingAuthor] ?? 0 else {
+        guard let last = snapshot.lastPositions[pendingAuthor], last > log.lastPositions[pendingAuthor] ?? 0 else {
             return nil
         }
         return last
     }
 
-    /// Whether a snapshot ahead of us, of the same chain as far as can be seen, may be right in what it says of who wrote where. What
-    /// stands up to our position we have read ourselves.
+    /// Whether a snapshot ahead of us, of the same chain as far as can be seen, may be right in what it says of who
+    /// wrote where. What stands up to our position we have read ourselves.
     func isPossible(_ snapshot: SealedLog) -> Bool {
-        for (author, last): (AuthorID, Int) in snapshot.lastPositions
+        for (author, last) in snapshot.lastPositions
         where last != log.lastPositions[author] && last <= log.position { return false }
         return Set([author, pendingAuthor]).allSatisfy { isPossible($0, snapshot) }
     }
 
     private func isPossible(_ own: AuthorID, _ snapshot: SealedLog) -> Bool {
-        let last: Int = snapshot.lastPositions[own] ?? 0
-        let begin: Int = max(log.position, snapshot.position - snapshot.window.count)
-        for position: Int in (begin + 1)...snapshot.position {
-            let isOwn: Bool? = snapshot.settled(at: position).map { $0.author == own }
+        let last = snapshot.lastPositions[own] ?? 0
+        let begin = max(log.position, snapshot.position - snapshot.window.count)
+        for position in (begin + 1)...snapshot.position {
+            let isOwn = snapshot.settled(at: position).map { $0.author == own }
             guard isOwn == nil || isOwn == (position == last) else { return false }
         }
         guard last != log.lastPositions[own] ?? 0 else { return true }
-        let bases: [Int] = [
+        let bases = [
             pending != nil && pendingAuthor == own ? pending?.base : nil, letGo?.author == own ? letGo?.base : nil,
         ].compactMap { $0 }
-        guard let newest: Int = bases.max() else { return false }
+        guard let newest = bases.max() else { return false }
         return last - newest <= SealedLimits.windowPositions
     }
 
@@ -77,25 +78,25 @@ extension SealedObject {
 
     /// What does not fit changes nothing.
     private static func outcome(of edit: Edit?, on value: JSONValue?) -> JSONValue? {
-        guard let outcome: Edit.Applied = try? edit?.apply(to: value) else { return value }
+        guard let outcome = try? edit?.apply(to: value) else { return value }
         return outcome.value
     }
 
-    /// What the app saw, where a snapshot has the pending operation, as it says, and its object lacks what that put there. The
-    /// operations between are not to be had: somebody may have taken it out again, or it was never in.
+    /// What the app saw, where a snapshot has the pending operation, as it says, and its object lacks what that put
+    /// there. The operations between are not to be had: somebody may have taken it out again, or it was never in.
     ///
     /// - Parameter seen: the object with the pending edit, before the snapshot was taken.
     func lacking(_ done: Pending, _ seen: JSONValue?) -> [SealedEvent] {
         let now: JSONValue? = log.object.map { .object($0) }
-        guard let edit: Edit = done.edit, let change: Edit = Self.difference(from: seen, to: now), change.undoes(edit)
+        guard let edit = done.edit, let change: Edit = Self.difference(from: seen, to: now), change.undoes(edit)
         else { return [] }
         return [.conflict(SealedConflict(path: [], losing: seen, winning: now))]
     }
 }
 
 extension Edit {
-    /// Whether this edit, made on what another has left, takes away something that the other put there; also where that cannot be
-    /// told.
+    /// Whether this edit, made on what another has left, takes away something that the other put there; also where that
+    /// cannot be told.
     func undoes(_ other: Edit) -> Bool {
         switch (self, other) {
         case (.members(let mine), .members(let theirs)):
@@ -110,7 +111,7 @@ extension Edit {
     /// Places in the text before.
     private static func deleted(by delta: TextDelta) -> Set<Int> {
         var (places, place): (Set<Int>, Int) = ([], 0)
-        for operation: TextOperation in delta.operations {
+        for operation in delta.operations {
             switch operation {
             case .retain(let count): place += count
             case .insert: break
@@ -125,7 +126,7 @@ extension Edit {
     /// Places in the text afterwards.
     private static func inserted(by delta: TextDelta) -> Set<Int> {
         var (places, place): (Set<Int>, Int) = ([], 0)
-        for operation: TextOperation in delta.operations {
+        for operation in delta.operations {
             switch operation {
             case .retain(let count): place += count
             case .delete: break

@@ -73,33 +73,33 @@ public struct SealedKept: Sendable, Equatable {
             pendingEdit = try json["p"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
             later = try json["l"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
         } catch { return nil }
-        for text: JSONValue in json["i"]?.arrayValue ?? [] {
-            guard let id: [UInt8] = text.stringValue.flatMap({ Base64.decodeURL(Array($0.utf8)[...]) }),
+        for text in json["i"]?.arrayValue ?? [] {
+            guard let id = text.stringValue.flatMap({ Base64.decodeURL(Array($0.utf8)[...]) }),
                 id.count == SealedLog.incarnationBytes
             else { return nil }
             pastIncarnations.append(id)
         }
         isReplacing = json["r"] == true
         isNewer = json["n"] == true
-        if !isNewer, let place: JSONValue = json["n"] {
-            guard let position: Int = place.intValue.flatMap({ Int(exactly: $0) }), position >= 0 else { return nil }
+        if !isNewer, let place = json["n"] {
+            guard let position = place.intValue.flatMap({ Int(exactly: $0) }), position >= 0 else { return nil }
             stoppedAfter = position
         }
         draftBase = json["b"]?.objectValue
-        if let mark: JSONValue = json["m"] {
-            guard let version: Int = mark.intValue.flatMap({ Int(exactly: $0) }), version > 0 else { return nil }
+        if let mark = json["m"] {
+            guard let version = mark.intValue.flatMap({ Int(exactly: $0) }), version > 0 else { return nil }
             owedMark = version
         }
-        if let given: JSONValue = json["g"] {
-            guard let letGo: SealedLetGo = .init(given) else { return nil }
+        if let given = json["g"] {
+            guard let letGo = SealedLetGo(given) else { return nil }
             self.letGo = letGo
         }
-        if let whole: JSONValue = json["w"] {
-            guard let bits: Int64 = whole.intValue, (1...3).contains(bits) else { return nil }
+        if let whole = json["w"] {
+            guard let bits = whole.intValue, (1...3).contains(bits) else { return nil }
             (isLaterWhole, isPendingWhole) = (bits & 1 != 0, bits & 2 != 0)
         }
-        guard let word: String = json["x"]?.stringValue else { return }
-        guard let problem: SealedIntegrity = .init(word: word) else { return nil }
+        guard let word = json["x"]?.stringValue else { return }
+        guard let problem = SealedIntegrity(word: word) else { return nil }
         self.problem = problem
     }
 }
@@ -107,7 +107,7 @@ public struct SealedKept: Sendable, Equatable {
 extension SealedObject {
     /// What to keep.
     public var kept: SealedKept {
-        var kept: SealedKept = .init()
+        var kept = SealedKept()
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
         (kept.draftBase, kept.isNewer, kept.owedMark) = (draftBase, stop == .shape, log.list < owedMark ? owedMark : 0)
@@ -119,8 +119,8 @@ extension SealedObject {
 
     /// An object that is not there: nobody has made it, or it is gone.
     public static func absent(author: AuthorID, place: SealedPlace, appKey: String) -> SealedObject {
-        let nobody: [UInt8] = .init(repeating: 0, count: SealedLog.incarnationBytes)
-        var log: SealedLog = .init(place: place, appKey: appKey, incarnation: nobody, object: [:])
+        let nobody = [UInt8](repeating: 0, count: SealedLog.incarnationBytes)
+        var log = SealedLog(place: place, appKey: appKey, incarnation: nobody, object: [:])
         log.object = nil
         return SealedObject(author: author, log: log)
     }
@@ -134,15 +134,15 @@ extension SealedObject {
     public static func restored(
         author: AuthorID, log: SealedLog, pending: [UInt8]?, kept: SealedKept, with sealer: some Sealer
     ) -> SealedObject? {
-        var object: SealedObject = .init(author: author, log: log)
+        var object = SealedObject(author: author, log: log)
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
         (object.isReplacing, object.draftBase, object.owedMark) = (kept.isReplacing, kept.draftBase, kept.owedMark)
         object.letGo = kept.letGo
         if kept.isNewer { object.stop = .shape }
         // Where the log stands elsewhere, they have been read.
         if kept.stoppedAfter == log.position { (object.stop, object.stoppedAfter) = (.rules, log.position) }
-        if let sealed: [UInt8] = pending {
-            guard let opened: (id: [UInt8], clear: [UInt8]) = sealer.open(sealed, kind: .operation, position: 0),
+        if let sealed = pending {
+            guard let opened = sealer.open(sealed, kind: .operation, position: 0),
                 let operation: SealedOperation = try? .init(clear: opened.clear)
             else { return nil }
             object.pending = Pending(
@@ -151,9 +151,9 @@ extension SealedObject {
         }
         (object.later, object.isLaterWhole) = (kept.later, kept.isLaterWhole)
         do throws(DiffError) {
-            if let edit: Edit = kept.pendingEdit { object.projected = try edit.apply(to: object.projected).value }
+            if let edit = kept.pendingEdit { object.projected = try edit.apply(to: object.projected).value }
             object.shown = object.projected
-            if let edit: Edit = kept.later { object.shown = try edit.apply(to: object.projected).value }
+            if let edit = kept.later { object.shown = try edit.apply(to: object.projected).value }
         } catch { return nil }
         return object
     }
@@ -161,10 +161,10 @@ extension SealedObject {
     /// The object is gone from the server after its tombstone, as it should. What was edited here since stays, and is
     /// made anew.
     public mutating func removedAfterTombstone() {
-        var gone: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
+        var gone = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
         (gone.pastIncarnations, gone.owedMark) = (pastIncarnations, owedMark)
         gone.remember(log.incarnation)
-        if let object: JSONObject { (gone.later, gone.shown) = (.set(.object(object)), .object(object)) }
+        if let object { (gone.later, gone.shown) = (.set(.object(object)), .object(object)) }
         self = gone
     }
 
@@ -174,8 +174,8 @@ extension SealedObject {
     ///   - incarnation: 16 random bytes.
     ///   - list: version of the list of readers that it is made under, `Sealer.listVersion`.
     public func created(incarnation: [UInt8], list: Int = 0) -> SealedObject? {
-        guard let object: JSONObject, needsRecreation else { return nil }
-        var made: SealedObject = .init(
+        guard let object, needsRecreation else { return nil }
+        var made = SealedObject(
             author: author,
             log: SealedLog(
                 place: log.place, appKey: log.appKey, incarnation: incarnation, object: object, list: list))
@@ -183,10 +183,10 @@ extension SealedObject {
         return made
     }
 
-    /// The server did not take the creation: it is a draft again. Its incarnation was never there, so it is none of those that
-    /// have passed; if the server takes it all the same, from an older connection, it is one like any other.
+    /// The server did not take the creation: it is a draft again. Its incarnation was never there, so it is none of
+    /// those that have passed; if the server takes it all the same, from an older connection, it is one like any other.
     public mutating func notCreated() {
-        var draft: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
+        var draft = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
         (draft.pastIncarnations, draft.draftBase, draft.owedMark) = (pastIncarnations, draftBase, owedMark)
         (draft.shown, draft.later) = (shown, shown.map { .set($0) })
         self = draft
@@ -196,11 +196,11 @@ extension SealedObject {
     /// chosen.
     public mutating func report(_ integrity: SealedIntegrity) -> [SealedEvent] { [block(integrity)] }
 
-    /// *Keep mine*: what the app sees becomes a draft of a new incarnation, which goes out once what the server holds is
-    /// removed. The old incarnation is remembered.
+    /// *Keep mine*: what the app sees becomes a draft of a new incarnation, which goes out once what the server holds
+    /// is removed. The old incarnation is remembered.
     public mutating func keepMine() {
-        let mine: JSONValue? = shown
-        var draft: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
+        let mine = shown
+        var draft = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
         (draft.pastIncarnations, draft.owedMark) = (pastIncarnations, owedMark)
         if log.incarnation.contains(where: { $0 != 0 }) { draft.remember(log.incarnation) }
         (draft.shown, draft.later, draft.isReplacing) = (mine, mine.map { .set($0) }, true)
@@ -214,7 +214,7 @@ extension SealedObject {
     /// Whether the newest operation that did anything is this device's tombstone.
     public var wasDeletedHere: Bool {
         guard log.object == nil else { return false }
-        let newest: SealedLog.Settled? = log.window.last { $0 != nil } ?? nil
+        let newest = log.window.last { $0 != nil } ?? nil
         return newest?.author == author
     }
 

@@ -4,17 +4,17 @@ extension SealedObject {
     /// Takes the operation that follows what the log holds, in the order of the server: somebody else's or our own.
     public mutating func receive(_ sealed: [UInt8], with sealer: some Sealer) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
-        let clear: [UInt8]? = sealer.open(sealed, kind: .operation, position: 0)?.clear
+        let clear = sealer.open(sealed, kind: .operation, position: 0)?.clear
         // Its bytes never change. Somebody else who has the keys may seal other ones under its id.
-        let isOwn: Bool = pending?.sealed == sealed
-        let verdict: SealedLog.Verdict = log.append(sealed, clear: clear)
-        var events: [SealedEvent] = warnings(verdict)
+        let isOwn = pending?.sealed == sealed
+        let verdict = log.append(sealed, clear: clear)
+        var events = warnings(verdict)
         switch verdict {
         case .applied(let author, let edit, let conflicts):
             events += conflicts.map { .conflict($0) }
             if isOwn {
                 events += acknowledge()
-            } else if let edit: Edit {
+            } else if let edit {
                 events += advance(over: edit, author)
             }
         case .void where isOwn: events += refuse()
@@ -25,8 +25,9 @@ extension SealedObject {
         return events
     }
 
-    /// Where nothing of this device's is left, the app sees the log's object itself. It was equal to what the app saw, but
-    /// for the order of members: that follows the order in which the server took the operations, for every device alike.
+    /// Where nothing of this device's is left, the app sees the log's object itself. It was equal to what the app saw,
+    /// but for the order of members: that follows the order in which the server took the operations, for every device
+    /// alike.
     mutating func settle() {
         guard pending == nil, later == nil else { return }
         projected = log.object.map { .object($0) }
@@ -35,7 +36,7 @@ extension SealedObject {
 
     /// What everybody is told of an operation, whoever it is from.
     private mutating func warnings(_ verdict: SealedLog.Verdict) -> [SealedEvent] {
-        let position: Int = log.position
+        let position = log.position
         switch verdict {
         case .applied: return []
         case .void(let reason):
@@ -47,7 +48,7 @@ extension SealedObject {
             }
         case .misfit: return [.integrity(.misfit(at: position, .doesNotFit))]
         case .unknownRules:
-            let isTold: Bool = stoppedAfter == position
+            let isTold = stoppedAfter == position
             (stop, stoppedAfter) = (.rules, position)
             return isTold ? [] : [.stopped(after: position)]
         case .forked(let place): return [block(.forked(at: place))]
@@ -62,7 +63,7 @@ extension SealedObject {
 
     /// Our own operation counts: the log holds what we have shown.
     private mutating func acknowledge() -> [SealedEvent] {
-        guard let done: Pending = pending else { return [] }
+        guard let done = pending else { return [] }
         pending = nil
         projected = log.object.map { .object($0) }
         return [.acknowledged(done.changeID)]
@@ -73,11 +74,11 @@ extension SealedObject {
     ///
     /// Call it when the server answers 409 and the log, read to its end, does not hold the operation.
     public mutating func refuse() -> [SealedEvent] {
-        guard let lost: Pending = pending else { return [] }
+        guard let lost = pending else { return [] }
         let ordered: JSONValue? = log.object.map { .object($0) }
         // As an edit that was never sent, it will be sealed on top of what it prevails over.
-        let gaveWay: [SealedEvent] = Self.conflicts(of: lost.edit, on: ordered)
-        let isAllWhole: Bool = lost.isWhole && (later == nil || isLaterWhole)
+        let gaveWay = Self.conflicts(of: lost.edit, on: ordered)
+        let isAllWhole = lost.isWhole && (later == nil || isLaterWhole)
         do throws(DiffError) {
             later = try Self.composed(lost.edit?.uncontested, later)
             isLaterWhole = isAllWhole
@@ -87,19 +88,19 @@ extension SealedObject {
         return [.rebased(lost.changeID)] + spareLater() + gaveWay
     }
 
-    /// Takes out of later edits that set the object as a whole what stands in `projected` already, and shows what they then
-    /// make of it.
+    /// Takes out of later edits that set the object as a whole what stands in `projected` already, and shows what they
+    /// then make of it.
     private mutating func spareLater() -> [SealedEvent] {
         guard isLaterWhole, let edit: Edit = later else { return [] }
         wanted = wanted ?? shown
-        let rest: Edit.Rest = edit.sparing(of: projected, wanted: wanted)
+        let rest = edit.sparing(of: projected, wanted: wanted)
         guard rest.isLess else { return [] }
-        let before: JSONValue? = shown
+        let before = shown
         do throws(DiffError) {
             shown = try rest.edit.map { (rest) throws(DiffError) in try rest.apply(to: projected).value } ?? projected
         } catch { return [] }
         later = rest.edit
-        guard let change: Edit = Self.difference(from: before, to: shown) else { return [] }
+        guard let change = Self.difference(from: before, to: shown) else { return [] }
         return [.changed(try? change.apply(to: before).edit)]
     }
 
@@ -111,25 +112,25 @@ extension SealedObject {
 
     private mutating func carry(over edit: Edit, _ other: AuthorID) throws(DiffError) -> [SealedEvent] {
         var coming: Edit? = edit
-        var gaveWay: [SealedEvent] = []
-        var next: SealedObject = self
+        var gaveWay = [SealedEvent]()
+        var next = self
         if next.pending?.isWhole == true || next.isLaterWhole { next.wanted = next.wanted ?? shown }
         if let mine: Edit = pending?.edit {
             // As everybody's log will carry it: under the id that it names.
-            let meeting: Meeting = .init(isLater: true, own: pendingAuthor, other: other)
+            let meeting = Meeting(isLater: true, own: pendingAuthor, other: other)
             next.pending?.edit = try mine.transformed(over: edit, meeting)
             coming = try edit.transformed(over: mine, meeting.opposite)
         }
-        let meeting: Meeting = .init(isLater: true, own: author, other: other)
-        if let edit: Edit = coming {
-            let outcome: Edit.Applied = try edit.apply(to: projected)
+        let meeting = Meeting(isLater: true, own: author, other: other)
+        if let edit = coming {
+            let outcome = try edit.apply(to: projected)
             next.projected = outcome.value
             coming = outcome.edit
         }
         if let mine: Edit = later, let edit: Edit = coming {
-            let carried: Edit? = try mine.transformed(over: edit, meeting)
-            let rest: Edit.Rest? = isLaterWhole ? carried?.sparing(of: next.projected, wanted: next.wanted) : nil
-            let moved: Edit? = rest.map { $0.edit } ?? carried
+            let carried = try mine.transformed(over: edit, meeting)
+            let rest = isLaterWhole ? carried?.sparing(of: next.projected, wanted: next.wanted) : nil
+            let moved = rest.map { $0.edit } ?? carried
             // It will be sealed on top of what it prevails over: nobody's log tells that then.
             gaveWay = Self.conflicts(of: moved, on: next.projected)
             next.later = moved?.uncontested
@@ -138,14 +139,14 @@ extension SealedObject {
                 next.shown =
                     try moved.map { (moved) throws(DiffError) in try moved.apply(to: next.projected).value }
                     ?? next.projected
-                let seen: Edit? = Self.difference(from: shown, to: next.shown)
+                let seen = Self.difference(from: shown, to: next.shown)
                 self = next
                 return [.changed(seen)] + gaveWay
             }
             coming = try edit.transformed(over: mine, meeting.opposite)
         }
-        if let edit: Edit = coming {
-            let outcome: Edit.Applied = try edit.apply(to: shown)
+        if let edit = coming {
+            let outcome = try edit.apply(to: shown)
             next.shown = outcome.value
             coming = outcome.edit
         }
@@ -155,13 +156,13 @@ extension SealedObject {
 
     /// What an edit that was carried over others prevails over, where it is applied.
     static func conflicts(of edit: Edit?, on value: JSONValue?) -> [SealedEvent] {
-        guard let edit, edit.isContested, let outcome: Edit.Applied = try? edit.apply(to: value) else { return [] }
+        guard let edit, edit.isContested, let outcome = try? edit.apply(to: value) else { return [] }
         return outcome.conflicts.map { .conflict($0) }
     }
 
     /// Something does not fit that always should. What the app sees is kept, and becomes an edit of what the log holds.
     mutating func recover() -> [SealedEvent] {
-        let lost: Pending? = pending
+        let lost = pending
         letPendingGo()
         pending = nil
         projected = log.object.map { .object($0) }
@@ -173,7 +174,7 @@ extension SealedObject {
     static func difference(from before: JSONValue?, to after: JSONValue?) -> Edit? {
         switch (before, after) {
         case (.object(let before)?, .object(let after)?):
-            let diff: ObjectDiff = JSONDiff.diff(from: before, to: after, keepsShortEqualities: true)
+            let diff = JSONDiff.diff(from: before, to: after, keepsShortEqualities: true)
             return diff.isEmpty ? nil : try? Edit(.object(diff))
         case (nil, let after?): return .set(after)
         case (_?, nil): return .remove()

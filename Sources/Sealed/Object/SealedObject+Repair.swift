@@ -9,8 +9,8 @@ extension SealedObject {
     ///   - list: version of the list of readers that it is made under, `Sealer.listVersion`.
     /// - Returns: nil when the object is deleted here.
     public func keepingMine(incarnation: [UInt8], list: Int = 0) -> SealedObject? {
-        guard let object: JSONObject else { return nil }
-        var fresh: SealedObject = .init(
+        guard let object else { return nil }
+        var fresh = SealedObject(
             author: author,
             log: SealedLog(
                 place: log.place, appKey: log.appKey, incarnation: incarnation, object: object, list: list))
@@ -26,31 +26,31 @@ extension SealedObject {
     public mutating func takeServers(
         _ entity: SealedEntity, with sealer: some Sealer
     ) throws(SealedOpenError) -> [SealedEvent] {
-        let (theirs, events): (SealedObject, [SealedEvent]) = try Self.open(
+        let (theirs, events) = try Self.open(
             entity, author: author, place: log.place, with: sealer)
-        let mine: JSONValue? = shown
-        var fresh: SealedObject = theirs
+        let mine = shown
+        var fresh = theirs
         fresh.pastIncarnations = pastIncarnations.filter { $0 != theirs.log.incarnation }
         fresh.owedMark = owedMark
         letPendingGo()
         if theirs.log.incarnation == log.incarnation { fresh.letGo = letGo }
         self = fresh
-        var told: [SealedEvent] = events + [.changed(nil)]
+        var told = events + [.changed(nil)]
         if mine != shown { told.append(.conflict(SealedConflict(path: [], losing: mine, winning: shown))) }
         return told
     }
 
     /// *Take the server's*, where it has nothing: the object is deleted.
     public mutating func takeRemoval() -> [SealedEvent] {
-        let mine: JSONValue? = shown
+        let mine = shown
         (log.object, pending, later, projected, shown, problem) = (nil, nil, nil, nil, nil, nil)
         // What was deleted here, too, gives way to nothing.
         guard mine != nil else { return [.changed(nil)] }
         return [.changed(nil), .conflict(SealedConflict(path: [], losing: mine, winning: nil))]
     }
 
-    /// What could not be read is gone from the server. Under a key where this device has nothing else but a draft, nothing is left to
-    /// choose.
+    /// What could not be read is gone from the server. Under a key where this device has nothing else but a draft,
+    /// nothing is left to choose.
     ///
     /// - Returns: whether that was in the way.
     public mutating func leaveUnreadable() -> Bool {
@@ -91,15 +91,15 @@ extension SealedObject {
     /// Whether every state is what the one before and the edits between give: what must always hold.
     public var isConsistent: Bool {
         let ordered: JSONValue? = log.object.map { .object($0) }
-        guard let middle: JSONValue? = Self.value(ordered, after: pending?.edit), middle == projected,
-            let end: JSONValue? = Self.value(middle, after: later)
+        guard let middle = Self.value(ordered, after: pending?.edit), middle == projected,
+            let end = Self.value(middle, after: later)
         else { return false }
         return end == shown
     }
 
     /// nil when the edit does not fit.
     private static func value(_ value: JSONValue?, after edit: Edit?) -> JSONValue?? {
-        guard let edit: Edit else { return .some(value) }
+        guard let edit else { return .some(value) }
         return (try? edit.apply(to: value)).map { .some($0.value) } ?? .none
     }
 }

@@ -2,27 +2,29 @@ import ThicketProtocol
 
 /// A draft meets an object that somebody else has made under its key.
 extension SealedObject {
-    /// Somebody else has made this key first: what is here goes on top of theirs, key by key, and what gives way is told.
+    /// Somebody else has made this key first: what is here goes on top of theirs, key by key, and what gives way is
+    /// told.
     ///
-    /// A draft that grew from an incarnation of before (*keep mine*) has relatives: others may have kept theirs, too. Texts that
-    /// are versions of one text are joined, nothing that either has is left out; what somebody deleted may come back.
+    /// A draft that grew from an incarnation of before (*keep mine*) has relatives: others may have kept theirs, too.
+    /// Texts that are versions of one text are joined, nothing that either has is left out; what somebody deleted may
+    /// come back.
     public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
-        let (draft, base, past): (JSONObject?, JSONObject?, [[UInt8]]) = (object, draftBase, pastIncarnations)
-        let owed: Int = owedMark
+        let (draft, base, past) = (object, draftBase, pastIncarnations)
+        let owed = owedMark
         self = theirs
         (pastIncarnations, owedMark) = (past, max(owed, owedMark))
-        guard let mine: JSONObject = draft else { return [.changed(nil)] }
-        guard let other: JSONObject = object else {
+        guard let mine = draft else { return [.changed(nil)] }
+        guard let other = object else {
             (later, shown) = (.set(.object(mine)), .object(mine))
             return []
         }
-        var joining: Joining = .init()
-        let target: JSONObject = joining.join(mine, onto: other, base: base)
+        var joining = Joining()
+        let target = joining.join(mine, onto: other, base: base)
         if target != other {
-            let whole: JSONValue = .object(target)
-            let edit: Edit? = Self.difference(from: shown, to: whole)
+            let whole = JSONValue.object(target)
+            let edit = Self.difference(from: shown, to: whole)
             // An edit that did not lead there would lose the draft: then it goes as a whole.
-            let isExact: Bool = (try? edit?.apply(to: shown))?.value == whole
+            let isExact = (try? edit?.apply(to: shown))?.value == whole
             (later, shown) = (isExact ? edit : .set(whole), whole)
         }
         return [.changed(nil)] + joining.conflicts.map { .conflict($0) }
@@ -32,14 +34,14 @@ extension SealedObject {
 /// Lays a draft over an object, member by member.
 private struct Joining {
     /// What gave way.
-    private(set) var conflicts: [SealedConflict] = []
-    private var path: [String] = []
+    private(set) var conflicts = [SealedConflict]()
+    private var path = [String]()
 
     /// - Parameter base: what the draft grew from; nil: it is new, and its members stand for themselves.
     mutating func join(_ mine: JSONObject, onto other: JSONObject, base: JSONObject?) -> JSONObject {
-        var joined: JSONObject = other
+        var joined = other
         for (key, value) in mine.pairs {
-            guard let theirs: JSONValue = other[key] else {
+            guard let theirs = other[key] else {
                 joined[key] = value
                 continue
             }
@@ -48,7 +50,7 @@ private struct Joining {
             path.removeLast()
         }
         for (key, before) in base?.pairs ?? [] where !mine.contains(key) {
-            guard let theirs: JSONValue = other[key] else { continue }
+            guard let theirs = other[key] else { continue }
             if theirs == before {
                 joined.remove(key)
             } else {
@@ -62,14 +64,14 @@ private struct Joining {
     /// - Parameter base: nil: the draft is new; `.some(nil)`: its base has no such member.
     private mutating func join(_ mine: JSONValue, onto theirs: JSONValue, base: JSONValue??) -> JSONValue {
         guard mine != theirs else { return theirs }
-        if let base: JSONValue? {
+        if let base {
             // Theirs may be older than the base, so that what was not changed here is not given up for it either.
             if theirs == base { return mine }
             switch (mine, theirs) {
             case (.object(let mine), .object(let theirs)):
                 return .object(join(mine, onto: theirs, base: base?.objectValue ?? JSONObject()))
             case (.string(let mine), .string(let theirs)):
-                if let text: String = Self.joined(mine, theirs, base: base?.stringValue ?? "") { return .string(text) }
+                if let text = Self.joined(mine, theirs, base: base?.stringValue ?? "") { return .string(text) }
             default: break
             }
         }
@@ -86,20 +88,20 @@ private struct Joining {
         return TextJoining.join(theirs, with: difference(from: theirs, to: mine))
     }
 
-    /// UTF-8 bytes from which on a text is taken for one that somebody writes: nothing of it is left out. Shorter ones may be words
-    /// for a program, which mean nothing when they are joined.
-    private static let proseBytes: Int = 64
+    /// UTF-8 bytes from which on a text is taken for one that somebody writes: nothing of it is left out. Shorter ones
+    /// may be words for a program, which mean nothing when they are joined.
+    private static let proseBytes = 64
 
     /// Whether at least two thirds of the base are still there.
     private static func isVersion(_ text: String, of base: String) -> Bool {
-        var kept: Int = 0
-        let edit: TextDelta = difference(from: base, to: text)
+        var kept = 0
+        let edit = difference(from: base, to: text)
         for case .retain(let count) in edit.operations { kept += count }
         return kept * 3 >= edit.sourceLength * 2
     }
 
     private static func difference(from source: String, to target: String) -> TextDelta {
-        var budget: StepBudget = .standard
+        var budget = StepBudget.standard
         return TextDelta.diff(from: source, to: target, keepsShortEqualities: true, budget: &budget)
     }
 }

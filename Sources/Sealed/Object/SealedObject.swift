@@ -33,8 +33,8 @@ public struct SealedObject: Sendable, Equatable {
     public internal(set) var pending: Pending?
     /// Edits behind the pending one, composed.
     public internal(set) var later: Edit? { didSet { if later == nil { isLaterWhole = false } } }
-    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set to
-    /// the same value is left as it is (docs/decisions/0086).
+    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set
+    /// to the same value is left as it is (docs/decisions/0086).
     public var isLaterWhole: Bool = false { didSet { if later == nil { isLaterWhole = false } } }
     /// What the app wanted by edits that are whole, before anything of others moved them; nil: nothing did. Not kept.
     var wanted: JSONValue?
@@ -55,11 +55,12 @@ public struct SealedObject: Sendable, Equatable {
 
     /// What the draft grew from, an incarnation that was there; nil: the draft is new, or there is none.
     public internal(set) var draftBase: JSONObject?
-    /// The newest operation that was given up before it was known whether it counts; nil: none was, in this incarnation.
+    /// The newest operation that was given up before it was known whether it counts; nil: none was, in this
+    /// incarnation.
     var letGo: SealedLetGo?
 
     /// Version of the list of readers that a mark was asked for; 0: none ever was.
-    var owedMark: Int = 0
+    var owedMark = 0
 
     /// - Parameter log: a new object, or one that was opened from a snapshot.
     public init(author: AuthorID, log: SealedLog) {
@@ -78,7 +79,8 @@ public struct SealedObject: Sendable, Equatable {
     /// Whether there is anything that the log does not hold yet.
     public var hasEdits: Bool { pending?.edit != nil || later != nil }
 
-    /// Whether a mark was asked for (`sealMark`) and the log does not stand under its list yet: `seal` makes it, until it does.
+    /// Whether a mark was asked for (`sealMark`) and the log does not stand under its list yet: `seal` makes it, until
+    /// it does.
     public var owesMark: Bool { log.object != nil && log.list < owedMark }
 
     /// Whether the object was deleted by others and edited here: it must be made again, as a new incarnation.
@@ -105,7 +107,7 @@ extension SealedObject {
 
     /// Takes the object that the app wants to see instead: the smallest edit that leads there.
     public mutating func edit(to target: JSONObject) throws(SealedEditError) {
-        guard let object: JSONObject else { throw .deleted }
+        guard let object else { throw .deleted }
         try edit(JSONDiff.diff(from: object, to: target, keepsShortEqualities: true))
     }
 
@@ -116,7 +118,7 @@ extension SealedObject {
         guard problem == nil, !isStopped else { throw .readOnly }
         guard shown != nil else { throw .deleted }
         do throws(DiffError) {
-            let after: JSONValue? = try edit.apply(to: shown).value
+            let after = try edit.apply(to: shown).value
             // Nothing is left of what nobody else has seen.
             later = after == nil && projected == nil ? nil : try Self.composed(later, edit)
             (shown, wanted) = (after, nil)
@@ -141,10 +143,10 @@ extension SealedObject {
 
     /// One edit that does both.
     static func composed(_ first: Edit?, _ second: Edit?) throws(DiffError) -> Edit? {
-        guard let first: Edit else { return second }
-        guard let second: Edit else { return first }
-        guard let both: Operation = try JSONDiff.compose(first.replacing, second.replacing) else { return nil }
-        let edit: Edit = try Edit(both)
+        guard let first else { return second }
+        guard let second else { return first }
+        guard let both = try JSONDiff.compose(first.replacing, second.replacing) else { return nil }
+        let edit = try Edit(both)
         return edit.isEmpty ? nil : edit
     }
 
@@ -160,35 +162,36 @@ extension SealedObject {
     }
 
     private mutating func sealEdit(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
-        guard pending == nil, problem == nil, !isStopped, !needsRecreation, let edit: Edit = later else { return nil }
-        let isWhole: Bool = isLaterWhole
+        guard pending == nil, problem == nil, !isStopped, !needsRecreation, let edit = later else { return nil }
+        let isWhole = isLaterWhole
         (later, wanted) = (nil, nil)
         // A whole object that stands again where others have edited it since is told as an edit of theirs.
-        let told: Edit? =
+        let told =
             if case .set(let whole, _) = edit { Self.difference(from: projected, to: whole) } else { edit }
         // With what it meets, `+` and `r` are told apart, and what changes nothing falls away.
-        guard let outcome: Edit.Applied = try? told?.apply(to: projected), let edit: Edit = outcome.edit,
-            let head: Head = log.chain[log.position]
+        guard let outcome = try? told?.apply(to: projected), let edit = outcome.edit,
+            let head = log.chain[log.position]
         else {
             settle()
             return nil
         }
-        // Where something names a list all the same in a bucket of one account, what comes behind it must name it, too, to count.
-        let operation: SealedOperation = .init(
+        // Where something names a list all the same in a bucket of one account, what comes behind it must name it, too,
+        // to count.
+        let operation = SealedOperation(
             base: log.position, head: head, incarnation: log.incarnationTag, author: author,
             list: max(sealer.listVersion, log.list), content: outcome.value == nil ? .tombstone : .edit(edit))
-        let sealed: [UInt8] = sealer.seal(
+        let sealed = sealer.seal(
             operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
-        let made: Pending = .init(
+        let made = Pending(
             changeID: changeID, sealed: sealed, base: log.position, edit: edit, isWhole: isWhole)
         pending = made
         projected = outcome.value
         return made
     }
 
-    /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that nothing counts any more
-    /// that somebody writes under an older one. It is owed from now on (`owesMark`): where it cannot be made yet, or counts for
-    /// nothing, `seal` makes it, until the log stands under that list, by whatever operation.
+    /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that nothing
+    /// counts any more that somebody writes under an older one. It is owed from now on (`owesMark`): where it cannot be
+    /// made yet, or counts for nothing, `seal` makes it, until the log stands under that list, by whatever operation.
     ///
     /// - Parameters: as `seal`.
     /// - Returns: as `seal`; nil also where the log stands under that list, and for an object that is deleted.
@@ -201,12 +204,12 @@ extension SealedObject {
         guard pending == nil, problem == nil, !isStopped, owesMark, sealer.listVersion >= owedMark,
             let nothing: Edit = try? .init(.object(ObjectDiff())), let head: Head = log.chain[log.position]
         else { return nil }
-        let operation: SealedOperation = .init(
+        let operation = SealedOperation(
             base: log.position, head: head, incarnation: log.incarnationTag, author: author, list: sealer.listVersion,
             content: .edit(nothing))
-        let sealed: [UInt8] = sealer.seal(
+        let sealed = sealer.seal(
             operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
-        let made: Pending = .init(changeID: changeID, sealed: sealed, base: log.position, edit: nil)
+        let made = Pending(changeID: changeID, sealed: sealed, base: log.position, edit: nil)
         pending = made
         return made
     }

@@ -2,26 +2,27 @@ import ThicketProtocol
 
 /// Lays two versions of one text into each other: everything that stands in either is there.
 ///
-/// Where both have something of their own, what mine has stands whole behind what theirs has, with the words around and the few
-/// units between that both have: letters that are alike by chance must not weave two sentences into one that nobody can read.
+/// Where both have something of their own, what mine has stands whole behind what theirs has, with the words around and
+/// the few units between that both have: letters that are alike by chance must not weave two sentences into one that
+/// nobody can read.
 struct TextJoining {
     /// UTF-16 units that both have, from which on what differs before them and behind them are two places.
-    private static let commonMin: Int = 16
+    private static let commonMin = 16
 
-    private var joined: [UInt16] = []
-    private var theirs: [UInt16] = []
-    private var mine: [UInt16] = []
+    private var joined = [UInt16]()
+    private var theirs = [UInt16]()
+    private var mine = [UInt16]()
     /// What both have, behind the place that is open.
-    private var common: [UInt16] = []
-    private var hasTheirs: Bool = false
-    private var hasMine: Bool = false
+    private var common = [UInt16]()
+    private var hasTheirs = false
+    private var hasMine = false
 
     /// - Parameter edit: leads from `theirs` to mine.
     static func join(_ theirs: String, with edit: TextDelta) -> String {
         let source: [UInt16] = Array(theirs.utf16)
-        var joining: TextJoining = .init()
-        var place: Int = 0
-        for operation: TextOperation in edit.operations {
+        var joining = TextJoining()
+        var place = 0
+        for operation in edit.operations {
             switch operation {
             case .retain(let count):
                 joining.keep(source[place..<(place + count)])
@@ -56,14 +57,14 @@ struct TextJoining {
         common += units
         guard common.count >= Self.commonMin else { return }
         // Words stay whole: the one that the place ends in belongs to it, and the last one may belong to the next.
-        if isTwofold, let end: Int = common.prefix(Self.commonMin).firstIndex(where: Self.isSpace) {
+        if isTwofold, let end = common.prefix(Self.commonMin).firstIndex(where: Self.isSpace) {
             theirs += common[..<end]
             mine += common[..<end]
             common.removeFirst(end)
         }
         close()
         let last: Int? = common.suffix(Self.commonMin).lastIndex(where: Self.isSpace)
-        let begin: Int = last.map { $0 + 1 } ?? common.count
+        let begin = last.map { $0 + 1 } ?? common.count
         joined += common[..<begin]
         common.removeFirst(begin)
     }

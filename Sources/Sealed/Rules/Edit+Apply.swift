@@ -31,15 +31,15 @@ extension Edit {
     /// - Throws: `DiffError`: a text of another length, a cut surrogate pair, a value of another type, an index behind
     ///   the end, a number or a nesting beyond `Limits`.
     public func apply(to value: JSONValue?) throws(DiffError) -> Applied {
-        var walk: Walk = .init()
-        let (after, edit): (JSONValue?, Edit?) = try apply(to: value, &walk)
+        var walk = Walk()
+        let (after, edit) = try apply(to: value, &walk)
         return Applied(value: after, edit: edit, conflicts: walk.conflicts)
     }
 
     /// Where we are and what was met on the way.
     private struct Walk {
-        var path: [String] = []
-        var conflicts: [SealedConflict] = []
+        var path = [String]()
+        var conflicts = [SealedConflict]()
 
         mutating func note(_ note: Note, losing: JSONValue?, winning: JSONValue?) {
             guard note.isContested, losing != winning else { return }
@@ -59,11 +59,11 @@ extension Edit {
             walk.note(note, losing: value, winning: new)
             return (new, .set(new, Note(old: value)))
         case .remove(let note):
-            guard let value: JSONValue else { return (nil, nil) }
+            guard let value else { return (nil, nil) }
             walk.note(note, losing: value, winning: nil)
             return (nil, .remove(Note(old: value)))
         default:
-            guard let value: JSONValue else { throw DiffError(.missingKey, path: walk.path) }
+            guard let value else { throw DiffError(.missingKey, path: walk.path) }
             return try edit(value, &walk)
         }
     }
@@ -71,7 +71,7 @@ extension Edit {
     private func edit(_ value: JSONValue, _ walk: inout Walk) throws(DiffError) -> (JSONValue?, Edit?) {
         switch (self, value) {
         case (.increment(let amount), .number(let number)):
-            guard let sum: JSONNumber = number.adding(amount) else {
+            guard let sum = number.adding(amount) else {
                 throw DiffError(.numberTooLong, path: walk.path)
             }
             return (.number(sum), self)
@@ -91,14 +91,14 @@ extension Edit {
     private static func apply(
         _ members: [Member], to object: JSONObject, _ walk: inout Walk
     ) throws(DiffError) -> (JSONValue?, Edit?) {
-        var result: JSONObject = object
-        var applied: [Member] = []
+        var result = object
+        var applied = [Member]()
         applied.reserveCapacity(members.count)
-        for member: Member in members {
+        for member in members {
             walk.path.append(member.key)
-            let (after, edit): (JSONValue?, Edit?) = try member.edit.apply(to: object[member.key], &walk)
+            let (after, edit) = try member.edit.apply(to: object[member.key], &walk)
             walk.path.removeLast()
-            guard let edit: Edit else { continue }
+            guard let edit else { continue }
             result[member.key] = after
             applied.append(Member(member.key, edit))
         }
@@ -108,11 +108,11 @@ extension Edit {
     private static func apply(
         _ steps: [ListStep], to list: [JSONValue], _ walk: inout Walk
     ) throws(DiffError) -> (JSONValue?, Edit?) {
-        var result: [JSONValue] = []
+        var result = [JSONValue]()
         result.reserveCapacity(list.count + steps.count)
-        var applied: [ListStep] = []
-        var read: Int = 0
-        for step: ListStep in steps {
+        var applied = [ListStep]()
+        var read = 0
+        for step in steps {
             walk.path.append(String(result.count))
             if case .insert(let value, let note) = step {
                 try walk.checkDepth(of: value)
@@ -122,7 +122,7 @@ extension Edit {
                 walk.path.removeLast()
                 continue
             }
-            let count: Int = if case .retain(let count) = step { count } else { 1 }
+            let count = if case .retain(let count) = step { count } else { 1 }
             guard count <= list.count - read else { throw DiffError(.badIndex, path: walk.path) }
             switch step {
             case .retain:
@@ -132,8 +132,8 @@ extension Edit {
                 walk.note(note, losing: list[read], winning: nil)
                 applied.append(.delete(Note(old: list[read])))
             case .edit(let edit):
-                let (after, done): (JSONValue?, Edit?) = try edit.apply(to: list[read], &walk)
-                if let after: JSONValue { result.append(after) }
+                let (after, done) = try edit.apply(to: list[read], &walk)
+                if let after { result.append(after) }
                 applied.add(done.map { .edit($0) } ?? .retain(1))
             case .insert: break
             }

@@ -3,7 +3,7 @@ import ThicketProtocol
 extension Edit {
     /// The form that stands in a snapshot: the jsondiff operation, and as `w` the value that it replaced or removed.
     public var settledJSON: JSONValue {
-        var object: JSONObject = .init(reserving: 3)
+        var object = JSONObject(reserving: 3)
         switch self {
         case .set(let value, let note):
             object["o"] = note.old == nil ? "+" : "r"
@@ -29,9 +29,9 @@ extension Edit {
     }
 
     private static func settled(_ steps: [ListStep]) -> JSONObject {
-        var object: JSONObject = .init(reserving: steps.count)
-        var place: Int = 0
-        for step: ListStep in steps {
+        var object = JSONObject(reserving: steps.count)
+        var place = 0
+        for step in steps {
             switch step {
             case .retain(let count):
                 place += count
@@ -51,7 +51,7 @@ extension Edit {
         guard case .object(let object) = json, case .string(let name)? = object["o"] else {
             throw DiffError(.malformed)
         }
-        let old: JSONValue? = object["w"]
+        let old = object["w"]
         switch (name.utf8.count == 1 ? name.utf8.first : nil, object["v"]) {
         case (UInt8(ascii: "+"), let value?) where old == nil: self = .set(value)
         case (UInt8(ascii: "r"), let value?): self = .set(value, Note(old: old))
@@ -68,17 +68,17 @@ extension Edit {
     }
 
     private static func members(_ object: JSONObject) throws(DiffError) -> [Member] {
-        var members: [Member] = []
+        var members = [Member]()
         for (key, value) in object.pairs { members.append(Member(key, try Edit(settled: value))) }
         return members
     }
 
     private static func steps(_ object: JSONObject) throws(DiffError) -> [ListStep] {
-        var steps: [ListStep] = []
-        var place: Int = 0
+        var steps = [ListStep]()
+        var place = 0
         for (key, value) in object.pairs {
             // As we write them: ascending.
-            guard let index: Int = Int(key), index >= place, String(index).utf8.elementsEqual(key.utf8) else {
+            guard let index = Int(key), index >= place, String(index).utf8.elementsEqual(key.utf8) else {
                 throw DiffError(.badIndex)
             }
             steps.add(.retain(index - place))

@@ -56,7 +56,7 @@ extension Edit {
 
     /// What this edit makes of the value it was made for.
     private func edited(_ base: JSONValue?) throws(DiffError) -> JSONValue {
-        guard let value: JSONValue = try apply(to: base).value else { throw DiffError(.missingKey) }
+        guard let value = try apply(to: base).value else { throw DiffError(.missingKey) }
         return value
     }
 
@@ -71,16 +71,16 @@ extension Edit {
         case (.increment, .increment):
             return self
         case (.members(let mine), .members(let theirs)):
-            let members: [Member] = try Self.transform(mine, over: theirs, meeting)
+            let members = try Self.transform(mine, over: theirs, meeting)
             return members.isEmpty ? nil : .members(members)
         case (.text(let mine), .text(let theirs)):
             do throws(DeltaError) {
-                let moved: TextDelta = try TextDelta.transform(
+                let moved = try TextDelta.transform(
                     mine, over: theirs, tie: meeting.isFirst ? .before : .after)
                 return moved.isIdentity ? nil : .text(moved)
             } catch { throw DiffError(.delta(error)) }
         case (.list(let mine), .list(let theirs)):
-            let moved: Edit = .list(try ListMeeting.transform(mine, over: theirs, meeting))
+            let moved = Edit.list(try ListMeeting.transform(mine, over: theirs, meeting))
             return moved.isEmpty ? nil : moved
         default:
             throw DiffError(.wrongType)
@@ -90,15 +90,15 @@ extension Edit {
     private static func transform(
         _ mine: [Member], over theirs: [Member], _ meeting: Meeting
     ) throws(DiffError) -> [Member] {
-        let index: MemberIndex = .init(theirs)
-        var result: [Member] = []
+        let index = MemberIndex(theirs)
+        var result = [Member]()
         result.reserveCapacity(mine.count)
-        for member: Member in mine {
-            guard let other: Edit = index[member.key] else {
+        for member in mine {
+            guard let other = index[member.key] else {
                 result.append(member)
                 continue
             }
-            if let edit: Edit = try member.edit.transformed(over: other, meeting) {
+            if let edit = try member.edit.transformed(over: other, meeting) {
                 result.append(Member(member.key, edit))
             }
         }
@@ -108,9 +108,9 @@ extension Edit {
 
 /// Finds members by the bytes of their keys: a plain search for few, a table for many.
 private struct MemberIndex {
-    private static let indexedFrom: Int = 17
+    private static let indexedFrom = 17
     private let members: [Edit.Member]
-    private var places: [[UInt8]: Int] = [:]
+    private var places = [[UInt8]: Int]()
 
     init(_ members: [Edit.Member]) {
         self.members = members

@@ -71,7 +71,7 @@ extension Edit {
     }
 
     private static func members(_ diff: ObjectDiff) throws(DiffError) -> [Member] {
-        var members: [Member] = []
+        var members = [Member]()
         members.reserveCapacity(diff.operations.count)
         for (key, operation) in diff.operations { members.append(Member(key, try Edit(operation))) }
         return members
@@ -79,8 +79,8 @@ extension Edit {
 
     /// Each index names a place in the list of all elements: kept, deleted and inserted ones (wire contract 7.5).
     private static func steps(_ diff: ListDiff) throws(DiffError) -> [ListStep] {
-        var steps: [ListStep] = []
-        var place: Int = 0
+        var steps = [ListStep]()
+        var place = 0
         for (index, operation) in diff.operations {
             if index > place { steps.append(.retain(index - place)) }
             switch operation {
@@ -107,9 +107,9 @@ extension Edit {
     }
 
     private static func diff(_ steps: [ListStep], replaces: Bool = false) -> ListDiff {
-        var operations: [(index: Int, operation: Operation)] = []
-        var place: Int = 0
-        for step: ListStep in steps {
+        var operations = [(index: Int, operation: Operation)]()
+        var place = 0
+        for step in steps {
             switch step {
             case .retain(let count):
                 place += count

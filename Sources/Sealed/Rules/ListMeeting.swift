@@ -6,12 +6,12 @@ enum ListMeeting {
     static func transform(
         _ mine: [Edit.ListStep], over theirs: [Edit.ListStep], _ meeting: Meeting
     ) throws(DiffError) -> [Edit.ListStep] {
-        var result: [Edit.ListStep] = []
-        var own: Cursor = .init(steps: mine)
-        var other: Cursor = .init(steps: theirs)
+        var result = [Edit.ListStep]()
+        var own = Cursor(steps: mine)
+        var other = Cursor(steps: theirs)
         while !own.isAtEnd {
             meet(&own, &other, meeting, &result)
-            let both: Int = min(own.kept, other.kept)
+            let both = min(own.kept, other.kept)
             if both == .max { break }
             if both > 0 {
                 result.add(.retain(both))
@@ -20,7 +20,7 @@ enum ListMeeting {
                 continue
             }
             if own.isAtEnd { break }
-            if let step: Edit.ListStep = try transform(own.takeElement(), over: other.takeElement(), meeting) {
+            if let step = try transform(own.takeElement(), over: other.takeElement(), meeting) {
                 result.add(step)
             }
         }
@@ -32,9 +32,9 @@ enum ListMeeting {
     private static func meet(
         _ own: inout Cursor, _ other: inout Cursor, _ meeting: Meeting, _ result: inout [Edit.ListStep]
     ) {
-        if meeting.isFirst { while let step: Edit.ListStep = own.takeInsertion() { result.append(step) } }
+        if meeting.isFirst { while let step = own.takeInsertion() { result.append(step) } }
         while other.takeInsertion() != nil { result.add(.retain(1)) }
-        if !meeting.isFirst { while let step: Edit.ListStep = own.takeInsertion() { result.append(step) } }
+        if !meeting.isFirst { while let step = own.takeInsertion() { result.append(step) } }
     }
 
     /// What becomes of one element; nil when it is gone and stays so.
@@ -48,7 +48,7 @@ enum ListMeeting {
             return meeting.isLater ? .delete(Edit.Note(isContested: true)) : .retain(1)
         case (.edit(let edit), .delete(let note)):
             guard meeting.isLater else { return nil }
-            guard let old: JSONValue = note.old, let value: JSONValue = try edit.apply(to: old).value else {
+            guard let old = note.old, let value = try edit.apply(to: old).value else {
                 throw DiffError(.missingKey)
             }
             return .insert(value, Edit.Note(isContested: true))
@@ -62,8 +62,8 @@ enum ListMeeting {
     /// Reads steps element by element; behind the end everything is kept.
     private struct Cursor {
         let steps: [Edit.ListStep]
-        private var place: Int = 0
-        private var used: Int = 0
+        private var place = 0
+        private var used = 0
 
         init(steps: [Edit.ListStep]) { self.steps = steps }
 

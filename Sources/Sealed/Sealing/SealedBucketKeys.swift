@@ -18,7 +18,7 @@ public struct SealedBucketKeys: Sendable {
     public static func secret(
         vault: SecureBytes, app: String, bucket: String, epoch: UInt32
     ) throws(CryptoError) -> SecureBytes {
-        let info: [UInt8] =
+        let info =
             Array("thicket/bucket/1".utf8) + [0] + lengthPrefixed(app.utf8) + lengthPrefixed(bucket.utf8)
             + epoch.bigEndianBytes
         return try HKDF.derive(.sha256, secret: vault, info: info)
@@ -29,14 +29,14 @@ public struct SealedBucketKeys: Sendable {
     public init(
         owner: String, app: String, bucket: String, secrets: [UInt32: SecureBytes]
     ) throws(CryptoError) {
-        guard let first: SecureBytes = secrets[0], let newest: UInt32 = secrets.keys.max() else {
+        guard let first = secrets[0], let newest = secrets.keys.max() else {
             throw .outOfBounds(.key)
         }
         (self.owner, self.app, self.bucket, epoch) = (owner, app, bucket, newest)
         nameKey = try Self.key(first, "name")
-        var sealRoots: [UInt32: SecureBytes] = [:]
+        var sealRoots = [UInt32: SecureBytes]()
         for (epoch, secret) in secrets {
-            let key: SecureBytes = try Self.key(secret, "seal")
+            let key = try Self.key(secret, "seal")
             sealRoots[epoch] = try HKDF.extract(.sha256, secret: key, salt: SecureBytes(copying: []))
         }
         self.sealRoots = sealRoots
@@ -49,8 +49,8 @@ public struct SealedBucketKeys: Sendable {
         (nameKey, sealRoots) = (own(keys.nameKey), keys.sealRoots.mapValues(own))
     }
 
-    /// The same in memory of its own, for a thread that opens many objects: threads that share keys wait for each other at
-    /// every count of references.
+    /// The same in memory of its own, for a thread that opens many objects: threads that share keys wait for each other
+    /// at every count of references.
     public var copied: SealedBucketKeys { SealedBucketKeys(copying: self) }
 
     /// HKDF, info "thicket/bucket-key/1" ‖ 0 ‖ label.
@@ -65,7 +65,7 @@ public struct SealedBucketKeys: Sendable {
     }
 
     /// Bytes of a code that make a server key.
-    static let nameBytes: Int = 20
+    static let nameBytes = 20
 
     public func place(serverKey: String) -> SealedPlace {
         SealedPlace(owner: owner, app: app, bucket: bucket, serverKey: serverKey)
@@ -75,8 +75,8 @@ public struct SealedBucketKeys: Sendable {
     /// key)).
     /// - Throws: `CryptoError.outOfBounds`, for a key beyond `Limits` only.
     public func sealer(serverKey: String) throws(CryptoError) -> ObjectSealer {
-        let info: [UInt8] = Self.sealInfo(serverKey: serverKey)
-        var ciphers: [UInt32: AEAD] = [:]
+        let info = Self.sealInfo(serverKey: serverKey)
+        var ciphers = [UInt32: AEAD]()
         for (epoch, root) in sealRoots {
             ciphers[epoch] = try AEAD(SealedValue.suite, key: HKDF.expand(.sha256, key: root, info: info))
         }
@@ -119,22 +119,22 @@ public struct ObjectSealer: Sealer {
         _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
     ) -> [UInt8] {
         precondition(id.count == SealedValue.idBytes, "an id has 16 bytes")
-        guard let cipher: AEAD = ciphers[epoch], let number: AEADNonce = try? .init(nonce),
-            let padded: [UInt8] = SealedValue.padding(kind).pad(clear)
+        guard let cipher = ciphers[epoch], let number: AEADNonce = try? .init(nonce),
+            let padded = SealedValue.padding(kind).pad(clear)
         else { preconditionFailure("a nonce has 12 bytes, and a clear text fewer than 2^31") }
-        let header: [UInt8] = SealedHeader(kind: kind, epoch: epoch, id: id).bytes
+        let header = SealedHeader(kind: kind, epoch: epoch, id: id).bytes
         return header + nonce + cipher.seal(padded, nonce: number, data: Self.data(header, place, position))
     }
 
     public func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
-        let body: Int = SealedValue.headerBytes + AEADSuite.nonceBytes
+        let body = SealedValue.headerBytes + AEADSuite.nonceBytes
         guard position >= 0, sealed.count >= SealedValue.frameBytes,
-            let header: SealedHeader = .init(of: sealed), header.kind == kind, let cipher: AEAD = ciphers[header.epoch],
+            let header = SealedHeader(of: sealed), header.kind == kind, let cipher = ciphers[header.epoch],
             let nonce: AEADNonce = try? .init(sealed[SealedValue.headerBytes..<body]),
             let padded: [UInt8] = try? cipher.open(
                 Array(sealed[body...]), nonce: nonce,
                 data: Self.data(Array(sealed[..<SealedValue.headerBytes]), place, position)),
-            let clear: [UInt8] = SealedValue.padding(kind).unpad(padded)
+            let clear = SealedValue.padding(kind).unpad(padded)
         else { return nil }
         return (id: header.id, clear: clear)
     }

@@ -1,6 +1,7 @@
 /// Seals and opens the values of one object. Tests put a transparent one in its place.
 public protocol Sealer: Sendable {
-    /// Version of the signed list of readers that operations are sealed under; 0 in a bucket that one account has alone.
+    /// Version of the signed list of readers that operations are sealed under; 0 in a bucket that one account has
+    /// alone.
     var listVersion: Int { get }
     /// The sealed bytes (their base64url is what the server gets).
     /// - Parameter position: of a snapshot; 0 for operations.

@@ -1,8 +1,8 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Opens the newest snapshots of many objects of a bucket, one after the other: what `ObjectSealer`, `SealedSnapshot` and
-/// `SealedBucketKeys.serverKey` do for one object, with everything prepared that is the same for all.
+/// Opens the newest snapshots of many objects of a bucket, one after the other: what `ObjectSealer`, `SealedSnapshot`
+/// and `SealedBucketKeys.serverKey` do for one object, with everything prepared that is the same for all.
 ///
 /// For one thread at a time.
 package final class SnapshotOpener {
@@ -22,13 +22,13 @@ package final class SnapshotOpener {
     /// What is authenticated with a snapshot. It ends in the server key and the position.
     private var data: [UInt8]
 
-    private static let positionBytes: Int = 8
+    private static let positionBytes = 8
 
     init(nameKey: SecureBytes, sealRoots: [UInt32: SecureBytes], place: (String) -> SealedPlace) {
         ciphers = sealRoots.mapValues { DerivedOpener(SealedValue.suite, root: $0) }
         self.nameKey = SecretMessageKey256(nameKey)
         // In place of what each object has of its own.
-        let key: String = .init(repeating: "a", count: SealedShape.keyBytes)
+        let key = String(repeating: "a", count: SealedShape.keyBytes)
         info = SealedBucketKeys.sealInfo(serverKey: key)
         data = ObjectSealer.data([UInt8](repeating: 0, count: SealedValue.headerBytes), place(key).prefixed, 0)
     }
@@ -37,14 +37,14 @@ package final class SnapshotOpener {
     ///   - sealed: the snapshot.
     ///   - position: what the server calls it.
     ///   - serverKey: its UTF-8.
-    /// - Returns: nil when it does not open, is no snapshot of that position, or calls itself by another name than the server
-    ///   does.
+    /// - Returns: nil when it does not open, is no snapshot of that position, or calls itself by another name than the
+    ///   server does.
     package func look(
         at sealed: UnsafeRawBufferPointer, position: Int, serverKey: UnsafeRawBufferPointer
     ) -> Look? {
         guard serverKey.count == SealedShape.keyBytes, position >= 0,
-            let clear: ArraySlice<UInt8> = open(sealed, position, serverKey),
-            let content: SealedSnapshot.Content = SealedSnapshot.content(clear: clear, position: position),
+            let clear = open(sealed, position, serverKey),
+            let content = SealedSnapshot.content(clear: clear, position: position),
             isNamed(content.appKey, serverKey)
         else { return nil }
         return Look(appKey: content.appKey, isLive: content.object != nil)
@@ -53,24 +53,24 @@ package final class SnapshotOpener {
     private func open(
         _ sealed: UnsafeRawBufferPointer, _ position: Int, _ serverKey: UnsafeRawBufferPointer
     ) -> ArraySlice<UInt8>? {
-        let (header, body): (Int, Int) = (SealedValue.headerBytes, SealedValue.headerBytes + AEADSuite.nonceBytes)
+        let (header, body) = (SealedValue.headerBytes, SealedValue.headerBytes + AEADSuite.nonceBytes)
         guard sealed.count > SealedValue.frameBytes,
-            let (kind, epoch): (SealedHeader.Kind, UInt32) = SealedHeader.beginning(of: sealed), kind == .snapshot,
-            let cipher: DerivedOpener = ciphers[epoch]
+            let (kind, epoch) = SealedHeader.beginning(of: sealed), kind == .snapshot,
+            let cipher = ciphers[epoch]
         else { return nil }
         Self.put(serverKey, in: &info, before: 0)
         Self.put(serverKey, in: &data, before: Self.positionBytes)
         withUnsafeBytes(of: UInt64(position).bigEndian) { Self.put($0, in: &data, before: 0) }
         data.withUnsafeMutableBytes { data in
-            let place: Int = ObjectSealer.headerPlace
+            let place = ObjectSealer.headerPlace
             UnsafeMutableRawBufferPointer(rebasing: data[place..<place + header]).copyMemory(
                 from: UnsafeRawBufferPointer(rebasing: sealed[..<header]))
         }
-        var isOpen: Bool = false
-        let padded: [UInt8] = .init(unsafeUninitializedCapacity: sealed.count - SealedValue.frameBytes) { room, count in
+        var isOpen = false
+        let padded = [UInt8](unsafeUninitializedCapacity: sealed.count - SealedValue.frameBytes) { room, count in
             count = sealed.count - SealedValue.frameBytes
             isOpen = data.withUnsafeBytes { data in
-                let parts: DerivedOpener.Parts = .init(
+                let parts = DerivedOpener.Parts(
                     sealed: UnsafeRawBufferPointer(rebasing: sealed[body...]),
                     nonce: UnsafeRawBufferPointer(rebasing: sealed[header..<body]), data: data)
                 return cipher.open(parts, info: info, into: UnsafeMutableRawBufferPointer(room))
@@ -83,7 +83,7 @@ package final class SnapshotOpener {
     /// Puts bytes where as many others stand, so many before the end.
     private static func put(_ bytes: UnsafeRawBufferPointer, in array: inout [UInt8], before rest: Int) {
         array.withUnsafeMutableBytes { room in
-            let end: Int = room.count - rest
+            let end = room.count - rest
             UnsafeMutableRawBufferPointer(rebasing: room[end - bytes.count..<end]).copyMemory(from: bytes)
         }
     }

@@ -28,29 +28,30 @@ public struct SealedEntity: Sendable, Equatable {
         object.contains("z") && object.contains("s") && object.contains("d")
     }
 
-    /// Whether an object of a sealed bucket was written by a newer program: `z` is a whole number beyond `shape`, whatever else is
-    /// in it.
+    /// Whether an object of a sealed bucket was written by a newer program: `z` is a whole number beyond `shape`,
+    /// whatever else is in it.
     public static func isNewer(_ object: JSONObject) -> Bool { (object["z"]?.intValue ?? 0) > shape }
 
     /// Reads an object.
-    /// - Throws: `SealedShapeError` unless it has exactly this shape, `newerShape` where `isNewer`. What is sealed is not looked into.
+    /// - Throws: `SealedShapeError` unless it has exactly this shape, `newerShape` where `isNewer`. What is sealed is
+    ///   not looked into.
     public init(_ object: JSONObject) throws(SealedShapeError) {
-        let shape: Int64 = object["z"]?.intValue ?? 0
+        let shape = object["z"]?.intValue ?? 0
         guard shape <= Self.shape else { throw SealedShapeError(.newerShape) }
-        guard object.count == 3, shape == Self.shape, let named: JSONObject = object["s"]?.objectValue,
-            let list: [JSONValue] = object["d"]?.arrayValue
+        guard object.count == 3, shape == Self.shape, let named = object["s"]?.objectValue,
+            let list = object["d"]?.arrayValue
         else { throw SealedShapeError(.otherMembers) }
         guard (1...SealedLimits.snapshotsMax).contains(named.count) else { throw SealedShapeError(.tooManySnapshots) }
-        var snapshots: [Int: String] = [:]
+        var snapshots = [Int: String]()
         for (key, value) in named.pairs {
-            guard let position: Int = Self.position(key) else { throw SealedShapeError(.badPosition) }
-            guard let text: String = value.stringValue else { throw SealedShapeError(.notSealed) }
+            guard let position = Self.position(key) else { throw SealedShapeError(.badPosition) }
+            guard let text = value.stringValue else { throw SealedShapeError(.notSealed) }
             snapshots[position] = text
         }
-        var tail: [String] = []
+        var tail = [String]()
         tail.reserveCapacity(list.count)
-        for element: JSONValue in list {
-            guard let text: String = element.stringValue else { throw SealedShapeError(.notSealed) }
+        for element in list {
+            guard let text = element.stringValue else { throw SealedShapeError(.notSealed) }
             tail.append(text)
         }
         self.init(snapshots: snapshots, tail: tail)
@@ -101,8 +102,8 @@ extension SealedEntity {
         var named: [(key: String, operation: Operation)] = [
             (key: String(position), operation: .insert(.string(snapshot)))
         ]
-        for older: Int in known { named.append((key: String(older), operation: .remove)) }
-        let covered: Int = position - newest.position
+        for older in known { named.append((key: String(older), operation: .remove)) }
+        let covered = position - newest.position
         let removed: [(index: Int, operation: Operation)] = ((tail.count - covered)..<tail.count).map {
             (index: $0, operation: .remove)
         }

@@ -5,38 +5,38 @@ package struct SealedOutline: Sendable {
     package typealias Snapshot = (position: Int, text: Range<Int>)
 
     /// Without the newest, by position, ascending.
-    package private(set) var older: [Snapshot] = []
+    package private(set) var older = [Snapshot]()
     /// The snapshot that counts.
     package let newest: Snapshot
     /// Sealed operations, the newest first.
-    package private(set) var tail: [Range<Int>] = []
+    package private(set) var tail = [Range<Int>]()
 
     /// - Returns: nil for what is no `SealedEntity`, and for texts with escapes, which stand nowhere as they are.
     package init?(_ node: JSONNode) {
         guard node.kind == .object, node.count == 3, node["z"]?.int64 == SealedEntity.shape,
-            let named: JSONNode = node["s"], named.kind == .object,
-            (1...SealedLimits.snapshotsMax).contains(named.count), let list: JSONNode = node["d"], list.kind == .array
+            let named = node["s"], named.kind == .object,
+            (1...SealedLimits.snapshotsMax).contains(named.count), let list = node["d"], list.kind == .array
         else { return nil }
         var newest: Snapshot?
         for (key, value) in named.pairs {
-            guard let position: Int = SealedEntity.position(key), let text: Range<Int> = value.plainText else {
+            guard let position = SealedEntity.position(key), let text = value.plainText else {
                 return nil
             }
             let found: Snapshot = (position, text)
-            guard let known: Snapshot = newest else {
+            guard let known = newest else {
                 newest = found
                 continue
             }
-            let isNewer: Bool = position > known.position
+            let isNewer = position > known.position
             older.append(isNewer ? known : found)
             if isNewer { newest = found }
         }
-        guard let newest: Snapshot else { return nil }
+        guard let newest else { return nil }
         self.newest = newest
         older.sort { $0.position < $1.position }
         tail.reserveCapacity(list.count)
-        for element: JSONNode in list.elements {
-            guard let text: Range<Int> = element.plainText else { return nil }
+        for element in list.elements {
+            guard let text = element.plainText else { return nil }
             tail.append(text)
         }
     }

@@ -33,7 +33,7 @@ public enum SealedShape {
         /// Whether it removes exactly what it covers, of the object that its author knew.
         /// - Throws: `SealedShapeError`.
         public func check(on entity: SealedEntity) throws(SealedShapeError) {
-            guard let newest: Int = entity.newest?.position, removedSnapshots.last == newest,
+            guard let newest = entity.newest?.position, removedSnapshots.last == newest,
                 removedSnapshots.allSatisfy({ entity.snapshots[$0] != nil }), entity.snapshots[position] == nil,
                 removedTail.upperBound == entity.tail.count
             else { throw SealedShapeError(.badCompaction) }
@@ -51,7 +51,7 @@ public enum SealedShape {
         case .modify: break
         }
         guard request.object == nil else { throw SealedShapeError(.wholeObject) }
-        guard let sent: JSONFragment = request.diff, let diff: ObjectDiff = diff(sent) else {
+        guard let sent = request.diff, let diff = diff(sent) else {
             throw SealedShapeError(.otherChange)
         }
         return try check(diff, changeID: request.ccid, isCreation: (request.sv ?? 0) == 0)
@@ -78,8 +78,8 @@ public enum SealedShape {
         guard diff.operations.count == 3, case .insert(let shape)? = diff["z"], case .insert(let named)? = diff["s"],
             case .insert(let tail)? = diff["d"]
         else { throw SealedShapeError(.otherChange) }
-        let entity: SealedEntity = try SealedEntity(["z": shape, "s": named, "d": tail])
-        guard entity.tail.isEmpty, entity.snapshots.count == 1, let text: String = entity.snapshots[0] else {
+        let entity = try SealedEntity(["z": shape, "s": named, "d": tail])
+        guard entity.tail.isEmpty, entity.snapshots.count == 1, let text = entity.snapshots[0] else {
             throw SealedShapeError(.otherChange)
         }
         try check(text, .snapshot)
@@ -90,8 +90,8 @@ public enum SealedShape {
         guard list.operations.count == 1, list.operations[0].index == 0,
             case .insert(let value) = list.operations[0].operation
         else { throw SealedShapeError(.otherChange) }
-        guard let text: String = value.stringValue else { throw SealedShapeError(.notSealed) }
-        let header: SealedHeader = try check(text, .operation)
+        guard let text = value.stringValue else { throw SealedShapeError(.notSealed) }
+        let header = try check(text, .operation)
         guard Hex.encode(header.id).utf8.elementsEqual(changeID.utf8) else { throw SealedShapeError(.otherChangeID) }
         return text
     }
@@ -101,9 +101,9 @@ public enum SealedShape {
             throw SealedShapeError(.otherChange)
         }
         var added: (position: Int, text: String)?
-        var removed: [Int] = []
+        var removed = [Int]()
         for (key, operation) in named.operations {
-            guard let position: Int = SealedEntity.position(key) else { throw SealedShapeError(.badPosition) }
+            guard let position = SealedEntity.position(key) else { throw SealedShapeError(.badPosition) }
             switch operation {
             case .remove: removed.append(position)
             case .insert(.string(let text)) where added == nil: added = (position, text)
@@ -111,11 +111,11 @@ public enum SealedShape {
             }
         }
         removed.sort()
-        guard let added, let old: Int = removed.last, removed.count <= SealedLimits.snapshotsMax else {
+        guard let added, let old = removed.last, removed.count <= SealedLimits.snapshotsMax else {
             throw SealedShapeError(.badCompaction)
         }
         try check(added.text, .snapshot)
-        let tail: Range<Int> = try self.removed(list)
+        let tail = try self.removed(list)
         guard added.position > old, tail.count == added.position - old else { throw SealedShapeError(.badCompaction) }
         return Compaction(
             position: added.position, snapshot: added.text, removedSnapshots: removed, removedTail: tail)
@@ -123,7 +123,7 @@ public enum SealedShape {
 
     /// Removals of neighbours, and nothing else.
     private static func removed(_ list: ListDiff) throws(SealedShapeError) -> Range<Int> {
-        guard let first: Int = list.operations.first?.index else { throw SealedShapeError(.badCompaction) }
+        guard let first = list.operations.first?.index else { throw SealedShapeError(.badCompaction) }
         for (offset, entry) in list.operations.enumerated() {
             guard case .remove = entry.operation else { throw SealedShapeError(.otherChange) }
             guard entry.index == first + offset else { throw SealedShapeError(.badCompaction) }
@@ -136,18 +136,18 @@ public enum SealedShape {
     /// - Returns: what it says of itself.
     @discardableResult
     package static func check(_ text: String, _ kind: SealedHeader.Kind) throws(SealedShapeError) -> SealedHeader {
-        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), let header: SealedHeader = .init(of: bytes),
+        guard let bytes = Base64.decodeURL(Array(text.utf8)[...]), let header = SealedHeader(of: bytes),
             header.kind == kind, SealedValue.canHave(bytes.count, kind)
         else { throw SealedShapeError(.notSealed) }
         return header
     }
 
     /// Bytes of a server key: lower-case base32 of 20 bytes.
-    public static let keyBytes: Int = 32
+    public static let keyBytes = 32
 
     /// Whether a key can be one by which the server knows an object: never the app's own.
     public static func check(key: String) throws(SealedShapeError) {
-        let isBase32: Bool = key.utf8.allSatisfy { byte in
+        let isBase32 = key.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
                 || (UInt8(ascii: "2")...UInt8(ascii: "7")).contains(byte)
         }
@@ -156,9 +156,9 @@ public enum SealedShape {
 
     /// Checks a whole object: what an import or a restore brings, and what a client is shown.
     public static func check(object: JSONObject) throws(SealedShapeError) -> SealedEntity {
-        let entity: SealedEntity = try SealedEntity(object)
-        for text: String in entity.snapshots.values { try check(text, .snapshot) }
-        for text: String in entity.tail { try check(text, .operation) }
+        let entity = try SealedEntity(object)
+        for text in entity.snapshots.values { try check(text, .snapshot) }
+        for text in entity.tail { try check(text, .operation) }
         return entity
     }
 

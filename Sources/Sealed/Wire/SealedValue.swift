@@ -4,8 +4,8 @@ import ThicketCrypto
 public enum SealedValue {
     /// The suite that we seal with.
     package static let suite: AEADSuite = .aes256GCM
-    public static let idBytes: Int = 16
-    public static let headerBytes: Int = 22
+    public static let idBytes = 16
+    public static let headerBytes = 22
     /// Bytes beside the padded clear text.
     package static let frameBytes: Int = headerBytes + AEADSuite.nonceBytes + AEADSuite.tagBytes
 
@@ -19,7 +19,7 @@ public enum SealedValue {
 
     /// Whether a sealed value of this kind can have so many bytes.
     package static func canHave(_ count: Int, _ kind: SealedHeader.Kind) -> Bool {
-        let clear: Int = count - frameBytes
+        let clear = count - frameBytes
         return clear >= 4 && padding(kind).size(of: clear) == clear
     }
 }
@@ -48,14 +48,14 @@ extension SealedHeader {
     /// Reads what stands in front of a sealed value.
     /// - Returns: nil for fewer bytes than a header has, an unknown suite or an unknown kind.
     public init?(of sealed: [UInt8]) {
-        guard let (kind, epoch): (Kind, UInt32) = sealed.withUnsafeBytes(Self.beginning) else { return nil }
+        guard let (kind, epoch) = sealed.withUnsafeBytes(Self.beginning) else { return nil }
         self.init(kind: kind, epoch: epoch, id: Array(sealed[6..<SealedValue.headerBytes]))
     }
 
     /// The same without the id.
     package static func beginning(of sealed: UnsafeRawBufferPointer) -> (kind: Kind, epoch: UInt32)? {
         guard sealed.count >= SealedValue.headerBytes, sealed[0] == SealedValue.suite.rawValue,
-            let kind: Kind = .init(rawValue: sealed[1])
+            let kind = Kind(rawValue: sealed[1])
         else { return nil }
         return (kind, sealed[2..<6].reduce(0) { $0 << 8 | UInt32($1) })
     }

@@ -13,9 +13,9 @@ extension AccountStore {
 
     public func keep(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
-            let last: Int64? = try database.statement("SELECT made FROM account_code WHERE user = ?1").bind(1, user)
+            let last = try database.statement("SELECT made FROM account_code WHERE user = ?1").bind(1, user)
                 .first { $0.integer(0) }
-            if let last: Int64, abs(now - last) < Int64(ResetCode.pause * 1_000) { return false }
+            if let last, abs(now - last) < Int64(ResetCode.pause * 1_000) { return false }
             // Codes of nobody, too, go some day.
             try database.statement("DELETE FROM account_code WHERE made < ?1")
                 .bind(1, now - Int64(ResetCode.seconds * 1_000)).run()
@@ -32,7 +32,7 @@ extension AccountStore {
                 "SELECT code, made, tries FROM account_code WHERE user = ?1"
             ).bind(1, user).first { ($0.bytes(0), $0.integer(1), $0.integer(2)) }
             let isInTime: Bool = kept.map { abs(now - $0.made) < Int64(ResetCode.seconds * 1_000) } ?? false
-            let isSame: Bool = ConstantTime.equal(kept?.code ?? Array(repeating: 0, count: hash.count), hash)
+            let isSame = ConstantTime.equal(kept?.code ?? Array(repeating: 0, count: hash.count), hash)
             guard let kept, isInTime, kept.tries < ResetCode.triesMax else { return false }
             // A code that was used is no code; it stays so that no other is sent too soon.
             try database.statement("UPDATE account_code SET tries = ?2 WHERE user = ?1").bind(1, user)

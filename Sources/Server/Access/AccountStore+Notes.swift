@@ -6,10 +6,10 @@ import ThicketSQLite
 extension AccountStore {
     public func notes(of user: String, in app: String) throws(DirectoryError) -> NoteStanding? {
         try asking { () throws(SQLiteError) in
-            let stored: Int64 =
+            let stored =
                 try database.statement("SELECT notes FROM app WHERE name = ?1").bind(1, app).first { $0.integer(0) }
                 ?? 0
-            let receipt: String? = try database.statement("SELECT receipt FROM pro WHERE app = ?1 AND user = ?2")
+            let receipt = try database.statement("SELECT receipt FROM pro WHERE app = ?1 AND user = ?2")
                 .bind(1, app).bind(2, user).first { $0.text(0) }
             switch NoteRule(stored, isPro: receipt != nil) {
             case .none: return nil
@@ -29,19 +29,19 @@ extension AccountStore {
     public func setPro(
         _ name: String, in app: String, receipt: String?, now: Int64
     ) throws(DirectoryError) -> String? {
-        let named: Account? = try account(named: Account.folded(name), in: app)
+        let named = try account(named: Account.folded(name), in: app)
         let found: Account?
-        if let named: Account { found = named } else { found = try account(name, in: app) }
-        guard let user: String = found?.user else { return nil }
+        if let named { found = named } else { found = try account(name, in: app) }
+        guard let user = found?.user else { return nil }
         try setPro(user: user, in: app, receipt: receipt, now: now)
         return user
     }
 
-    /// The users of an app's partner that are meant by a name: the partner's own id of the user, or the entity id. Two when it
-    /// is one user's the one and another's the other; none when there is nobody, or the app has no partner.
+    /// The users of an app's partner that are meant by a name: the partner's own id of the user, or the entity id. Two
+    /// when it is one user's the one and another's the other; none when there is nobody, or the app has no partner.
     public func partnerUsers(_ name: String, in app: String) throws(DirectoryError) -> [String] {
         try asking { () throws(SQLiteError) in
-            var users: [String] = []
+            var users = [String]()
             try database.statement(
                 """
                 SELECT e.id FROM entity AS e JOIN app AS a ON a.partner = e.partner
@@ -60,7 +60,7 @@ extension AccountStore {
         user: String, in app: String, receipt: String?, now: Int64
     ) throws(DirectoryError) {
         try writing { () throws(SQLiteError) in
-            guard let receipt: String else {
+            guard let receipt else {
                 try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
                 return
             }

@@ -20,18 +20,18 @@ extension AccountStore {
     }
 
     public func owner(ofToken hash: [UInt8], in app: String, now: Int64) throws(DirectoryError) -> Account? {
-        let user: String? = try asking { () throws(SQLiteError) in
+        let user = try asking { () throws(SQLiteError) in
             try database.statement(
                 "SELECT user FROM token WHERE hash = ?1 AND app = ?2 AND (expires IS NULL OR expires > ?3)"
             ).bind(1, hash).bind(2, app).bind(3, now).first { $0.text(0) }
         }
-        guard let user: String else { return nil }
+        guard let user else { return nil }
         return try account(user, in: app)
     }
 
     public func tokens(of user: String, in app: String) throws(DirectoryError) -> [KeptToken] {
         try asking { () throws(SQLiteError) in
-            var tokens: [KeptToken] = []
+            var tokens = [KeptToken]()
             try database.statement(
                 """
                 SELECT hash, created, expires, device FROM token WHERE app = ?1 AND user = ?2
@@ -54,7 +54,7 @@ extension AccountStore {
 
     /// - Parameter id: the first digits of the hash, or all of them; nil for every token.
     func deleteTokens(_ id: String?, of user: String, in app: String) throws(SQLiteError) -> Int {
-        let digits: String? = id.map { String($0.prefix(StoreAdmin.tokenNameDigits)) }
+        let digits = id.map { String($0.prefix(StoreAdmin.tokenNameDigits)) }
         try database.statement(
             """
             DELETE FROM token WHERE app = ?1 AND user = ?2 AND (?3 IS NULL OR lower(substr(hex(hash), 1, ?4)) = ?3)

@@ -21,10 +21,10 @@ extension AccountStore {
         _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
-            let kept: Account? = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
+            let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
             guard kept?.proof == before, try !isTaken(account) else { return false }
-            let bundleThere: Bool? = try database.statement("SELECT 1 FROM bundle WHERE user = ?1")
+            let bundleThere = try database.statement("SELECT 1 FROM bundle WHERE user = ?1")
                 .bind(1, account.user).first { _ in true }
             guard bundleThere == nil else { return false }
             try update(account, now: now)
@@ -43,7 +43,7 @@ extension AccountStore {
         try writing { () throws(SQLiteError) in
             try database.statement("DELETE FROM old_login WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app)
                 .run()
-            let wasThere: Bool = database.changedRows == 1
+            let wasThere = database.changedRows == 1
             if wasThere { _ = try deleteTokens(nil, of: user, in: app) }
             try insert(token, of: user, in: app)
             return wasThere
@@ -52,7 +52,7 @@ extension AccountStore {
 
     // MARK: Rows
 
-    private static let oldLogins: String =
+    private static let oldLogins =
         "SELECT user, folded, salt, verifier, wrap_salt, n, r, p, access FROM old_login "
 
     private static func oldLogin(_ row: Statement) -> OldLogin {

@@ -19,8 +19,8 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
-    /// For a name that nobody has as much is read as for others: the account behind it in the order of names, or the first of
-    /// all. Otherwise the time of an answer told who is there, by two microseconds (`./dev soak --timing`).
+    /// For a name that nobody has as much is read as for others: the account behind it in the order of names, or the
+    /// first of all. Otherwise the time of an answer told who is there, by two microseconds (`./dev soak --timing`).
     public func account(named folded: String, in app: String) throws(DirectoryError) -> Account? {
         try asking { () throws(SQLiteError) in
             let first: String? = try database.statement(
@@ -49,7 +49,7 @@ public final class AccountStore: AccountDirectory {
     ) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
             guard try !isTaken(account) else { return false }
-            let row: Statement = try database.statement(
+            let row = try database.statement(
                 """
                 INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created,
                     changed, keys)
@@ -57,7 +57,7 @@ public final class AccountStore: AccountDirectory {
                 """)
             bind(account, to: row)
             try row.bind(13, now).run()
-            if let bundle: [UInt8] {
+            if let bundle {
                 try database.statement("INSERT INTO bundle (user, version, content) VALUES (?1, 1, ?2)")
                     .bind(1, account.user).bind(2, bundle).run()
             }
@@ -68,8 +68,8 @@ public final class AccountStore: AccountDirectory {
 
     public func isFree(_ user: String, in app: String) throws(DirectoryError) -> Bool {
         try asking { () throws(SQLiteError) in
-            for table: String in ["account", "erasure"] {
-                let isThere: Bool? = try database.statement("SELECT 1 FROM \(table) WHERE user = ?1").bind(1, user)
+            for table in ["account", "erasure"] {
+                let isThere = try database.statement("SELECT 1 FROM \(table) WHERE user = ?1").bind(1, user)
                     .first { _ in true }
                 if isThere != nil { return false }
             }
@@ -81,13 +81,13 @@ public final class AccountStore: AccountDirectory {
         _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken?, now: Int64
     ) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
-            let kept: Account? = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
+            let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
             guard kept?.proof == before, try !isTaken(account) else { return false }
             try update(account, now: now)
             try keepWrap(of: account, from: before)
             if endsTokens { _ = try deleteTokens(nil, of: account.user, in: account.app) }
-            if let token: NewToken { try insert(token, of: account.user, in: account.app) }
+            if let token { try insert(token, of: account.user, in: account.app) }
             return true
         }
     }
@@ -96,7 +96,7 @@ public final class AccountStore: AccountDirectory {
         try writing { () throws(SQLiteError) in
             try database.statement("DELETE FROM account WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app).run()
             guard database.changedRows == 1 else { return false }
-            for table: String in ["bundle", "account_code", "locked_wrap", "old_login"] {
+            for table in ["bundle", "account_code", "locked_wrap", "old_login"] {
                 try database.statement("DELETE FROM \(table) WHERE user = ?1").bind(1, user).run()
             }
             try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
@@ -119,12 +119,12 @@ public final class AccountStore: AccountDirectory {
     }
 
     /// Lines of one list at most.
-    public static let listedMax: Int = 10_000
+    public static let listedMax = 10_000
 
     /// Accounts of an app in the order of their names, or the one of that name.
     public func accounts(of app: String, named name: String?) throws(DirectoryError) -> [Listed] {
         try asking { () throws(SQLiteError) in
-            var listed: [Listed] = []
+            var listed = [Listed]()
             try database.statement(
                 """
                 SELECT user, name, scheme, created FROM account WHERE app = ?1 AND (?2 IS NULL OR folded = ?2)
@@ -173,9 +173,9 @@ public final class AccountStore: AccountDirectory {
         _ account: Account, from before: Account.Proof, bundle: [UInt8], replacing version: Int64, now: Int64
     ) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
-            let kept: Account? = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
+            let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
-            let there: Int64? = try database.statement("SELECT version FROM bundle WHERE user = ?1")
+            let there = try database.statement("SELECT version FROM bundle WHERE user = ?1")
                 .bind(1, account.user).first { $0.integer(0) }
             guard kept?.proof == before, there == version else { return false }
             try update(account, now: now)
@@ -187,11 +187,11 @@ public final class AccountStore: AccountDirectory {
 
     // MARK: Rows
 
-    static let selection: String =
+    static let selection =
         "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access, folded, keys FROM account "
 
     static func account(_ row: Statement) -> Account {
-        let salt: [UInt8] = row.bytes(4)
+        let salt = row.bytes(4)
         let proof: Account.Proof =
             row.integer(3) == 0
             ? .password(salt: salt, hash: row.bytes(8))
@@ -204,7 +204,7 @@ public final class AccountStore: AccountDirectory {
 
     /// Writes name and proof into the row that is there.
     func update(_ account: Account, now: Int64) throws(SQLiteError) {
-        let row: Statement = try database.statement(
+        let row = try database.statement(
             """
             UPDATE account SET name = ?3, folded = ?4, scheme = ?5, salt = ?6, n = ?7, r = ?8, p = ?9,
                 verifier = ?10, recovery = ?11, access = ?12, changed = ?13, keys = ?14 WHERE user = ?1 AND app = ?2
@@ -228,8 +228,8 @@ public final class AccountStore: AccountDirectory {
 
     /// Whether somebody else has the name, or still has it for the login from before.
     func isTaken(_ account: Account) throws(SQLiteError) -> Bool {
-        for table: String in ["account", "old_login"] {
-            let isThere: Bool? = try database.statement(
+        for table in ["account", "old_login"] {
+            let isThere = try database.statement(
                 "SELECT 1 FROM \(table) WHERE app = ?1 AND folded = ?2 AND user <> ?3"
             ).bind(1, account.app).bind(2, Account.folded(account.name)).bind(3, account.user).first { _ in true }
             if isThere != nil { return true }

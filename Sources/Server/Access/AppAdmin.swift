@@ -40,11 +40,11 @@ extension StoreAdmin {
 
     /// The user that the name of an account stands for; nil when the app has no such account.
     public func account(named name: UserID, of app: AppID) throws(StoreAdminError) -> UserID? {
-        let user: String? = try doing("looking for an account") { () throws(SQLiteError) in
+        let user = try doing("looking for an account") { () throws(SQLiteError) in
             try database.statement("SELECT user FROM account WHERE app = ?1 AND folded = ?2").bind(1, app.text)
                 .bind(2, Account.folded(name.text)).first { $0.text(0) }
         }
-        guard let user: String else { return nil }
+        guard let user else { return nil }
         do throws(StoreError) {
             return try .stored(user)
         } catch {

@@ -17,14 +17,14 @@ extension StoreAdmin {
     }
 
     /// Digits of a key's hash that name it.
-    static let keyNameDigits: Int = 8
+    static let keyNameDigits = 8
 
     /// Makes a key and returns it: 32 hex digits that are stored nowhere else.
     /// - Parameters:
     ///   - isAdmin: may set passwords and delete accounts; for the operator's own programs, never in an app.
     ///   - now: milliseconds since 1970.
     public func addKey(of app: AppID, isAdmin: Bool, now: Int64) throws(StoreAdminError) -> String {
-        let key: String = Hex.encode(random(AppKey.randomBytes))
+        let key = Hex.encode(random(AppKey.randomBytes))
         var refusal: StoreAdminError?
         try doing("adding a key") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
@@ -78,7 +78,7 @@ extension StoreAdmin {
     /// The app's keys, the oldest first.
     public func keys(of app: AppID) throws(StoreAdminError) -> [ListedKey] {
         guard try hasApp(app) else { throw .unknownApp(app) }
-        var keys: [ListedKey] = []
+        var keys = [ListedKey]()
         try doing("listing the keys") { () throws(SQLiteError) in
             try database.statement("SELECT hash, is_admin, created FROM app_key WHERE app = ?1 ORDER BY created, hash")
                 .bind(1, app.text).forEach { (row) throws(SQLiteError) in
@@ -95,7 +95,7 @@ extension StoreAdmin {
     /// - Parameter id: as `keys` names it.
     public func revokeKey(_ id: String, of app: AppID) throws(StoreAdminError) {
         guard try hasApp(app) else { throw .unknownApp(app) }
-        var ended: Int = 0
+        var ended = 0
         try doing("revoking a key") { () throws(SQLiteError) in
             try database.statement(
                 "DELETE FROM app_key WHERE app = ?1 AND lower(substr(hex(hash), 1, ?3)) = ?2"

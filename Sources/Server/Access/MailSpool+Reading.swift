@@ -10,22 +10,22 @@ extension MailSpool {
     }
 
     /// Ends of the names of messages, and of those that were set aside.
-    static let ending: String = ".eml"
-    static let asideEnding: String = ".refused"
+    static let ending = ".eml"
+    static let asideEnding = ".refused"
     /// Messages that were set aside; of more the oldest go.
-    static let asideMax: Int = 1_000
+    static let asideMax = 1_000
     /// Bytes of a message at most.
-    static let messageBytesMax: Int = 65_536
+    static let messageBytesMax = 65_536
 
     /// Names of the messages that wait, in no order; none where there is no folder.
     func names() throws(DirectoryError) -> [String] { try entries().filter { $0.hasSuffix(Self.ending) } }
 
     /// - Returns: nil when it is none that this server has made.
     func read(_ name: String) -> Message? {
-        guard let bytes: [UInt8] = FileText.readBytes(path(name), bytesMax: Self.messageBytesMax) else { return nil }
+        guard let bytes = FileText.readBytes(path(name), bytesMax: Self.messageBytesMax) else { return nil }
         let field: [UInt8] = Array("To: ".utf8)
         // The head ends at the first empty line.
-        for line: ArraySlice<UInt8> in bytes.split(separator: 0x0A, maxSplits: 16, omittingEmptySubsequences: false) {
+        for line in bytes.split(separator: 0x0A, maxSplits: 16, omittingEmptySubsequences: false) {
             guard line.last == 0x0D, line.count > 1 else { return nil }
             guard line.starts(with: field) else { continue }
             return MailAddress(String(decoding: line.dropFirst(field.count).dropLast(), as: UTF8.self))
@@ -42,16 +42,16 @@ extension MailSpool {
 
     /// Nobody will take the message: it stays for the operator to look at, out of the way.
     func setAside(_ name: String) {
-        let base: String = String(name.dropLast(Self.ending.utf8.count))
+        let base = String(name.dropLast(Self.ending.utf8.count))
         rename(path(name), path(base + Self.asideEnding))
-        let aside: [String] = ((try? entries()) ?? []).filter { $0.hasSuffix(Self.asideEnding) }
+        let aside = ((try? entries()) ?? []).filter { $0.hasSuffix(Self.asideEnding) }
             .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        for old: String in aside.dropLast(Self.asideMax) { unlink(path(old)) }
+        for old in aside.dropLast(Self.asideMax) { unlink(path(old)) }
         sync()
     }
 
     /// Removes what a process left that ended while it wrote. Only before this process writes.
     func dropPartial() {
-        for name: String in (try? entries()) ?? [] where name.hasPrefix(".") { unlink(path(name)) }
+        for name in (try? entries()) ?? [] where name.hasPrefix(".") { unlink(path(name)) }
     }
 }

@@ -2,11 +2,11 @@ import Glibc
 import ThicketAuth
 import ThicketCrypto
 
-/// A folder of messages to users, one file each (RFC 5322). `ServerMail` hands them over to a mail server, where one is named;
-/// else a mail program of the operator's takes them.
+/// A folder of messages to users, one file each (RFC 5322). `ServerMail` hands them over to a mail server, where one is
+/// named; else a mail program of the operator's takes them.
 public final class MailSpool: MailOutbox {
     /// Messages that may lie there; one more is refused until somebody takes some.
-    public static let filesMax: Int = 10_000
+    public static let filesMax = 10_000
 
     private let folder: String
     private let from: String
@@ -31,14 +31,14 @@ public final class MailSpool: MailOutbox {
         guard try names().count < Self.filesMax else {
             throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
         }
-        let name: String = "\(Int64(max(0, min(1e15, now * 1_000))))-\(RandomBytes.hex(8))"
+        let name = "\(Int64(max(0, min(1e15, now * 1_000))))-\(RandomBytes.hex(8))"
         // A name that begins with a dot is not a message yet.
-        let (partial, path): (String, String) = (path("." + name), path(name + Self.ending))
-        let bytes: [UInt8] = message(mail, name, now)
-        let file: Int32 = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let (partial, path) = (path("." + name), path(name + Self.ending))
+        let bytes = message(mail, name, now)
+        let file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("writing there") }
-        let isWritten: Bool = Glibc.write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
-        let reason: DirectoryError = failure("writing there")
+        let isWritten = Glibc.write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
+        let reason = failure("writing there")
         close(file)
         guard isWritten, isKept ? rename(partial, path) == 0 : unlink(partial) == 0 else {
             unlink(partial)
@@ -48,7 +48,7 @@ public final class MailSpool: MailOutbox {
     }
 
     private func message(_ mail: Mail, _ name: String, _ now: Double) -> [UInt8] {
-        let lines: [String] =
+        let lines =
             [
                 "From: \(from)", "To: \(mail.to)", "Subject: \(mail.subject)", "Date: \(Self.date(now))",
                 "Message-ID: <\(name)@\(from.split(separator: "@").last ?? "thicket")>", "MIME-Version: 1.0",
@@ -60,14 +60,14 @@ public final class MailSpool: MailOutbox {
 
     /// RFC 5322, 3.3, in universal time.
     private static func date(_ now: Double) -> String {
-        var seconds: time_t = .init(max(0, min(1e11, now)))
-        var parts: tm = .init()
+        var seconds = time_t(max(0, min(1e11, now)))
+        var parts = tm()
         gmtime_r(&seconds, &parts)
-        let (days, months): ([String], [String]) = (
+        let (days, months) = (
             ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"],
             ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         )
-        let time: String = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }
+        let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }
             .joined(separator: ":")
         return "\(days[Int(parts.tm_wday)]), \(parts.tm_mday) \(months[Int(parts.tm_mon)]) \(1_900 + parts.tm_year) "
             + "\(time) +0000"
@@ -75,14 +75,14 @@ public final class MailSpool: MailOutbox {
 
     /// All names in the folder; none where there is no folder.
     func entries() throws(DirectoryError) -> [String] {
-        guard let names: OpaquePointer = opendir(folder) else {
+        guard let names = opendir(folder) else {
             if errno == ENOENT { return [] }
             throw failure("reading it")
         }
         defer { closedir(names) }
-        var found: [String] = []
-        while let entry: UnsafeMutablePointer<dirent> = readdir(names) {
-            let name: String = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
+        var found = [String]()
+        while let entry = readdir(names) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             if name != ".", name != ".." { found.append(name) }
@@ -92,9 +92,10 @@ public final class MailSpool: MailOutbox {
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
 
-    /// The name is on disk, too, if the disk lets it; else the message is lost with the power, as if it had not been sent.
+    /// The name is on disk, too, if the disk lets it; else the message is lost with the power, as if it had not been
+    /// sent.
     func sync() {
-        let file: Int32 = open(folder, O_RDONLY | O_CLOEXEC)
+        let file = open(folder, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return }
         fsync(file)
         close(file)

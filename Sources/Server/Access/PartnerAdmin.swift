@@ -69,8 +69,8 @@ public final class PartnerAdmin {
         id: String?, now: Int64
     ) throws(PartnerAdminError) -> (id: String, apiKey: String, authKey: String) {
         let number: String
-        if let id: String { number = id } else { number = try nextID() }
-        let (apiKey, authKey): (String, String) = (Partner.newID(random: random), Partner.newAuthKey(random: random))
+        if let id { number = id } else { number = try nextID() }
+        let (apiKey, authKey) = (Partner.newID(random: random), Partner.newAuthKey(random: random))
         try add(id: number, apiKey: apiKey, authKey: authKey, now: now)
         return (number, apiKey, authKey)
     }
@@ -82,7 +82,7 @@ public final class PartnerAdmin {
             id.utf8.first != 0x30
         else { throw .badID }
         try Self.check(apiKey: apiKey)
-        if let authKey: String { try Self.check(authKey) }
+        if let authKey { try Self.check(authKey) }
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try !isKnown(id) else { return .partnerTaken(id) }
             guard try owner(ofAPIKey: apiKey) == nil else { return .apiKeyTaken }
@@ -92,20 +92,21 @@ public final class PartnerAdmin {
                 3, key.seal(Array(apiKey.utf8), of: PartnerRow.apiKeyOwner(id))
             )
             .bind(4, now).run()
-            if let authKey: String { try insert(authKey, of: id, now) }
+            if let authKey { try insert(authKey, of: id, now) }
             return nil
         }
     }
 
-    /// Gives a partner another API key, in place of the one it has: requests that show that one are refused from now on.
+    /// Gives a partner another API key, in place of the one it has: requests that show that one are refused from now
+    /// on.
     /// - Parameter apiKey: nil makes one.
     /// - Returns: the key.
     public func replaceAPIKey(id: String, by apiKey: String?) throws(PartnerAdminError) -> String {
-        let apiKey: String = apiKey ?? Partner.newID(random: random)
+        let apiKey = apiKey ?? Partner.newID(random: random)
         try Self.check(apiKey: apiKey)
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try isKnown(id) else { return .unknownPartner(id) }
-            if let owner: String = try owner(ofAPIKey: apiKey), !owner.utf8.elementsEqual(id.utf8) {
+            if let owner = try owner(ofAPIKey: apiKey), !owner.utf8.elementsEqual(id.utf8) {
                 return .apiKeyTaken
             }
             try PartnerRow.set(apiKey: apiKey, of: id, key, database)
@@ -118,7 +119,7 @@ public final class PartnerAdmin {
     /// - Parameter authKey: nil makes one.
     /// - Returns: the key.
     public func rotate(id: String, authKey: String?, now: Int64) throws(PartnerAdminError) -> String {
-        let authKey: String = authKey ?? Partner.newAuthKey(random: random)
+        let authKey = authKey ?? Partner.newAuthKey(random: random)
         try Self.check(authKey)
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try isKnown(id) else { return .unknownPartner(id) }
@@ -133,7 +134,7 @@ public final class PartnerAdmin {
     /// - Returns: how many were dropped.
     @discardableResult
     public func dropOld(id: String) throws(PartnerAdminError) -> Int {
-        var dropped: Int = 0
+        var dropped = 0
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try isKnown(id) else { return .unknownPartner(id) }
             try keepNewest(1, of: id)
@@ -165,14 +166,14 @@ public final class PartnerAdmin {
 
     public func list() throws(PartnerAdminError) -> [Listed] {
         do throws(SQLiteError) {
-            var listed: [Listed] = []
-            for row: PartnerRow in try PartnerRow.all(database) {
-                var apps: [String] = []
+            var listed = [Listed]()
+            for row in try PartnerRow.all(database) {
+                var apps = [String]()
                 try database.statement("SELECT name FROM app WHERE partner = ?1 ORDER BY name").bind(1, row.id)
                     .forEach { (app: Statement) throws(SQLiteError) in apps.append(app.text(0)) }
-                let users: Int64? = try database.statement("SELECT count(*) FROM entity WHERE partner = ?1")
+                let users = try database.statement("SELECT count(*) FROM entity WHERE partner = ?1")
                     .bind(1, row.id).first { $0.integer(0) }
-                let apiKey: [UInt8]? = key.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id))
+                let apiKey = key.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id))
                 listed.append(
                     Listed(
                         id: row.id, apiKey: apiKey.map { String(decoding: $0, as: UTF8.self) },
@@ -189,7 +190,7 @@ public final class PartnerAdmin {
 
     private func nextID() throws(PartnerAdminError) -> String {
         do throws(SQLiteError) {
-            let last: Int64 = try database.integer("SELECT max(CAST(id AS INTEGER)) FROM partner") ?? 0
+            let last = try database.integer("SELECT max(CAST(id AS INTEGER)) FROM partner") ?? 0
             return String(max(last, Self.firstID - 1) + 1)
         } catch {
             throw .store(StoreError(error, "listing the partners"))
@@ -239,8 +240,8 @@ public final class PartnerAdmin {
         ).bind(1, id).bind(2, Int64(count)).run()
     }
 
-    /// One transaction, which also tells running servers to read the partners again. Nothing is written under another key
-    /// file than the database's: what it sealed would be lost as soon as the right one is back.
+    /// One transaction, which also tells running servers to read the partners again. Nothing is written under another
+    /// key file than the database's: what it sealed would be lost as soon as the right one is back.
     private func changing(
         _ body: () throws(SQLiteError) -> PartnerAdminError?
     ) throws(PartnerAdminError) {

@@ -12,10 +12,10 @@ struct PartnerRow {
     /// Milliseconds since 1970.
     let created: Int64
     /// The newest first.
-    var sealedAuthKeys: [[UInt8]] = []
+    var sealedAuthKeys = [[UInt8]]()
 
     static func all(_ database: Database) throws(SQLiteError) -> [PartnerRow] {
-        var rows: [PartnerRow] = []
+        var rows = [PartnerRow]()
         try database.statement(
             "SELECT id, name, api_key, enabled, created, passwords FROM partner ORDER BY CAST(id AS INTEGER)"
         )
@@ -25,7 +25,7 @@ struct PartnerRow {
                     id: row.text(0), name: row.bytes(1), sealedAPIKey: row.bytes(2),
                     isEnabled: row.integer(3) != 0, keepsPasswords: row.integer(5) != 0, created: row.integer(4)))
         }
-        for place: Int in rows.indices {
+        for place in rows.indices {
             rows[place].sealedAuthKeys = try sealedAuthKeys(of: rows[place].id, database).map(\.sealed)
         }
         return rows
@@ -35,7 +35,7 @@ struct PartnerRow {
     static func sealedAuthKeys(
         of id: String, _ database: Database
     ) throws(SQLiteError) -> [(number: Int64, sealed: [UInt8])] {
-        var keys: [(number: Int64, sealed: [UInt8])] = []
+        var keys = [(number: Int64, sealed: [UInt8])]()
         try database.statement("SELECT id, sealed FROM partner_key WHERE partner = ?1 ORDER BY id DESC").bind(1, id)
             .forEach { (row: Statement) throws(SQLiteError) in keys.append((row.integer(0), row.bytes(1))) }
         return keys

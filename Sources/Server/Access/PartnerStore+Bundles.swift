@@ -11,7 +11,7 @@ extension PartnerStore {
                 WHERE app = ?1 AND entity = ?2
                 """
             ).bind(1, app).bind(2, entity).first { row in
-                let wrap: EntityBundle.Wrap? = row.optionalBytes(3).map {
+                let wrap = row.optionalBytes(3).map {
                     EntityBundle.Wrap(
                         stretch: Account.Stretch(
                             salt: row.bytes(4), n: row.integer(5), r: row.integer(6), p: row.integer(7)), access: $0)
@@ -26,7 +26,7 @@ extension PartnerStore {
     public func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool {
         try asking { () throws(SQLiteError) in
             // Somebody else's first version is no conflict of rows but of writers.
-            let row: Statement = try database.statement(
+            let row = try database.statement(
                 bundle.bundle.version == 1
                     ? """
                     INSERT OR IGNORE INTO entity_bundle (app, entity, version, content, recovery, access, salt, n, r, p)
@@ -37,7 +37,7 @@ extension PartnerStore {
                         r = ?9, p = ?10
                     WHERE app = ?1 AND entity = ?2 AND version = ?3 - 1
                     """)
-            let stretch: Account.Stretch? = bundle.wrap?.stretch
+            let stretch = bundle.wrap?.stretch
             try row.bind(1, app).bind(2, entity).bind(3, bundle.bundle.version).bind(4, bundle.bundle.content)
                 .bind(5, bundle.recovery).bind(6, bundle.wrap?.access).bind(7, stretch?.salt).bind(8, stretch?.n)
                 .bind(9, stretch?.r).bind(10, stretch?.p).run()

@@ -8,12 +8,12 @@ extension PartnerStore {
         partner: String, partnerEntity: String, newID: String, now: Double
     ) throws(DirectoryError) -> Profile {
         try writing { () throws(SQLiteError) in
-            let known: Entity? = try entity(of: partner, partnerEntity)
+            let known = try entity(of: partner, partnerEntity)
             if known == nil {
                 try insertEntity(newID, partner, partnerEntity, email: "", now)
                 try insertProfile(newID, isGuest: true, now)
             }
-            guard let profile: Profile = try profile(of: known?.id ?? newID, now) else {
+            guard let profile = try profile(of: known?.id ?? newID, now) else {
                 throw SQLiteError.refused("the guest was not kept")
             }
             return profile
@@ -31,7 +31,7 @@ extension PartnerStore {
     public func add(_ user: NewUser, now: Double) throws(DirectoryError) -> Profile? {
         try writing { () throws(SQLiteError) in
             guard try find(user.username, user.partner) == nil else { return nil }
-            let email: String = PartnerService.isEmail(user.username) ? user.username : ""
+            let email = PartnerService.isEmail(user.username) ? user.username : ""
             try insertEntity(user.entity, user.partner, user.partnerEntity, email: email, now)
             try insertProfile(user.entity, username: user.username, phone: user.phone, now)
             try database.statement(
@@ -72,7 +72,7 @@ extension PartnerStore {
     // MARK: Sessions
 
     public func begin(_ session: LoginSession, now: Double) throws(DirectoryError) {
-        let time: Int64 = Self.milliseconds(now)
+        let time = Self.milliseconds(now)
         try writing { () throws(SQLiteError) in
             try database.statement("DELETE FROM login WHERE entity = ?1 AND (device = ?2 OR ends <= ?3)")
                 .bind(1, session.entity).bind(2, session.device).bind(3, time).run()
@@ -108,11 +108,11 @@ extension PartnerStore {
     // MARK: Codes
 
     public func keep(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool {
-        let time: Int64 = Self.milliseconds(now)
+        let time = Self.milliseconds(now)
         return try writing { () throws(SQLiteError) in
-            let last: Int64? = try database.statement("SELECT made FROM reset_code WHERE entity = ?1")
+            let last = try database.statement("SELECT made FROM reset_code WHERE entity = ?1")
                 .bind(1, entity).first { $0.integer(0) }
-            if let last: Int64, abs(time - last) < Self.milliseconds(ResetCode.pause) { return false }
+            if let last, abs(time - last) < Self.milliseconds(ResetCode.pause) { return false }
             try database.statement("DELETE FROM reset_code WHERE made < ?1")
                 .bind(1, time - Self.milliseconds(ResetCode.seconds)).run()
             try database.statement(
@@ -123,7 +123,7 @@ extension PartnerStore {
     }
 
     public func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool {
-        let time: Int64 = Self.milliseconds(now)
+        let time = Self.milliseconds(now)
         return try writing { () throws(SQLiteError) in
             let kept: (code: [UInt8], made: Int64, tries: Int64)? = try database.statement(
                 "SELECT code, made, tries FROM reset_code WHERE entity = ?1"
@@ -131,7 +131,7 @@ extension PartnerStore {
             guard let kept, kept.tries < ResetCode.triesMax,
                 abs(time - kept.made) < Self.milliseconds(ResetCode.seconds)
             else { return false }
-            let isSame: Bool = ConstantTime.equal(kept.code, key.code(code, of: entity))
+            let isSame = ConstantTime.equal(kept.code, key.code(code, of: entity))
             // A code that was used is no code; it stays so that no other is sent too soon.
             try database.statement("UPDATE reset_code SET tries = ?2 WHERE entity = ?1").bind(1, entity)
                 .bind(2, isSame ? Int64(ResetCode.triesMax) : kept.tries + 1).run()
@@ -160,7 +160,7 @@ extension PartnerStore {
 
     /// The user's profile, made if it has none: those that partners registered have none before they are asked for.
     private func profile(of id: String, _ now: Double) throws(SQLiteError) -> Profile? {
-        if let found: Profile = try readProfile(of: id) { return found }
+        if let found = try readProfile(of: id) { return found }
         guard try database.statement("SELECT 1 FROM entity WHERE id = ?1").bind(1, id).first({ _ in true }) != nil
         else { return nil }
         try insertProfile(id, now)
@@ -189,7 +189,7 @@ extension PartnerStore {
         try asking { () throws(SQLiteError) in
             var result: Result?
             try database.transaction(.immediate) { () throws(SQLiteError) in result = try body() }
-            guard let result: Result else { throw SQLiteError.refused("the transaction gave nothing") }
+            guard let result else { throw SQLiteError.refused("the transaction gave nothing") }
             return result
         }
     }

@@ -5,17 +5,17 @@ import ThicketSQLite
 /// Partners and their users in the store's file. Belongs to one thread; sees what other processes change at once.
 public final class PartnerStore: PartnerDirectory {
     /// Devices kept of one user; of more the one seen longest ago goes.
-    public static let devicesPerUserMax: Int = 64
+    public static let devicesPerUserMax = 64
     /// Seconds for which a device that was seen is not written down again.
     private static let seenAgainSeconds: Double = 3_600
 
     let database: Database
     let key: ServerKey
     /// All partners by the names of their API keys: there are few, and finding none must take as long as finding one.
-    private var partners: [[UInt8]: Partner] = [:]
-    private var partnersByID: [String: Partner] = [:]
+    private var partners = [[UInt8]: Partner]()
+    private var partnersByID = [String: Partner]()
     /// Partners that were found disabled and that nobody has been told of.
-    private var disabled: Set<String> = []
+    private var disabled = Set<String>()
     /// `Meta.partners` when they were read.
     private var read: Int64 = -1
 
@@ -35,7 +35,7 @@ public final class PartnerStore: PartnerDirectory {
     public func partner(ofApp app: String) throws(DirectoryError) -> Partner? {
         try asking { () throws(SQLiteError) in
             try refresh()
-            let id: String? = try database.statement("SELECT partner FROM app WHERE name = ?1 AND partner IS NOT NULL")
+            let id = try database.statement("SELECT partner FROM app WHERE name = ?1 AND partner IS NOT NULL")
                 .bind(1, app).first { $0.text(0) }
             return id.flatMap { partnersByID[$0] }
         }
@@ -59,9 +59,9 @@ public final class PartnerStore: PartnerDirectory {
         partner: String, partnerEntity: String, email: String, newID: String, now: Double
     ) throws(DirectoryError) -> Entity {
         try asking { () throws(SQLiteError) in
-            if let known: Entity = try entity(of: partner, partnerEntity) { return known }
+            if let known = try entity(of: partner, partnerEntity) { return known }
             try insertEntity(newID, partner, partnerEntity, email: email, now)
-            guard let made: Entity = try entity(of: partner, partnerEntity) else {
+            guard let made = try entity(of: partner, partnerEntity) else {
                 throw SQLiteError.refused("the user was not kept")
             }
             return made
@@ -94,11 +94,11 @@ public final class PartnerStore: PartnerDirectory {
     }
 
     public func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
-        let time: Int64 = Self.milliseconds(now)
+        let time = Self.milliseconds(now)
         try asking { () throws(SQLiteError) in
-            let last: Int64? = try database.statement("SELECT last FROM device WHERE entity = ?1 AND device = ?2")
+            let last = try database.statement("SELECT last FROM device WHERE entity = ?1 AND device = ?2")
                 .bind(1, entity).bind(2, device).first { $0.integer(0) }
-            if let last: Int64, abs(time - last) < Self.milliseconds(Self.seenAgainSeconds) { return }
+            if let last, abs(time - last) < Self.milliseconds(Self.seenAgainSeconds) { return }
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 try database.statement(
                     """
@@ -119,7 +119,7 @@ public final class PartnerStore: PartnerDirectory {
     /// The user's devices, the one seen last first; at most `devicesPerUserMax`.
     public func devices(of entity: String) throws(DirectoryError) -> [KnownDevice] {
         try asking { () throws(SQLiteError) in
-            var devices: [KnownDevice] = []
+            var devices = [KnownDevice]()
             try database.statement(
                 "SELECT device, first, last FROM device WHERE entity = ?1 ORDER BY last DESC, device"
             )
@@ -134,7 +134,7 @@ public final class PartnerStore: PartnerDirectory {
         try asking { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 try database.statement("DELETE FROM denied WHERE until <= ?1").bind(1, Self.milliseconds(now)).run()
-                for token: DeniedToken in tokens {
+                for token in tokens {
                     try database.statement("INSERT OR REPLACE INTO denied (hash, until) VALUES (?1, ?2)")
                         .bind(1, token.hash).bind(2, Self.milliseconds(token.until)).run()
                 }
@@ -165,12 +165,12 @@ public final class PartnerStore: PartnerDirectory {
 
     /// Reads the partners when somebody has changed one.
     private func refresh() throws(SQLiteError) {
-        let current: Int64 = try Meta.integer(Meta.partners, database) ?? 0
+        let current = try Meta.integer(Meta.partners, database) ?? 0
         guard current != read else { return }
-        var found: [[UInt8]: Partner] = [:]
-        var byID: [String: Partner] = [:]
-        for row: PartnerRow in try PartnerRow.all(database) {
-            let partner: Partner = row.partner(key)
+        var found = [[UInt8]: Partner]()
+        var byID = [String: Partner]()
+        for row in try PartnerRow.all(database) {
+            let partner = row.partner(key)
             (found[row.name], byID[row.id]) = (partner, partner)
             if !partner.isEnabled, read < 0 || partnersByID[row.id]?.isEnabled == true { disabled.insert(row.id) }
         }

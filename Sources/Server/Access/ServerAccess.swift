@@ -3,9 +3,9 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// The thread that answers the requests of partners' apps and judges the tokens of their users: it owns their directory,
-/// so that neither its disk nor its hashing ever keeps the network loop. Passwords are stretched on a second thread, one at
-/// a time: a storm of logins takes one core and 16 MiB at most, and nobody's token waits for it.
+/// The thread that answers the requests of partners' apps and judges the tokens of their users: it owns their
+/// directory, so that neither its disk nor its hashing ever keeps the network loop. Passwords are stretched on a second
+/// thread, one at a time: a storm of logins takes one core and 16 MiB at most, and nobody's token waits for it.
 final class ServerAccess: Sendable {
     /// A request, and who waits for the answer.
     struct Asked: Sendable {
@@ -27,20 +27,20 @@ final class ServerAccess: Sendable {
 
     /// What the thread is made with.
     struct Settings: Sendable {
-        var rules: TokenRules = .init()
-        var registrationsPerMinute: Int = PartnerService.registrationsPerMinute
-        var failedLoginsPerMinute: Int = PartnerService.failedLoginsPerMinute
+        var rules = TokenRules()
+        var registrationsPerMinute = PartnerService.registrationsPerMinute
+        var failedLoginsPerMinute = PartnerService.failedLoginsPerMinute
     }
 
     /// Requests that wait; one more is answered 503.
-    static let queuedMax: Int = 1_024
+    static let queuedMax = 1_024
     /// Requests about passwords that wait; one more is answered 503. At 25 a second none waits for longer than 11 s.
-    static let costlyQueuedMax: Int = 256
+    static let costlyQueuedMax = 256
     /// Tokens of `init` messages that wait, and their bytes; with one more its connection is closed.
-    static let admissionsMax: Int = 65_536
-    static let admissionBytesMax: Int = 64 << 20
+    static let admissionsMax = 65_536
+    static let admissionBytesMax = 64 << 20
     /// Orders of the loop that wait.
-    private static let ordersMax: Int = 4_096
+    private static let ordersMax = 4_096
     /// Nanoseconds between two looks whether a partner was disabled: its connections end within a second.
     private static let lookNanoseconds: Int64 = 250_000_000
 
@@ -53,17 +53,17 @@ final class ServerAccess: Sendable {
 
     /// What waits now.
     private struct Waiting: Sendable {
-        var requests: Int = 0
-        var costly: Int = 0
-        var admissions: Int = 0
-        var admissionBytes: Int = 0
+        var requests = 0
+        var costly = 0
+        var admissions = 0
+        var admissionBytes = 0
     }
 
-    private let queue: WaitingRow<Work> = .init(bound: queuedMax + admissionsMax + ordersMax)
-    private let costly: WaitingRow<Work> = .init(bound: costlyQueuedMax + ordersMax)
-    private let waiting: Mutex<Waiting> = .init(.init())
+    private let queue = WaitingRow<Work>(bound: queuedMax + admissionsMax + ordersMax)
+    private let costly = WaitingRow<Work>(bound: costlyQueuedMax + ordersMax)
+    private let waiting = Mutex<Waiting>(.init())
     private let report: @Sendable (Answered) -> Void
-    private let threads: Mutex<[OwnThread]> = .init([])
+    private let threads = Mutex<[OwnThread]>([])
 
     /// - Parameters:
     ///   - addresses: failed logins by address, counted together with those of built-in accounts.
@@ -80,14 +80,14 @@ final class ServerAccess: Sendable {
     ) {
         self.report = report
         // What is tried on one thread counts on the other.
-        let attempts: PartnerAttempts = .init(
+        let attempts = PartnerAttempts(
             registrationsPerMinute: settings.registrationsPerMinute, addresses: addresses)
-        let runners: [Runner] = (0..<2).map { _ in
+        let runners = (0..<2).map { _ in
             Runner(
                 settings: settings, attempts: attempts, metrics: metrics, log: log, now: now, open: open,
                 outbox: outbox)
         }
-        let started: [OwnThread] = [
+        let started = [
             OwnThread("access") { [unowned self] in run(runners[0]) },
             OwnThread("passwords") { [unowned self] in runCostly(runners[1]) },
         ]
@@ -97,8 +97,8 @@ final class ServerAccess: Sendable {
     /// Hands over a request.
     /// - Returns: false when too many wait.
     func push(_ asked: Asked) -> Bool {
-        let isCostly: Bool = PartnerService.isCostly(asked.route)
-        let hasRoom: Bool = waiting.withLock { waiting in
+        let isCostly = PartnerService.isCostly(asked.route)
+        let hasRoom = waiting.withLock { waiting in
             guard isCostly ? waiting.costly < Self.costlyQueuedMax : waiting.requests < Self.queuedMax else {
                 return false
             }
@@ -111,8 +111,8 @@ final class ServerAccess: Sendable {
     /// Hands over a token. Whatever comes of it is reported, `busy` when too many wait.
     /// - Parameter address: of the client, as text.
     func admit(_ request: AdmissionRequest, from address: String) {
-        let bytes: Int = request.token.utf8.count
-        let hasRoom: Bool = waiting.withLock { waiting in
+        let bytes = request.token.utf8.count
+        let hasRoom = waiting.withLock { waiting in
             guard waiting.admissions < Self.admissionsMax, waiting.admissionBytes + bytes <= Self.admissionBytesMax
             else { return false }
             waiting.admissions += 1
@@ -131,7 +131,7 @@ final class ServerAccess: Sendable {
     /// - Returns: false when too much waits: then they are for the next reload.
     @discardableResult
     func use(_ settings: Settings) -> Bool {
-        let isTaken: Bool = costly.add(.settings(settings))
+        let isTaken = costly.add(.settings(settings))
         return queue.add(.settings(settings)) && isTaken
     }
 
@@ -139,36 +139,36 @@ final class ServerAccess: Sendable {
     func finish() {
         queue.close()
         costly.close()
-        let threads: [OwnThread] = self.threads.withLock { $0 }
-        for thread: OwnThread in threads { thread.join() }
+        let threads = self.threads.withLock { $0 }
+        for thread in threads { thread.join() }
     }
 
     private func run(_ runner: Runner) {
         while !queue.isOver {
             let deadline: Duration? =
                 runner.hasAdmitted ? .nanoseconds(SystemClock.monotonic() + Self.lookNanoseconds) : nil
-            for work: Work in queue.takeAll(until: deadline) { perform(work, runner) }
-            for partner: String in runner.disabledPartners() { report(.revoked(.partner(partner))) }
+            for work in queue.takeAll(until: deadline) { perform(work, runner) }
+            for partner in runner.disabledPartners() { report(.revoked(.partner(partner))) }
         }
     }
 
     private func runCostly(_ runner: Runner) {
         while !costly.isOver {
-            for work: Work in costly.takeAll() { perform(work, runner) }
+            for work in costly.takeAll() { perform(work, runner) }
         }
     }
 
     private func perform(_ work: Work, _ runner: Runner) {
         switch work {
         case .ask(let asked):
-            let isCostly: Bool = PartnerService.isCostly(asked.route)
+            let isCostly = PartnerService.isCostly(asked.route)
             waiting.withLock { waiting in if isCostly { waiting.costly -= 1 } else { waiting.requests -= 1 } }
-            let outcome: PartnerService.Outcome? = runner.answer(asked)
+            let outcome = runner.answer(asked)
             // Whoever reads the answer finds the connections ending.
-            if let revocation: Revocation = outcome?.revocation { report(.revoked(revocation)) }
-            let response: HTTPResponse = (outcome?.response ?? PartnerAnswer.unavailable).adding(asked.fields)
+            if let revocation = outcome?.revocation { report(.revoked(revocation)) }
+            let response = (outcome?.response ?? PartnerAnswer.unavailable).adding(asked.fields)
             report(.response(asked.connection, response))
-            if let forgetful: PartnerService.Forgetful = outcome?.forgetful { runner.sendCode(to: forgetful) }
+            if let forgetful = outcome?.forgetful { runner.sendCode(to: forgetful) }
         case .admit(let request, let address):
             waiting.withLock { waiting in
                 waiting.admissions -= 1
@@ -192,7 +192,7 @@ final class ServerAccess: Sendable {
         private let outbox: @Sendable () -> (any MailOutbox)?
         private var service: PartnerService?
         /// The directory is to be opened again.
-        private var isFailed: Bool = false
+        private var isFailed = false
 
         init(
             settings: Settings, attempts: PartnerAttempts, metrics: Metrics, log: Log,
@@ -212,20 +212,20 @@ final class ServerAccess: Sendable {
         }
 
         /// Whether anybody came in by a partner's token since the start.
-        private(set) var hasAdmitted: Bool = false
+        private(set) var hasAdmitted = false
         /// When the directory was last asked for disabled partners, nanoseconds.
-        private var lookedAt: Int64 = .min
+        private var lookedAt = Int64.min
 
         /// - Returns: nil when the directory cannot be opened.
         func answer(_ asked: Asked) -> PartnerService.Outcome? {
             prepare()
             guard
-                let outcome: PartnerService.Outcome = service?.answer(
+                let outcome = service?.answer(
                     asked.request, to: asked.route, from: asked.address, now: seconds)
             else { return nil }
-            if let refusal: TokenRefusal = outcome.refusal {
+            if let refusal = outcome.refusal {
                 count(refusal, of: asked.connection)
-            } else if let failure: DirectoryError = outcome.failure {
+            } else if let failure = outcome.failure {
                 fail(failure)
             } else if outcome.response.status == 429 {
                 metrics.limitHits.add(1, .attempts)
@@ -237,9 +237,9 @@ final class ServerAccess: Sendable {
 
         /// A failure is logged; the user asks again.
         func sendCode(to forgetful: PartnerService.Forgetful) {
-            guard let outbox: any MailOutbox = outbox() else { return }
+            guard let outbox = outbox() else { return }
             do throws(DirectoryError) {
-                let isSent: Bool = try service?.sendCode(to: forgetful, outbox: outbox, now: seconds) ?? false
+                let isSent = try service?.sendCode(to: forgetful, outbox: outbox, now: seconds) ?? false
                 if isSent { metrics.mails.add(1, .sent) }
             } catch {
                 metrics.mails.add(1, .failed)
@@ -249,7 +249,7 @@ final class ServerAccess: Sendable {
 
         func admit(_ request: AdmissionRequest, from address: String) -> AdmissionAnswer {
             prepare()
-            let admission: PartnerService.Admission? = service?.admit(
+            let admission = service?.admit(
                 request.token, device: request.device, app: request.app.text, from: address, now: seconds)
             switch admission {
             case .admitted(let pass)?:
@@ -279,7 +279,7 @@ final class ServerAccess: Sendable {
 
         /// Partners that were disabled since the last look, a few times a second at most.
         func disabledPartners() -> [String] {
-            let moment: Int64 = SystemClock.monotonic()
+            let moment = SystemClock.monotonic()
             guard hasAdmitted, moment >= lookedAt &+ ServerAccess.lookNanoseconds else { return [] }
             lookedAt = moment
             prepare()
@@ -297,7 +297,7 @@ final class ServerAccess: Sendable {
         private func prepare() {
             guard service == nil || isFailed else { return }
             do {
-                let directory: any PartnerDirectory = try open()
+                let directory = try open()
                 isFailed = false
                 service?.directory = directory
                 guard service == nil else { return }

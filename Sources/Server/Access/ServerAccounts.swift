@@ -2,8 +2,8 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// The thread of the built-in accounts: owns their directory and stretches passwords, one at a time. So a storm of logins
-/// takes one core and 16 MiB at most, and the network loop never waits for it, nor do partners' users.
+/// The thread of the built-in accounts: owns their directory and stretches passwords, one at a time. So a storm of
+/// logins takes one core and 16 MiB at most, and the network loop never waits for it, nor do partners' users.
 final class ServerAccounts: Sendable {
     /// A request, and who waits for the answer.
     struct Asked: Sendable {
@@ -24,14 +24,14 @@ final class ServerAccounts: Sendable {
     }
 
     /// Requests that wait; one more is answered 503. At 25 logins a second none waits for longer than 11 s.
-    static let queuedMax: Int = 256
+    static let queuedMax = 256
 
     private enum Work: Sendable {
         case ask(Asked)
         case rules(AccountService.Rules)
     }
 
-    private let queue: WaitingRow<Work> = .init(bound: queuedMax)
+    private let queue = WaitingRow<Work>(bound: queuedMax)
     private let thread: OwnThread
 
     /// - Parameters:
@@ -44,13 +44,13 @@ final class ServerAccounts: Sendable {
         now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory,
         outbox: @escaping @Sendable () -> (any MailOutbox)?, report: @escaping @Sendable (Answered) -> Void
     ) {
-        let queue: WaitingRow<Work> = self.queue
-        let runner: Runner = .init(
+        let queue = self.queue
+        let runner = Runner(
             rules: rules, secrets: secrets, addresses: addresses, metrics: metrics, log: log, now: now, open: open,
             outbox: outbox)
         thread = OwnThread("accounts") {
             while !queue.isOver {
-                for work: Work in queue.takeAll() {
+                for work in queue.takeAll() {
                     switch work {
                     case .ask(let asked):
                         report(runner.answer(asked))
@@ -118,7 +118,7 @@ final class ServerAccounts: Sendable {
                 log.error("accounts.unavailable", ["error": .text("\(error)")])
             }
             guard
-                let outcome: AccountService.Outcome = service?.answer(
+                let outcome = service?.answer(
                     asked.request, to: asked.route, from: asked.address, now: Double(now()) / 1_000)
             else {
                 return Answered(
@@ -134,11 +134,11 @@ final class ServerAccounts: Sendable {
 
         /// Sends the code that the request before has asked for.
         func sendCode() {
-            guard let forgetful: AccountService.Forgetful else { return }
+            guard let forgetful else { return }
             self.forgetful = nil
-            guard let outbox: any MailOutbox = outbox() else { return }
+            guard let outbox = outbox() else { return }
             do throws(DirectoryError) {
-                let isSent: Bool =
+                let isSent =
                     try service?.sendCode(to: forgetful, outbox: outbox, now: Double(now()) / 1_000) ?? false
                 if isSent { metrics.mails.add(1, .sent) }
             } catch {
@@ -148,9 +148,9 @@ final class ServerAccounts: Sendable {
         }
 
         private func count(_ outcome: AccountService.Outcome) {
-            if let isProved: Bool = outcome.isProved { metrics.logins.add(1, isProved ? .good : .wrong) }
-            if let limit: AccountLimit = outcome.limit { metrics.limitHits.add(1, Metrics.LimitName(limit)) }
-            guard let failure: DirectoryError = outcome.failure else { return }
+            if let isProved = outcome.isProved { metrics.logins.add(1, isProved ? .good : .wrong) }
+            if let limit = outcome.limit { metrics.limitHits.add(1, Metrics.LimitName(limit)) }
+            guard let failure = outcome.failure else { return }
             // The service stays, and with it what it counts: SQLite goes on by itself when the disk does.
             log.error("accounts.failed", ["error": .text(failure.description)])
         }
@@ -178,7 +178,7 @@ extension AccountService.Rules {
         self.init()
         failuresPerMinute = config.failedLoginsPerMinute
         registrationsPerMinute = config.registrationsPerMinute
-        let seconds: Double = Double(config.tokenLifetime.wholeMilliseconds) / 1_000
+        let seconds = Double(config.tokenLifetime.wholeMilliseconds) / 1_000
         tokenLifetime = seconds > 0 ? seconds : nil
     }
 }

@@ -2,24 +2,24 @@ import Glibc
 public import ThicketAuth
 import ThicketCrypto
 
-/// The key under which secrets stand in the database, partners' auth keys, and by which keys of accounts are checked. It lies in a
-/// file of its own, so that neither the database nor a backup of it lets anybody act as a partner.
+/// The key under which secrets stand in the database, partners' auth keys, and by which keys of accounts are checked.
+/// It lies in a file of its own, so that neither the database nor a backup of it lets anybody act as a partner.
 public struct ServerKey: Sendable {
     /// Bytes of the file.
-    static let bytesCount: Int = 32
+    static let bytesCount = 32
     private let sealing: AEAD
     private let naming: MessageKey256
     /// Of this file.
     private let pepper: [UInt8]
     /// What the files before this one have left (`KeyRotation`), or what this one begins with.
-    private var peppersBefore: [[UInt8]] = []
+    private var peppersBefore = [[UInt8]]()
     private var pretending: [UInt8]
 
     init(_ secret: [UInt8]) {
         precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
         // One secret, one key for each use.
-        let sealingKey: [UInt8] = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
-        guard let sealing: AEAD = try? AEAD(.aes256GCM, key: SecureBytes(copying: sealingKey)) else {
+        let sealingKey = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
+        guard let sealing = try? AEAD(.aes256GCM, key: SecureBytes(copying: sealingKey)) else {
             preconditionFailure("a code of HMAC-SHA-256 has 32 bytes")
         }
         self.sealing = sealing
@@ -30,9 +30,9 @@ public struct ServerKey: Sendable {
 
     /// Reads the file; makes it, for its owner only, when there is none.
     public static func load(_ path: String) throws(ServerKeyError) -> ServerKey {
-        if let kept: ServerKey = try read(path) { return kept }
+        if let kept = try read(path) { return kept }
         try make(path)
-        guard let made: ServerKey = try read(path) else {
+        guard let made = try read(path) else {
             throw ServerKeyError(path, "it was made, and somebody has taken it away")
         }
         return made
@@ -40,19 +40,19 @@ public struct ServerKey: Sendable {
 
     /// - Returns: nil when there is no such file.
     static func read(_ path: String) throws(ServerKeyError) -> ServerKey? {
-        let file: Int32 = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         if file < 0 {
             guard errno == ENOENT else { throw ServerKeyError(path, DataFolder.reason(errno)) }
             return nil
         }
         defer { close(file) }
-        var info: stat = .init()
+        var info = stat()
         guard fstat(file, &info) == 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
         guard info.st_mode & 0o077 == 0 else {
             throw ServerKeyError(path, "others may read it; 'chmod 600' it, or think of its secrets as known")
         }
-        var secret: [UInt8] = .init(repeating: 0, count: bytesCount + 1)
-        let count: Int = Glibc.read(file, &secret, secret.count)
+        var secret = [UInt8](repeating: 0, count: bytesCount + 1)
+        let count = Glibc.read(file, &secret, secret.count)
         guard count == bytesCount else {
             throw ServerKeyError(path, "it does not hold \(bytesCount) bytes: put back the file that was there")
         }
@@ -61,18 +61,18 @@ public struct ServerKey: Sendable {
 
     /// A new key, on disk under its name only when it is complete. A file that has the name stays.
     static func make(_ path: String) throws(ServerKeyError) {
-        let partial: String = path + ".partial-\(getpid())"
-        let secret: [UInt8] = RandomBytes.make(bytesCount)
-        let file: Int32 = Glibc.open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let partial = path + ".partial-\(getpid())"
+        let secret = RandomBytes.make(bytesCount)
+        let file = Glibc.open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
-        let isWritten: Bool = write(file, secret, secret.count) == secret.count && fsync(file) == 0
-        let reason: String = DataFolder.reason(errno)
+        let isWritten = write(file, secret, secret.count) == secret.count && fsync(file) == 0
+        let reason = DataFolder.reason(errno)
         close(file)
         defer { unlink(partial) }
         guard isWritten else { throw ServerKeyError(path, reason) }
         // A link, not a rename: of two programs that make it at once one must find it taken.
         guard link(partial, path) == 0 || errno == EEXIST else { throw ServerKeyError(path, DataFolder.reason(errno)) }
-        let folder: Int32 = Glibc.open(Files.folder(of: path), O_RDONLY | O_CLOEXEC)
+        let folder = Glibc.open(Files.folder(of: path), O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
         defer { close(folder) }
         guard fsync(folder) == 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
@@ -80,13 +80,13 @@ public struct ServerKey: Sendable {
 
     /// - Parameter owner: whose secret it is; the same is needed to open it.
     func seal(_ secret: [UInt8], of owner: String) -> [UInt8] {
-        let nonce: AEADNonce = .random()
+        let nonce = AEADNonce.random()
         return nonce.octets + sealing.seal(secret, nonce: nonce, data: Array(owner.utf8))
     }
 
     /// - Returns: nil when it was sealed under another key or for somebody else.
     func open(_ sealed: [UInt8], of owner: String) -> [UInt8]? {
-        guard let nonce: AEADNonce = try? AEADNonce(sealed.prefix(AEADSuite.nonceBytes)) else { return nil }
+        guard let nonce = try? AEADNonce(sealed.prefix(AEADSuite.nonceBytes)) else { return nil }
         return try? sealing.open(
             Array(sealed.dropFirst(AEADSuite.nonceBytes)), nonce: nonce, data: Array(owner.utf8))
     }
@@ -118,7 +118,7 @@ public struct ServerKey: Sendable {
 
     /// This file as the follower of others.
     func heir(of heritage: KeyHeritage) -> ServerKey {
-        var heir: ServerKey = self
+        var heir = self
         (heir.pretending, heir.peppersBefore) = (heritage.pretence, heritage.peppers)
         return heir
     }

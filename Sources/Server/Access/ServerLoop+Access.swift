@@ -1,22 +1,22 @@
 import ThicketAuth
 import ThicketProtocol
 
-// Requests about accounts and of partners' apps, on the loop's thread: paths and methods are looked at here, all else on
-// the threads that own the directories.
+// Requests about accounts and of partners' apps, on the loop's thread: paths and methods are looked at here, all else
+// on the threads that own the directories.
 extension ServerLoop {
     /// A request about a built-in account.
     /// - Returns: nil for other paths.
     func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard let accounts: ServerAccounts, let route: AccountService.Route = AccountService.route(of: request.path)
+        guard let accounts, let route = AccountService.route(of: request.path)
         else { return nil }
         // The bundle of a partner's user.
         if access != nil, route.ofPartner(request) != nil { return answerPartner(request, on: connection) }
         hub.metrics.httpRequests.add(1, .account)
-        let methods: String = AccountService.methods(of: route)
-        if let early: HTTPResponse = early(request, methods, takes: AccountService.takes(request.method, route)) {
+        let methods = AccountService.methods(of: route)
+        if let early = early(request, methods, takes: AccountService.takes(request.method, route)) {
             return .respond(early)
         }
-        let asked: ServerAccounts.Asked = .init(
+        let asked = ServerAccounts.Asked(
             connection: connection, route: route, request: request, address: address(of: connection),
             fields: routes.cors.fields(for: request))
         guard accounts.push(asked) else {
@@ -29,14 +29,14 @@ extension ServerLoop {
     /// A request of a partner's app.
     /// - Returns: nil for other paths.
     func answerPartner(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard let access: ServerAccess, let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request)
+        guard let access, let route = ServerRoutes.partnerRoute(of: request)
         else { return nil }
         hub.metrics.httpRequests.add(1, .partner)
-        let methods: String = PartnerService.methods(of: route)
-        if let early: HTTPResponse = early(request, methods, takes: PartnerService.takes(request.method, route)) {
+        let methods = PartnerService.methods(of: route)
+        if let early = early(request, methods, takes: PartnerService.takes(request.method, route)) {
             return .respond(early)
         }
-        let asked: ServerAccess.Asked = .init(
+        let asked = ServerAccess.Asked(
             connection: connection, route: route, request: request, address: address(of: connection),
             fields: routes.cors.fields(for: request))
         guard access.push(asked) else {

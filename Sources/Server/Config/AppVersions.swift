@@ -1,10 +1,10 @@
 import ThicketProtocol
 
-/// The newest versions of client programs, which `GET /version` tells: a text for each platform, as its clients call it.
-/// Clients compare it with their own for equality.
+/// The newest versions of client programs, which `GET /version` tells: a text for each platform, as its clients call
+/// it. Clients compare it with their own for equality.
 struct AppVersions: Sendable, Equatable {
     /// Bytes of the list at most.
-    static let bytesMax: Int = 4_096
+    static let bytesMax = 4_096
     let versions: [(platform: String, version: String)]
 
     /// - Parameter list: `none`, or `PLATFORM=VERSION` with commas between: letters, digits, `.`, `_`, `-` and `+`.
@@ -15,8 +15,8 @@ struct AppVersions: Sendable, Equatable {
             versions = []
             return
         }
-        var versions: [(platform: String, version: String)] = []
-        for part: Substring in list.split(separator: ",", omittingEmptySubsequences: false) {
+        var versions = [(platform: String, version: String)]()
+        for part in list.split(separator: ",", omittingEmptySubsequences: false) {
             let halves: [Substring] = part.split(separator: "=", omittingEmptySubsequences: false)
             guard halves.count == 2, halves.allSatisfy(Self.isWord),
                 !versions.contains(where: { $0.platform.utf8.elementsEqual(halves[0].utf8) })
@@ -39,7 +39,7 @@ struct AppVersions: Sendable, Equatable {
     /// The answer to `GET /version`.
     var response: HTTPResponse {
         var object: JSONObject = [:]
-        for (platform, version): (String, String) in versions { object[platform] = .string(version) }
+        for (platform, version) in versions { object[platform] = .string(version) }
         return .json(200, JSONValue.object(object).serialized())
     }
 

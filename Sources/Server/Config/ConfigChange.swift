@@ -22,10 +22,10 @@ public struct ConfigChange: Sendable {
         fixed: Set<String> = ServerSettings.fixed
     ) {
         config = fresh
-        for setting: Setting in table {
-            let (before, after): (String, String) = (setting.read(running), setting.read(fresh))
+        for setting in table {
+            let (before, after) = (setting.read(running), setting.read(fresh))
             guard !before.utf8.elementsEqual(after.utf8) else { continue }
-            let entry: Entry =
+            let entry =
                 setting.isSecret
                 ? Entry(name: setting.name, before: "(hidden)", after: "(hidden)")
                 : Entry(name: setting.name, before: before, after: after)

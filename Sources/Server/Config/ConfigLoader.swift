@@ -34,11 +34,11 @@ public struct LoadedConfig: Sendable {
 
     /// Lines `name = value  # source`, which a settings file would read again; secrets hidden.
     public var text: String {
-        let rows: [(String, Source)] = sources.map { (entry: (setting: Setting, source: Source)) in
-            let value: String = entry.setting.isSecret ? "(hidden)" : ConfigLoader.quoted(entry.setting.read(config))
+        let rows = sources.map { (entry: (setting: Setting, source: Source)) in
+            let value = entry.setting.isSecret ? "(hidden)" : ConfigLoader.quoted(entry.setting.read(config))
             return ("\(entry.setting.name) = \(value)", entry.source)
         }
-        let width: Int = rows.map { (row: (String, Source)) in row.0.count }.max() ?? 0
+        let width = rows.map { (row: (String, Source)) in row.0.count }.max() ?? 0
         return rows.map { (row: (String, Source)) in
             row.0 + String(repeating: " ", count: width - row.0.count) + "  # \(row.1)\n"
         }.joined()
@@ -74,11 +74,11 @@ public struct ConfigLoader: Sendable {
     public func load(
         flags: [(name: String, value: String)] = [], environment: [String: String] = [:], file: File? = nil
     ) throws(ConfigError) -> LoadedConfig {
-        var state: State = .init()
-        if let file: File { read(file, into: &state) }
-        let ignored: [String] = read(environment, into: &state)
-        for (name, value): (String, String) in flags {
-            guard let setting: Setting = setting(name) else {
+        var state = State()
+        if let file { read(file, into: &state) }
+        let ignored = read(environment, into: &state)
+        for (name, value) in flags {
+            guard let setting = setting(name) else {
                 state.problems.append("--\(name): there is no such setting\(hint(name) { "--" + $0 })")
                 continue
             }
@@ -92,9 +92,9 @@ public struct ConfigLoader: Sendable {
     }
 
     private struct State {
-        var config: ServerConfig = .init()
-        var sources: [String: LoadedConfig.Source] = [:]
-        var problems: [String] = []
+        var config = ServerConfig()
+        var sources = [String: LoadedConfig.Source]()
+        var problems = [String]()
     }
 
     private func setting(_ name: String) -> Setting? { table.first { $0.name == name } }
@@ -118,12 +118,12 @@ public struct ConfigLoader: Sendable {
     /// Returns the variables that are no setting and no slip of one either: a service manager may set such
     /// (`THICKET_PORT_8000_TCP` comes from Kubernetes for a service named "thicket").
     private func read(_ environment: [String: String], into state: inout State) -> [String] {
-        var ignored: [String] = []
-        for (variable, value): (String, String) in environment.sorted(by: { $0.key < $1.key })
+        var ignored = [String]()
+        for (variable, value) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix("THICKET_") && !ConfigLoader.otherVariables.contains(variable) {
-            if let setting: Setting = table.first(where: { $0.environmentName == variable }) {
+            if let setting = table.first(where: { $0.environmentName == variable }) {
                 set(setting, value, variable, .environment, &state)
-            } else if let near: String = Suggestion.nearest(
+            } else if let near = Suggestion.nearest(
                 to: String(variable.dropFirst(8)), in: table.map { String($0.environmentName.dropFirst(8)) })
             {
                 state.problems.append("\(variable): there is no such setting; did you mean THICKET_\(near)?")
@@ -136,20 +136,20 @@ public struct ConfigLoader: Sendable {
 
     /// `name = value` lines; `#` begins a comment at the start of a line or after a space; a value may stand in quotes.
     private func read(_ file: File, into state: inout State) {
-        var seen: [String: Int] = [:]
+        var seen = [String: Int]()
         let lines: [Substring] = file.text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
-        for (index, raw): (Int, Substring) in lines.enumerated() {
-            let place: String = "\(file.path):\(index + 1)"
+        for (index, raw) in lines.enumerated() {
+            let place = "\(file.path):\(index + 1)"
             guard let (name, value): (String, String) = ConfigLoader.entry(raw) else {
                 if !ConfigLoader.isBlank(raw) { state.problems.append("\(place): this is not 'name = value'") }
                 continue
             }
-            guard let setting: Setting = setting(name) else {
-                let shown: String = SettingValue.shown(name)
+            guard let setting = setting(name) else {
+                let shown = SettingValue.shown(name)
                 state.problems.append("\(place): there is no setting '\(shown)'\(hint(name) { "'\($0)'" })")
                 continue
             }
-            if let first: Int = seen.updateValue(index + 1, forKey: name) {
+            if let first = seen.updateValue(index + 1, forKey: name) {
                 state.problems.append("\(place): \(name) was set on line \(first) already")
                 continue
             }
@@ -158,20 +158,20 @@ public struct ConfigLoader: Sendable {
     }
 
     private static func isBlank(_ line: Substring) -> Bool {
-        let text: Substring = trimmed(line)
+        let text = trimmed(line)
         return text.isEmpty || text.hasPrefix("#")
     }
 
     private static func entry(_ line: Substring) -> (name: String, value: String)? {
-        guard !isBlank(line), let equals: Substring.Index = line.firstIndex(of: "=") else { return nil }
+        guard !isBlank(line), let equals = line.firstIndex(of: "=") else { return nil }
         let name: Substring = trimmed(line[..<equals])
         var value: Substring = trimmed(line[line.index(after: equals)...])
         if value.hasPrefix("\"") {
-            guard let end: Substring.Index = value.dropFirst().firstIndex(of: "\""),
+            guard let end = value.dropFirst().firstIndex(of: "\""),
                 isBlank(value[value.index(after: end)...])
             else { return nil }
             value = value[value.index(after: value.startIndex)..<end]
-        } else if let comment: Substring.Index = commentStart(value) {
+        } else if let comment = commentStart(value) {
             value = trimmed(value[..<comment])
         }
         return name.isEmpty ? nil : (String(name), String(value))
@@ -184,7 +184,7 @@ public struct ConfigLoader: Sendable {
 
     private static func commentStart(_ value: Substring) -> Substring.Index? {
         var previous: Character = " "
-        for index: Substring.Index in value.indices {
+        for index in value.indices {
             if value[index] == "#", previous == " " || previous == "\t" { return index }
             previous = value[index]
         }
@@ -192,9 +192,9 @@ public struct ConfigLoader: Sendable {
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
-        var text: Substring = text
-        while let first: Character = text.first, first == " " || first == "\t" { text.removeFirst() }
-        while let last: Character = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
+        var text = text
+        while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
+        while let last = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
         return text
     }
 }

@@ -85,8 +85,8 @@ public struct ServerConfig: Sendable, Equatable {
     /// Set the cookie `JSESSIONID`, by which some load balancers tell sessions apart.
     public var sockJSCookie: Bool = false
 
-    /// Where browsers get the SockJS client for the iframe page: `auto` (from this machine, if it has one), a path or an http
-    /// address; any other word is none.
+    /// Where browsers get the SockJS client for the iframe page: `auto` (from this machine, if it has one), a path or
+    /// an http address; any other word is none.
     public var sockJSScript: String = "auto"
 
     /// Folder where messages to users are put; a name without a slash lies in the data folder.
@@ -95,8 +95,8 @@ public struct ServerConfig: Sendable, Equatable {
     /// Sender of messages to users.
     public var mailFrom: String = "thicket@localhost"
 
-    /// Mail server that takes messages to users, `smtp://host:port` or `smtps://host:port`; `none`: somebody else empties the
-    /// folder.
+    /// Mail server that takes messages to users, `smtp://host:port` or `smtps://host:port`; `none`: somebody else
+    /// empties the folder.
     public var smtpURL: String = "none"
 
     /// File of two lines, user and password at the mail server; `none`: it asks for none.

@@ -27,12 +27,12 @@ public struct ServerLimits: Sendable, Equatable {
     /// `cv` when it comes back.
     public var pendingBytesPerConnectionMax: Int = 16 << 20
 
-    /// Bytes waiting to be read by all connections together, 64 MiB...1 TiB; a quarter of them may be those of SockJS sessions
-    /// besides. Above it a connection that is behind is closed with 1013 when more is sent to it.
+    /// Bytes waiting to be read by all connections together, 64 MiB...1 TiB; a quarter of them may be those of SockJS
+    /// sessions besides. Above it a connection that is behind is closed with 1013 when more is sent to it.
     public var pendingBytesTotalMax: Int = 2 << 30
 
-    /// Bytes of unfinished requests and messages of all connections together, 16 MiB...1 TiB. Above it a connection that holds
-    /// more than its share is answered 503 or closed with 1013.
+    /// Bytes of unfinished requests and messages of all connections together, 16 MiB...1 TiB. Above it a connection
+    /// that holds more than its share is answered 503 or closed with 1013.
     public var gatheredBytesTotalMax: Int = 512 << 20
 
     /// Messages a second of one connection on average, 1...1,000,000. A connection above it is read more slowly; see
@@ -66,36 +66,36 @@ public struct ServerLimits: Sendable, Equatable {
     /// Channels of one user on all connections, 1...1,000,000. One more `init`: `auth:` with code 500.
     public var channelsPerUserMax: Int = 10_000
 
-    /// Changes of one user that await their outcome, 1...10,000,000. Above it the user's connections are read no further
-    /// until half of them have it.
+    /// Changes of one user that await their outcome, 1...10,000,000. Above it the user's connections are read no
+    /// further until half of them have it.
     public var changesPerUserMax: Int = 4_096
 
-    /// Bytes that those changes take in memory, 64 KiB...16 GiB. From it on none of the user's connections is read until
-    /// they take half; at twice as much they are refused with 503, or their connection is closed with 1013.
+    /// Bytes that those changes take in memory, 64 KiB...16 GiB. From it on none of the user's connections is read
+    /// until they take half; at twice as much they are refused with 503, or their connection is closed with 1013.
     public var changeBytesPerUserMax: Int = 8 << 20
 
-    /// Changes of one user decided before it is the next one's turn, 1...100,000; more while the disk is slower than the
-    /// decisions.
+    /// Changes of one user decided before it is the next one's turn, 1...100,000; more while the disk is slower than
+    /// the decisions.
     public var changesPerUserTurn: Int = 64
 
-    /// Reads of one user that await their answer, 1...1,000,000. As `changesPerUserMax`. Half of the readers at most work
-    /// on them.
+    /// Reads of one user that await their answer, 1...1,000,000. As `changesPerUserMax`. Half of the readers at most
+    /// work on them.
     public var readsPerUserMax: Int = 1_024
 
     /// Bytes waiting to be read by all connections of one user, 1 MiB...16 GiB. Above it a connection that is behind is
     /// closed with 1013 when more is sent to it.
     public var pendingBytesPerUserMax: Int = 32 << 20
 
-    /// Bytes of unfinished messages of one user's connections, and of all that have shown no token, 1 MiB...16 GiB. Above
-    /// it a connection that adds to them is answered 503 or closed with 1013.
+    /// Bytes of unfinished messages of one user's connections, and of all that have shown no token, 1 MiB...16 GiB.
+    /// Above it a connection that adds to them is answered 503 or closed with 1013.
     public var gatheredBytesPerUserMax: Int = 16 << 20
 
     /// Microseconds of one turn of the network loop for one user's connections, and for all that have shown no token,
     /// 10...1,000,000. What is left of their messages waits for the next turn.
     public var turnMicrosecondsPerUser: Int = 100
 
-    /// The part of the time in percent that one user has of the network loop, and of the thread that decides changes, while
-    /// others want it too, 1...100; the same for all that have shown no token together. 100: all of it.
+    /// The part of the time in percent that one user has of the network loop, and of the thread that decides changes,
+    /// while others want it too, 1...100; the same for all that have shown no token together. 100: all of it.
     public var threadPercentPerUser: Int = 25
 
     /// Microseconds of processor time from which a message, or the decision of a change, is costly, 100...10,000,000.
@@ -103,7 +103,8 @@ public struct ServerLimits: Sendable, Equatable {
     public var costlyMicroseconds: Int = 5_000
 
     /// How long a user rests after something costly, as a multiple of what it cost, 0...10,000. With 250 it has 0.4
-    /// percent of each thread, so that 99 of 100 changes of others do not meet it; with 100 the 99th percentile is just it.
+    /// percent of each thread, so that 99 of 100 changes of others do not meet it; with 100 the 99th percentile is just
+    /// it.
     public var costlyRestFactor: Int = 250
 
     /// Buckets of one user, 1...1,000,000. One more: `auth:` with code 500.
@@ -146,8 +147,8 @@ public struct ServerLimits: Sendable, Equatable {
     /// Bytes of buckets without their objects (their ccids) kept in memory, roughly, 1 MiB...1 TiB. As above.
     public var bucketCacheBytes: Int = 128 << 20
 
-    /// Bytes of database pages that the store's writer keeps, 1 MiB...64 GiB. Each of its other connections, one a reader
-    /// and two of the keeper, keeps a quarter of it: the system has the pages, too.
+    /// Bytes of database pages that the store's writer keeps, 1 MiB...64 GiB. Each of its other connections, one a
+    /// reader and two of the keeper, keeps a quarter of it: the system has the pages, too.
     public var pageCacheBytes: Int = 16 << 20
 
     /// Bytes of old ccids that the writer remembers, 1 MiB...64 GiB. Others are read when they are asked for.

@@ -128,12 +128,12 @@ extension Setting {
     }
 
     static func level(_ name: String, _ path: Path<LogLevel>, _ summary: String) -> Setting {
-        let words: [String] = LogLevel.allCases.map(\.word)
+        let words = LogLevel.allCases.map(\.word)
         return Setting(name: name, kind: .choice(words), summary: summary, isSecret: false) {
             (config: ServerConfig) in
             config[keyPath: path].word
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
-            guard let level: LogLevel = LogLevel.allCases.first(where: { $0.word == text }) else {
+            guard let level = LogLevel.allCases.first(where: { $0.word == text }) else {
                 throw ValueError("'\(SettingValue.shown(text))' is not one of \(words.joined(separator: ", "))")
             }
             config[keyPath: path] = level
@@ -147,7 +147,7 @@ extension Setting {
             (config: ServerConfig) in
             String(config[keyPath: path])
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
-            let value: Int64 = try SettingValue.integer(text)
+            let value = try SettingValue.integer(text)
             try check(value, range) { (bound: Int64) in String(bound) }
             config[keyPath: path] = Int(value)
         }
@@ -158,7 +158,7 @@ extension Setting {
             (config: ServerConfig) in
             SettingValue.text(bytes: Int64(config[keyPath: path]))
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
-            let value: Int64 = try SettingValue.bytes(text)
+            let value = try SettingValue.bytes(text)
             try check(value, range) { (bound: Int64) in SettingValue.text(bytes: bound) }
             config[keyPath: path] = Int(value)
         }
@@ -172,7 +172,7 @@ extension Setting {
             (config: ServerConfig) in
             SettingValue.text(milliseconds: config[keyPath: path].wholeMilliseconds)
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
-            let value: Int64 = try SettingValue.milliseconds(text)
+            let value = try SettingValue.milliseconds(text)
             try check(value, range) { (bound: Int64) in SettingValue.text(milliseconds: bound) }
             config[keyPath: path] = .milliseconds(value)
         }

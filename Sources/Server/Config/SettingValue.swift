@@ -26,7 +26,7 @@ public enum SettingValue {
 
     /// `128`, `10_000`.
     public static func integer(_ text: String) throws(ValueError) -> Int64 {
-        guard let number: Int64 = number(text[...]) else { throw ValueError("'\(shown(text))' is not a whole number") }
+        guard let number = number(text[...]) else { throw ValueError("'\(shown(text))' is not a whole number") }
         return number
     }
 
@@ -56,15 +56,15 @@ public enum SettingValue {
             letter.isASCII && (letter.isNumber || letter == "_")
         }
         let unit: Substring = text[digits.endIndex...].drop { $0 == " " }
-        guard let number: Int64 = number(digits) else {
+        guard let number = number(digits) else {
             throw ValueError("'\(shown(text))' is not a number with a unit, such as \(example)")
         }
         guard !unit.isEmpty else { throw ValueError("'\(shown(text))' has no unit; write it as in \(example)") }
-        guard let factor: Int64 = units.first(where: { $0.0.lowercased() == unit.lowercased() })?.1 else {
-            let names: String = units.map(\.0).joined(separator: ", ")
+        guard let factor = units.first(where: { $0.0.lowercased() == unit.lowercased() })?.1 else {
+            let names = units.map(\.0).joined(separator: ", ")
             throw ValueError("'\(shown(text))' has the unit '\(shown(String(unit)))'; known are \(names)")
         }
-        let (product, overflow): (Int64, Bool) = number.multipliedReportingOverflow(by: factor)
+        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
         guard !overflow else { throw ValueError("'\(shown(text))' is too large") }
         return product
     }
@@ -75,7 +75,7 @@ public enum SettingValue {
     }
 
     private static func text(_ number: Int64, _ units: [(String, Int64)]) -> String {
-        for (name, factor): (String, Int64) in units where number % factor == 0 { return "\(number / factor)\(name)" }
+        for (name, factor) in units where number % factor == 0 { return "\(number / factor)\(name)" }
         return String(number)
     }
 
@@ -99,11 +99,11 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 
     /// - Throws: `ValueError` when there is no host or the port is not within 0...65535.
     public init(_ text: String) throws(ValueError) {
-        guard let colon: String.Index = text.lastIndex(of: ":") else {
+        guard let colon = text.lastIndex(of: ":") else {
             throw ValueError("'\(SettingValue.shown(text))' is not HOST:PORT, such as 127.0.0.1:8000")
         }
         let digits: Substring = text[text.index(after: colon)...]
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port: UInt16 = .init(digits)
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits)
         else {
             throw ValueError("'\(SettingValue.shown(String(digits)))' is not a port within 0...65535")
         }

@@ -1,7 +1,9 @@
-/// Decides which message is handed over next, and when: a plain value that is told what is there and what became of each try.
+/// Decides which message is handed over next, and when: a plain value that is told what is there and what became of
+/// each try.
 ///
-/// A message leaves the folder when the mail server has taken it, and not before: a server that says nothing gets it again. So
-/// one may come twice and none is lost. One that is refused for good, or that nobody took for a day, is set aside.
+/// A message leaves the folder when the mail server has taken it, and not before: a server that says nothing gets it
+/// again. So one may come twice and none is lost. One that is refused for good, or that nobody took for a day, is set
+/// aside.
 struct MailCourier: Sendable {
     /// Seconds before the next try of a server that cannot be reached, doubled each time up to the second number.
     static let serverWaitMin: Double = 5
@@ -43,17 +45,18 @@ struct MailCourier: Sendable {
         var until: Double
     }
 
-    private var names: [String] = []
-    private var delays: [String: Delay] = [:]
-    private var server: Delay = .init(tries: 0, until: 0)
+    private var names = [String]()
+    private var delays = [String: Delay]()
+    private var server = Delay(tries: 0, until: 0)
 
     /// Messages that wait.
     var count: Int { names.count }
 
-    /// What lies in the folder now, in any order. Names begin with the milliseconds since 1970 at which they were put there.
+    /// What lies in the folder now, in any order. Names begin with the milliseconds since 1970 at which they were put
+    /// there.
     mutating func found(_ names: [String]) {
         self.names = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        let present: Set<String> = Set(names)
+        let present = Set(names)
         delays = delays.filter { present.contains($0.key) }
     }
 
@@ -62,8 +65,8 @@ struct MailCourier: Sendable {
         guard !names.isEmpty else { return .wait(until: nil) }
         // A clock that went back makes nobody wait for longer than the longest wait.
         if server.until > now, server.until <= now + Self.serverWaitMax { return .wait(until: server.until) }
-        var soonest: Double = .infinity
-        for name: String in names {
+        var soonest = Double.infinity
+        for name in names {
             guard let until: Double = delays[name]?.until, until > now, until <= now + Self.messageWaitMax else {
                 return .send(name)
             }
@@ -95,20 +98,20 @@ struct MailCourier: Sendable {
     }
 
     private mutating func delay(_ name: String, _ now: Double) -> Double {
-        let tries: Int = (delays[name]?.tries ?? 0) + 1
+        let tries = (delays[name]?.tries ?? 0) + 1
         let wait: Double = Self.wait(tries, Self.messageWaitMin, Self.messageWaitMax)
         delays[name] = Delay(tries: tries, until: now + wait)
         return wait
     }
 
     private mutating func delayAll(_ now: Double) -> Double {
-        let wait: Double = Self.wait(server.tries + 1, Self.serverWaitMin, Self.serverWaitMax)
+        let wait = Self.wait(server.tries + 1, Self.serverWaitMin, Self.serverWaitMax)
         server = Delay(tries: server.tries + 1, until: now + wait)
         return wait
     }
 
     private static func wait(_ tries: Int, _ least: Double, _ most: Double) -> Double {
-        var seconds: Double = least
+        var seconds = least
         for _ in 1..<max(2, min(64, tries)) where tries > 1 && seconds < most { seconds *= 2 }
         return min(seconds, most)
     }

@@ -2,8 +2,8 @@ import CCurl
 import Glibc
 import ThicketAuth
 
-/// Hands messages over to one mail server, over one connection as long as that holds. Belongs to one thread; a call waits for
-/// the network.
+/// Hands messages over to one mail server, over one connection as long as that holds. Belongs to one thread; a call
+/// waits for the network.
 final class SMTPSender {
     /// What came of a try, and why, for the log. No text of the server is in it: it may hold addresses.
     struct Outcome: Equatable {
@@ -12,8 +12,8 @@ final class SMTPSender {
     }
 
     /// Milliseconds for a connection, and for one message in all.
-    static let connectMilliseconds: Int = 10_000
-    static let messageMilliseconds: Int = 60_000
+    static let connectMilliseconds = 10_000
+    static let messageMilliseconds = 60_000
 
     private let settings: SMTPSettings
     private let isStopping: @Sendable () -> Bool
@@ -30,7 +30,7 @@ final class SMTPSender {
     /// - Parameter message: RFC 5322, with lines that end in CR LF.
     func send(_ message: [UInt8], to address: MailAddress) -> Outcome {
         let handle: SMTPHandle
-        if let open: SMTPHandle = self.handle {
+        if let open = self.handle {
             handle = open
         } else {
             do throws(SMTPSettings.Problem) {
@@ -39,15 +39,15 @@ final class SMTPSender {
                 return Outcome(result: .unreachable, reason: error.description)
             }
         }
-        let outcome: Outcome = handle.send(message, from: settings.from, to: address)
+        let outcome = handle.send(message, from: settings.from, to: address)
         // A connection on which something went wrong is not used again.
         if outcome.result != .taken { hangUp() }
         return outcome
     }
 
     private func begin() throws(SMTPSettings.Problem) -> SMTPHandle {
-        let login: (user: String, password: String)? = try settings.login()
-        guard let made: SMTPHandle = SMTPHandle(settings, login, isStopping) else {
+        let login = try settings.login()
+        guard let made = SMTPHandle(settings, login, isStopping) else {
             throw SMTPSettings.Problem("libcurl could not start")
         }
         handle = made
@@ -64,20 +64,20 @@ private final class SMTPHandle {
     private let needsStartTLS: Bool
 
     /// libcurl's one-time start.
-    private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// nil: libcurl could not start, or is out of memory.
     init?(
         _ settings: SMTPSettings, _ login: (user: String, password: String)?,
         _ isStopping: @escaping @Sendable () -> Bool
     ) {
-        guard Self.isReady, let made: UnsafeMutableRawPointer = curl_easy_init() else { return nil }
+        guard Self.isReady, let made = curl_easy_init() else { return nil }
         raw = made
         problem = .allocate(capacity: Int(CURL_ERROR_SIZE))
         problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         payload = SMTPPayload(isStopping)
         needsStartTLS = settings.needsStartTLS
-        let context: UnsafeMutableRawPointer = Unmanaged.passUnretained(payload).toOpaque()
+        let context = Unmanaged.passUnretained(payload).toOpaque()
         _ = thicket_curl_set_pointer(raw, CURLOPT_ERRORBUFFER, problem)
         set(CURLOPT_URL, settings.url)
         // Nothing but mail, whatever the address says, and by no proxy that the environment names.
@@ -90,7 +90,7 @@ private final class SMTPHandle {
         set(CURLOPT_TIMEOUT_MS, SMTPSender.messageMilliseconds)
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         if needsStartTLS { set(CURLOPT_USE_SSL, Int(CURLUSESSL_ALL.rawValue)) }
-        if let file: String = settings.authorityFile { set(CURLOPT_CAINFO, file) }
+        if let file = settings.authorityFile { set(CURLOPT_CAINFO, file) }
         if let login {
             set(CURLOPT_USERNAME, login.user)
             set(CURLOPT_PASSWORD, login.password)
@@ -114,16 +114,16 @@ private final class SMTPHandle {
     private func set(_ option: CURLoption, _ text: String) { _ = thicket_curl_set_string(raw, option, text) }
 
     func send(_ message: [UInt8], from: MailAddress, to address: MailAddress) -> SMTPSender.Outcome {
-        let list: UnsafeMutablePointer<curl_slist>? = curl_slist_append(nil, "<\(address.text)>")
+        let list = curl_slist_append(nil, "<\(address.text)>")
         defer { curl_slist_free_all(list) }
         _ = thicket_curl_set_list(raw, CURLOPT_MAIL_RCPT, list)
         _ = thicket_curl_set_offset(raw, CURLOPT_INFILESIZE_LARGE, curl_off_t(message.count))
         payload.rest = message[...]
         problem.pointee = 0
-        let code: CURLcode = curl_easy_perform(raw)
+        let code = curl_easy_perform(raw)
         payload.rest = []
         _ = thicket_curl_set_list(raw, CURLOPT_MAIL_RCPT, nil)
-        var status: Int = 0
+        var status = 0
         _ = thicket_curl_get_long(raw, CURLINFO_RESPONSE_CODE, &status)
         return outcome(code, status, String(cString: problem))
     }
@@ -135,7 +135,7 @@ private final class SMTPHandle {
     private func outcome(_ code: CURLcode, _ status: Int, _ words: String) -> SMTPSender.Outcome {
         guard code != CURLE_OK else { return .init(result: .taken, reason: "") }
         // Refusals of this one message: of its recipient, of its text, or of all of it at its end.
-        let isAboutMessage: Bool =
+        let isAboutMessage =
             words.hasPrefix("RCPT failed") || words.hasPrefix("DATA failed")
             || (code == CURLE_WEIRD_SERVER_REPLY && words.isEmpty)
         if isAboutMessage, (500...599).contains(status) {
@@ -144,7 +144,7 @@ private final class SMTPHandle {
         if isAboutMessage, (400...499).contains(status), status != 421 {
             return .init(result: .deferred, reason: "the server does not want it now, \(status)")
         }
-        let what: String = words.isEmpty ? String(cString: curl_easy_strerror(code)) : words
+        let what = words.isEmpty ? String(cString: curl_easy_strerror(code)) : words
         return .init(result: .unreachable, reason: advice(code, words).map { "\(what); \($0)" } ?? what)
     }
 
@@ -177,10 +177,10 @@ private func giveMessage(
     _ room: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let room, let context else { return 0 }
-    let payload: SMTPPayload = Unmanaged<SMTPPayload>.fromOpaque(context).takeUnretainedValue()
-    let part: ArraySlice<UInt8> = payload.rest.prefix(size * count)
+    let payload = Unmanaged<SMTPPayload>.fromOpaque(context).takeUnretainedValue()
+    let part = payload.rest.prefix(size * count)
     part.withUnsafeBytes { bytes in
-        if let start: UnsafeRawPointer = bytes.baseAddress { memcpy(room, start, bytes.count) }
+        if let start = bytes.baseAddress { memcpy(room, start, bytes.count) }
     }
     payload.rest = payload.rest.dropFirst(part.count)
     return part.count

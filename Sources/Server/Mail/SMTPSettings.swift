@@ -17,7 +17,7 @@ public struct SMTPSettings: Sendable, Equatable {
     public let from: MailAddress
 
     /// Bytes of the file of user and password at most.
-    static let loginBytesMax: Int = 2_048
+    static let loginBytesMax = 2_048
 
     /// What of the settings cannot be used, and what to do about it.
     public struct Problem: Error, Equatable, CustomStringConvertible {
@@ -27,12 +27,12 @@ public struct SMTPSettings: Sendable, Equatable {
 
     /// The settings of a server; nil where mail is left in its folder.
     init?(_ config: ServerConfig) throws(Problem) {
-        guard let url: String = Self.named(config.smtpURL) else { return nil }
-        guard let from: MailAddress = MailAddress(config.mailFrom) else {
+        guard let url = Self.named(config.smtpURL) else { return nil }
+        guard let from = MailAddress(config.mailFrom) else {
             throw Problem(
                 "mail-from: '\(SettingValue.shown(config.mailFrom))' is no plain address, such as thicket@example.com")
         }
-        let hasTLS: Bool = try Self.check(url)
+        let hasTLS = try Self.check(url)
         self.url = url
         isSMTPS = hasTLS
         needsStartTLS = !hasTLS && config.smtpStartTLS
@@ -43,7 +43,7 @@ public struct SMTPSettings: Sendable, Equatable {
             throw Problem(
                 "smtp-login-file: the password would cross the network in clear; turn smtp-starttls on or use smtps://")
         }
-        if let file: String = authorityFile, access(file, R_OK) != 0 {
+        if let file = authorityFile, access(file, R_OK) != 0 {
             throw Problem("smtp-ca: \(file) cannot be read: \(DataFolder.reason(errno))")
         }
         _ = try login()
@@ -51,18 +51,18 @@ public struct SMTPSettings: Sendable, Equatable {
 
     /// User and password, read anew each time: who changes them need not start the server again.
     func login() throws(Problem) -> (user: String, password: String)? {
-        guard let path: String = loginFile else { return nil }
-        var info: stat = .init()
+        guard let path = loginFile else { return nil }
+        var info = stat()
         guard stat(path, &info) == 0 else {
             throw Problem("smtp-login-file: \(path) cannot be read: \(DataFolder.reason(errno))")
         }
         guard info.st_mode & 0o077 == 0 else {
             throw Problem("smtp-login-file: others may read \(path); 'chmod 600' it")
         }
-        guard let text: String = FileText.read(path, bytesMax: Self.loginBytesMax) else {
+        guard let text = FileText.read(path, bytesMax: Self.loginBytesMax) else {
             throw Problem("smtp-login-file: \(path) cannot be read, or is larger than \(Self.loginBytesMax) bytes")
         }
-        let lines: [String] = text.utf8.split(separator: 0x0A).map { line in
+        let lines = text.utf8.split(separator: 0x0A).map { line in
             String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
         }
         guard lines.count == 2, lines.allSatisfy({ !$0.isEmpty && !$0.utf8.contains(0) }) else {
@@ -82,12 +82,12 @@ public struct SMTPSettings: Sendable, Equatable {
         case _ where url.utf8.starts(with: "smtps://".utf8): scheme = "smtps://"
         default: throw problem(url, "it begins with smtp:// or smtps://")
         }
-        let place: String.UTF8View.SubSequence = url.utf8.dropFirst(scheme.utf8.count)
+        let place = url.utf8.dropFirst(scheme.utf8.count)
         guard !place.contains(UInt8(ascii: "@")) else {
             throw problem(url, "user and password stand in a file of their own, smtp-login-file")
         }
-        guard let colon: String.UTF8View.Index = place.lastIndex(of: UInt8(ascii: ":")),
-            let port: Int = Int(String(decoding: place[colon...].dropFirst(), as: UTF8.self)),
+        guard let colon = place.lastIndex(of: UInt8(ascii: ":")),
+            let port = Int(String(decoding: place[colon...].dropFirst(), as: UTF8.self)),
             (1...65_535).contains(port), isHost(place[..<colon])
         else { throw problem(url, "behind \(scheme) come a host, ':' and a port, and nothing else") }
         return scheme.utf8.count > "smtp://".utf8.count
@@ -95,7 +95,7 @@ public struct SMTPSettings: Sendable, Equatable {
 
     private static func isHost(_ host: String.UTF8View.SubSequence) -> Bool {
         if host.first == UInt8(ascii: "["), host.last == UInt8(ascii: "]") {
-            var address: in6_addr = .init()
+            var address = in6_addr()
             return inet_pton(AF_INET6, String(decoding: host.dropFirst().dropLast(), as: UTF8.self), &address) == 1
         }
         return !host.isEmpty
@@ -109,7 +109,7 @@ public struct SMTPSettings: Sendable, Equatable {
 
     private static func problem(_ url: String, _ what: String) -> Problem {
         // What stands before an '@' may be a password.
-        let shown: String = url.utf8.contains(UInt8(ascii: "@")) ? "it" : "'\(SettingValue.shown(url))'"
+        let shown = url.utf8.contains(UInt8(ascii: "@")) ? "it" : "'\(SettingValue.shown(url))'"
         return Problem("smtp-url: \(shown) cannot be used: \(what), as in smtp://mail.example.com:587")
     }
 }

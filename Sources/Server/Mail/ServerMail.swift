@@ -1,22 +1,22 @@
 import Synchronization
 import ThicketAuth
 
-/// The thread that hands the messages of the spool over to a mail server. Nobody waits for it: a message is safe as soon as it
-/// lies in its folder, and leaves that when the server has taken it.
+/// The thread that hands the messages of the spool over to a mail server. Nobody waits for it: a message is safe as
+/// soon as it lies in its folder, and leaves that when the server has taken it.
 public final class ServerMail: Sendable {
     /// Messages handed over on one connection; then another is begun.
-    static let perConnectionMax: Int = 100
+    static let perConnectionMax = 100
     /// Seconds between two looks into the folder without a call.
     private static let lookSeconds: Double = 60
 
-    private let monitor: Monitor = .init()
-    private let state: State = .init()
-    private let thread: Mutex<OwnThread?> = .init(nil)
+    private let monitor = Monitor()
+    private let state = State()
+    private let thread = Mutex<OwnThread?>(nil)
 
     /// Touched only inside `monitor`, but for `isOver`.
     private final class State: @unchecked Sendable {
-        var hasNews: Bool = true
-        let isOver: Atomic<Bool> = .init(false)
+        var hasNews = true
+        let isOver = Atomic<Bool>(false)
     }
 
     /// Starts the thread.
@@ -26,11 +26,11 @@ public final class ServerMail: Sendable {
     init(
         _ settings: SMTPSettings, spool: MailSpool, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64
     ) {
-        let state: State = self.state
-        let runner: Runner = .init(
+        let state = self.state
+        let runner = Runner(
             settings, spool: spool, metrics: metrics, log: log, now: now
         ) { state.isOver.load(ordering: .relaxed) }
-        let made: OwnThread = .init("mail") { [unowned self] in run(runner) }
+        let made = OwnThread("mail") { [unowned self] in run(runner) }
         thread.withLock { $0 = made }
     }
 
@@ -54,8 +54,8 @@ public final class ServerMail: Sendable {
 
     private func run(_ runner: Runner) {
         while !state.isOver.load(ordering: .relaxed) {
-            let seconds: Double = min(runner.turn() ?? Self.lookSeconds, Self.lookSeconds)
-            let deadline: Int64 = SystemClock.monotonic() + Int64(max(0, seconds) * 1e9)
+            let seconds = min(runner.turn() ?? Self.lookSeconds, Self.lookSeconds)
+            let deadline = SystemClock.monotonic() + Int64(max(0, seconds) * 1e9)
             monitor.locked {
                 while !state.hasNews, SystemClock.monotonic() < deadline { monitor.wait(until: deadline) }
                 state.hasNews = false
@@ -72,9 +72,9 @@ public final class ServerMail: Sendable {
         private let log: Log
         private let now: @Sendable () -> Int64
         private let isStopping: @Sendable () -> Bool
-        private var courier: MailCourier = .init()
+        private var courier = MailCourier()
         /// A folder that could not be read is told of once.
-        private var isBlind: Bool = false
+        private var isBlind = false
 
         init(
             _ settings: SMTPSettings, spool: MailSpool, metrics: Metrics, log: Log,
@@ -112,14 +112,14 @@ public final class ServerMail: Sendable {
 
         private func send(_ name: String) {
             let outcome: SMTPSender.Outcome
-            if let message: MailSpool.Message = spool.read(name) {
+            if let message = spool.read(name) {
                 outcome = sender.send(message.bytes, to: message.to)
             } else {
                 outcome = .init(result: .unreadable, reason: "the file is no message of this server")
             }
             guard !isStopping() || outcome.result == .taken else { return }
             metrics.mailDeliveries.add(1, .init(outcome.result))
-            let fate: MailCourier.Fate = courier.tried(name, outcome.result, now: seconds)
+            let fate = courier.tried(name, outcome.result, now: seconds)
             switch fate {
             case .remove: spool.remove(name)
             case .setAside:

@@ -18,38 +18,38 @@ final class Connection {
     let id: ConnectionID
     let listener: Listener
     var group: LoopGroup
-    var phase: Phase = .http
+    var phase = Phase.http
 
     /// The delegate wants no more messages for now.
-    var isPaused: Bool = false
+    var isPaused = false
     /// Too much is queued to read on.
-    var isThrottled: Bool = false
+    var isThrottled = false
     /// The socket takes no more; epoll tells when it does.
-    var isBlocked: Bool = false
+    var isBlocked = false
     /// In the loop's list of connections with something to write.
-    var isDirty: Bool = false
+    var isDirty = false
     /// In the loop's list of connections to read on with.
-    var isResuming: Bool = false
+    var isResuming = false
     /// Its group's, while it stands there: it is not listened to until it is its turn.
     var row: ConnectionRow?
     /// Its place there.
-    var place: Int = 0
+    var place = 0
     /// In its group's list of those that are written to when the group has rested.
-    var isResting: Bool = false
+    var isResting = false
     /// In the loop's list of those that are to be ended.
-    var isBroken: Bool = false
+    var isBroken = false
     /// The peer sends no more.
-    var sawEnd: Bool = false
+    var sawEnd = false
     /// The peer takes nothing more: a WebSocket that is heard to its end and written to no more.
-    var isGone: Bool = false
+    var isGone = false
     /// Our direction is shut.
-    var isShut: Bool = false
+    var isShut = false
     /// What epoll was last told.
-    var watchesReads: Bool = true
-    var watchesWrites: Bool = false
-    var watchesOnce: Bool = false
+    var watchesReads = true
+    var watchesWrites = false
+    var watchesOnce = false
 
-    var outbox: Outbox = .init()
+    var outbox = Outbox()
     var reader: WebSocketReader
     /// Of a connection that speaks TLS, from its first byte on.
     var tls: TLSStream?
@@ -60,9 +60,9 @@ final class Connection {
     /// Present until the connection becomes a WebSocket.
     var exchange: HTTPExchange?
     /// Bytes of its unfinished message, as counted into the loop's sum.
-    var gathered: Int = 0
+    var gathered = 0
     /// Input that was read and may not be handled yet.
-    var backlog: [UInt8] = []
+    var backlog = [UInt8]()
 
     init(id: ConnectionID, listener: Listener, group: LoopGroup, settings: NetSettings) {
         self.id = id
@@ -99,7 +99,7 @@ final class HTTPExchange {
     /// The request whose answer comes later.
     var awaited: HTTPRequest?
     /// The peer's end is watched for while it waits.
-    var isWatched: Bool = false
+    var isWatched = false
     /// The answer has begun and has no end yet.
     var stream: HTTPStream?
 

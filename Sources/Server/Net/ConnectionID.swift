@@ -95,8 +95,8 @@ public protocol LoopDelegate: AnyObject {
     func othersWait(than group: UInt32) -> Bool
     /// Everything that was ready has been handled; what is sent now still leaves with this turn.
     func turnEnded()
-    /// Until when another thread is expected to answer, nanoseconds of the monotonic clock: until then the loop looks again and
-    /// again before it sleeps. Nil: nothing is expected soon.
+    /// Until when another thread is expected to answer, nanoseconds of the monotonic clock: until then the loop looks
+    /// again and again before it sleeps. Nil: nothing is expected soon.
     var expectsAnswerUntil: Int64? { get }
 }
 

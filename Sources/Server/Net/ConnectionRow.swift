@@ -1,18 +1,18 @@
 /// Connections that wait until their group has time to read them, those first that came first.
 ///
-/// Who leaves is let go of at once: thousands may leave, and to free them all when their places are met would take as long as
-/// many turns. Their places are given up when there are twice as many as those that stand there, and 64.
+/// Who leaves is let go of at once: thousands may leave, and to free them all when their places are met would take as
+/// long as many turns. Their places are given up when there are twice as many as those that stand there, and 64.
 final class ConnectionRow {
-    private static let leastRoom: Int = 64
+    private static let leastRoom = 64
 
     /// nil: left, or handed out.
-    private var places: [Connection?] = []
+    private var places = [Connection?]()
     /// Before it nobody stands.
-    private var head: Int = 0
+    private var head = 0
     /// So many places before the empty ones are given up.
-    private var room: Int = leastRoom
+    private var room = leastRoom
     /// Those that stand here.
-    private(set) var count: Int = 0
+    private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
     /// With the empty ones.
@@ -39,7 +39,7 @@ final class ConnectionRow {
     /// Takes out the first.
     func popFirst() -> Connection? {
         while head < places.count {
-            let first: Connection? = places[head]
+            let first = places[head]
             head += 1
             if let first {
                 remove(first)
@@ -51,7 +51,7 @@ final class ConnectionRow {
 
     private func closeUp() {
         places = places[head...].filter { $0 != nil }
-        for (place, connection): (Int, Connection?) in places.enumerated() { connection?.place = place }
+        for (place, connection) in places.enumerated() { connection?.place = place }
         head = 0
         room = max(Self.leastRoom, 2 * places.count)
     }

@@ -10,15 +10,15 @@ extension EventLoop {
     ///   - port: 0 takes a free one, told by the result.
     ///   - isSecure: connections speak TLS; `use(_: TLSContext)` must have been called.
     public func listen(host: String, port: Int, isSecure: Bool = false) throws(NetError) -> Listener {
-        let shown: String = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
-        let descriptor: Int32 = thicket_listen_tcp(host, String(port), settings.backlog)
+        let shown = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        let descriptor = thicket_listen_tcp(host, String(port), settings.backlog)
         guard descriptor >= 0 else {
-            let reason: String =
+            let reason =
                 descriptor <= -9_000 ? String(cString: gai_strerror(descriptor + 10_000)) : systemReason(-descriptor)
             throw NetError.listen(address: "\(shown):\(port)", reason: reason)
         }
         thicket_unsent_max(descriptor, Self.unsentMax)
-        let bound: Int = Int(thicket_local_port(descriptor))
+        let bound = Int(thicket_local_port(descriptor))
         return try register(descriptor, address: "\(shown):\(bound)", port: bound, isSecure: isSecure)
     }
 
@@ -26,13 +26,13 @@ extension EventLoop {
     ///
     /// A socket file that a dead server left behind is replaced. The file is not removed at the end.
     public func listen(path: String) throws(NetError) -> Listener {
-        let descriptor: Int32 = thicket_listen_unix(path, settings.backlog)
+        let descriptor = thicket_listen_unix(path, settings.backlog)
         guard descriptor >= 0 else { throw NetError.listen(address: path, reason: systemReason(-descriptor)) }
         return try register(descriptor, address: path, port: 0)
     }
 
-    /// Bytes that the kernel keeps of one connection beyond what its peer has room for. When half of them are gone it says
-    /// that it takes more: as much as is written in a turn.
+    /// Bytes that the kernel keeps of one connection beyond what its peer has room for. When half of them are gone it
+    /// says that it takes more: as much as is written in a turn.
     static let unsentMax: UInt32 = 512 << 10
 
     private func register(
@@ -42,14 +42,14 @@ extension EventLoop {
             _ = Glibc.close(descriptor)
             throw NetError.listen(address: address, reason: systemReason(errno))
         }
-        let listener: Listener = .init(number: listenerCount, port: port, address: address, isSecure: isSecure)
+        let listener = Listener(number: listenerCount, port: port, address: address, isSecure: isSecure)
         listenerCount += 1
         listeners[descriptor] = listener
         return listener
     }
 
     func stopListening() {
-        for descriptor: Int32 in listeners.keys {
+        for descriptor in listeners.keys {
             poller.remove(descriptor)
             _ = Glibc.close(descriptor)
         }
@@ -66,9 +66,9 @@ extension EventLoop {
     }
 
     private func acceptAll(_ descriptor: Int32, _ listener: Listener) {
-        let end: Int64 = thicket_monotonic_ns() + settings.acceptNanosecondsPerTurn
+        let end = thicket_monotonic_ns() + settings.acceptNanosecondsPerTurn
         repeat {
-            let accepted: Int32 = thicket_accept(descriptor)
+            let accepted = thicket_accept(descriptor)
             if accepted >= 0 {
                 admit(accepted, listener)
                 continue
@@ -83,10 +83,10 @@ extension EventLoop {
         } while thicket_monotonic_ns() < end
     }
 
-    /// Lets a listener rest that would stay ready without end: the kernel has no memory for another connection, or there
-    /// are too many.
+    /// Lets a listener rest that would stay ready without end: the kernel has no memory for another connection, or
+    /// there are too many.
     func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerRest) {
-        let token: UInt64 = .init(UInt32(descriptor))
+        let token = UInt64(UInt32(descriptor))
         poller.change(descriptor, reads: false, writes: false, token: token)
         schedule(after: rest) { [unowned self] in
             guard listeners[descriptor]?.number == listener.number else { return }
@@ -96,7 +96,7 @@ extension EventLoop {
     }
 
     /// How long a listener rests when the kernel cannot accept.
-    private static let listenerRest: Duration = .milliseconds(100)
+    private static let listenerRest = Duration.milliseconds(100)
 
     private func admit(_ descriptor: Int32, _ listener: Listener) {
         guard connectionCount < settings.connectionsMax && Int(descriptor) < descriptorsMax else {
@@ -107,16 +107,16 @@ extension EventLoop {
             thicket_user_timeout(descriptor, UInt32(clamping: settings.idleTimeout.nanoseconds / 1_000_000))
         }
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
-        let id: ConnectionID = .init(slot: descriptor, serial: lastSerial)
+        let id = ConnectionID(slot: descriptor, serial: lastSerial)
         guard poller.add(descriptor, reads: true, writes: false, token: id.token) else {
             return refuse(descriptor, listener)
         }
         if Int(descriptor) >= connections.count {
-            let missing: Int = max(64, Int(descriptor) + 1 - connections.count, connections.count / 2)
+            let missing = max(64, Int(descriptor) + 1 - connections.count, connections.count / 2)
             connections.append(contentsOf: repeatElement(nil, count: missing))
             deadlines.append(contentsOf: repeatElement(.max, count: missing))
         }
-        let connection: Connection = .init(id: id, listener: listener, group: strangers, settings: settings)
+        let connection = Connection(id: id, listener: listener, group: strangers, settings: settings)
         name(connection)
         strangers.members += 1
         connections[Int(descriptor)] = connection
@@ -135,7 +135,7 @@ extension EventLoop {
             _ = Glibc.close(descriptor)
             return
         }
-        let answer: [UInt8] = HTTPResponse(
+        let answer = HTTPResponse(
             status: 503, fields: [.init("retry-after", "5")], closes: true
         ).encoded(for: nil)
         _ = thicket_send(descriptor, answer, answer.count)
@@ -151,7 +151,7 @@ extension EventLoop {
         guard spareDescriptor >= 0 else { return false }
         _ = Glibc.close(spareDescriptor)
         spareDescriptor = -1
-        let accepted: Int32 = thicket_accept(descriptor)
+        let accepted = thicket_accept(descriptor)
         if accepted >= 0 { refuse(accepted, listener) }
         spareDescriptor = thicket_spare_descriptor()
         return accepted >= 0

@@ -7,7 +7,7 @@ extension EventLoop {
     /// delegate hears of it by `closed`, as of every end. An HTTP connection is closed behind what is queued.
     public func close(_ id: ConnectionID, _ code: WebSocketCloseCode = .normal, reason: String = "") {
         checkThread()
-        guard let connection: Connection = lookup(id) else { return }
+        guard let connection = lookup(id) else { return }
         if connection.phase == .http { return drain(connection) }
         close(connection, code, reason: reason, .closed(code))
     }
@@ -18,7 +18,7 @@ extension EventLoop {
         guard connection.phase == .open else { return }
         enqueue(connection, WebSocketWriter.close(code, reason: reason))
         guard connection.phase == .open else { return }
-        if let label: Metrics.CloseCode = .init(known: code) { metrics.webSocketErrors.add(1, label) }
+        if let label = Metrics.CloseCode(known: code) { metrics.webSocketErrors.add(1, label) }
         self.end(connection, end)
         connection.phase = .closing
         expire(connection, after: settings.closeTimeout)
@@ -31,7 +31,7 @@ extension EventLoop {
         switch connection.phase {
         case .open: close(connection, .goingAway, reason: "the server stops", .stopping)
         case .http:
-            let isBusy: Bool = connection.exchange?.awaited != nil || !connection.outbox.isEmpty
+            let isBusy = connection.exchange?.awaited != nil || !connection.outbox.isEmpty
             if !isBusy { drop(connection, .stopping) }
         case .closing, .draining, .dead: break
         }
@@ -50,7 +50,7 @@ extension EventLoop {
     /// Lets what is queued go out, then shuts our direction and waits a little for the peer to do so too.
     func drain(_ connection: Connection) {
         guard connection.phase != .dead && connection.phase != .draining else { return }
-        let isResponse: Bool = connection.phase == .http && !connection.outbox.isEmpty
+        let isResponse = connection.phase == .http && !connection.outbox.isEmpty
         if connection.phase == .http { metrics.connectionsClosed.add(1, isStopping ? .shutdown : .done) }
         connection.phase = .draining
         connection.backlog = []
@@ -68,7 +68,7 @@ extension EventLoop {
     func finishWriting(_ connection: Connection) {
         guard !connection.sawEnd, !connection.isGone else { return drop(connection, .vanished) }
         guard !connection.isShut else { return }
-        if let stream: TLSStream = connection.tls, !stream.sayFarewell() {
+        if let stream = connection.tls, !stream.sayFarewell() {
             connection.isBlocked = true
             return
         }
@@ -127,9 +127,9 @@ extension EventLoop {
     }
 
     func resumeAll() {
-        let batch: [Connection] = resuming
+        let batch = resuming
         resuming = []
-        for connection: Connection in batch {
+        for connection in batch {
             connection.isResuming = false
             guard connection.mayConsume else { continue }
             // Otherwise it stands in its group's row.
@@ -139,10 +139,10 @@ extension EventLoop {
 
     /// Handles what was read before.
     func readOn(_ connection: Connection) {
-        var backlog: [UInt8] = connection.backlog
+        var backlog = connection.backlog
         connection.backlog = []
         backlog.withUnsafeMutableBytes { bytes in
-            var input: UnsafeMutableRawBufferPointer = bytes
+            var input = bytes
             consume(connection, &input)
         }
         receiveMore(connection)

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-// Connections that end without a word: their time is over, or their peer has gone. Thousands may at once, and closing each
-// takes the kernel some microseconds: a turn ends as many as its time for that lasts, on the account of their groups, and the
-// next one goes on.
+// Connections that end without a word: their time is over, or their peer has gone. Thousands may at once, and closing
+// each takes the kernel some microseconds: a turn ends as many as its time for that lasts, on the account of their
+// groups, and the next one goes on.
 extension EventLoop {
     /// Nanoseconds of a turn for each kind of end: time for one at least.
     private var endTime: Int64 { max(1, settings.endNanosecondsPerTurn) }
@@ -16,8 +16,8 @@ extension EventLoop {
 
     // MARK: Peers that have gone
 
-    /// Epoll says that a connection is broken of which nothing is read now. It says so once: of thousands it would tell in each
-    /// turn, before anything else, until they are ended.
+    /// Epoll says that a connection is broken of which nothing is read now. It says so once: of thousands it would tell
+    /// in each turn, before anything else, until they are ended.
     func tellsBroken(_ connection: Connection) {
         guard connection.phase != .dead, !connection.isBroken else { return }
         connection.isBroken = true
@@ -27,7 +27,7 @@ extension EventLoop {
 
     private func endBroken() {
         var used: Int64 = 0
-        while used < endTime, let connection: Connection = broken.takeFirst() {
+        while used < endTime, let connection = broken.takeFirst() {
             connection.isBroken = false
             // One that is listened to again is told of again, and read to its end.
             guard connection.phase != .dead && !connection.watchesReads else { continue }
@@ -47,13 +47,13 @@ extension EventLoop {
         forgetGroups()
     }
 
-    /// Deadlines lie side by side in one array, so 100,000 of them are a matter of microseconds. The sweep has time of its own:
-    /// however many peers go, those whose time is over are found.
+    /// Deadlines lie side by side in one array, so 100,000 of them are a matter of microseconds. The sweep has time of
+    /// its own: however many peers go, those whose time is over are found.
     private func sweepOn() {
-        guard var slot: Int = sweepNext else { return }
+        guard var slot = sweepNext else { return }
         var used: Int64 = 0
         while slot < deadlines.count {
-            if deadlines[slot] <= now, let connection: Connection = connections[slot], !waitsInRow(connection) {
+            if deadlines[slot] <= now, let connection = connections[slot], !waitsInRow(connection) {
                 guard used < endTime else {
                     sweepNext = slot
                     return
@@ -79,7 +79,7 @@ extension EventLoop {
                 metrics.tlsHandshakes.add(1, .timeout)
                 metrics.limitHits.add(1, .handshakeTime)
             }
-            guard let exchange: HTTPExchange = connection.exchange, exchange.requests.isInsideRequest else {
+            guard let exchange = connection.exchange, exchange.requests.isInsideRequest else {
                 if !connection.outbox.isEmpty { metrics.limitHits.add(1, .readPace) }
                 return drop(connection, .idle)
             }

@@ -1,7 +1,8 @@
 internal import CThicketNet
 
-// Peers that have gone. What reached our kernel before can still be read, whether they closed or reset the connection and also
-// when a write to them has failed (0068 tells what was tried): it is handled in its turn, and the connection ends behind it.
+// Peers that have gone. What reached our kernel before can still be read, whether they closed or reset the connection
+// and also when a write to them has failed (0068 tells what was tried): it is handled in its turn, and the connection
+// ends behind it.
 extension EventLoop {
     /// A connection is broken of which nothing is read now.
     func broke(_ connection: Connection) {
@@ -35,8 +36,8 @@ extension EventLoop {
         watch(connection)
     }
 
-    /// Whether a request is handled though its peer has gone. Those of strangers are not: they would have their answers made
-    /// for nothing.
+    /// Whether a request is handled though its peer has gone. Those of strangers are not: they would have their answers
+    /// made for nothing.
     private func isHeardInTurn(_ connection: Connection) -> Bool {
         guard connection.phase == .http, connection.group !== strangers, connection.mayConsume else { return false }
         return (connection.isQueued || !connection.backlog.isEmpty) && hasInput(connection)

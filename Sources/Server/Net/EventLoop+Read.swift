@@ -7,7 +7,7 @@ extension EventLoop {
     /// Stops handing this connection's messages to the delegate, also those read already, until `resumeReading`.
     public func pauseReading(_ id: ConnectionID) {
         checkThread()
-        guard let connection: Connection = lookup(id), connection.phase == .open else { return }
+        guard let connection = lookup(id), connection.phase == .open else { return }
         connection.isPaused = true
         watch(connection)
     }
@@ -15,7 +15,7 @@ extension EventLoop {
     /// Goes on after `pauseReading`, in this turn or the next.
     public func resumeReading(_ id: ConnectionID) {
         checkThread()
-        guard let connection: Connection = lookup(id), connection.isPaused else { return }
+        guard let connection = lookup(id), connection.isPaused else { return }
         connection.isPaused = false
         touch(connection)
         resume(connection)
@@ -25,12 +25,12 @@ extension EventLoop {
     func readable(_ connection: Connection) {
         // Else it was paused by somebody else's event since epoll spoke, and what it sent waits.
         guard connection.watchesReads else { return }
-        if let greeting: Greeting = connection.greeting, !greet(connection, greeting) { return }
-        if let stream: TLSStream = connection.tls { return receive(connection, stream) }
-        let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
+        if let greeting = connection.greeting, !greet(connection, greeting) { return }
+        if let stream = connection.tls { return receive(connection, stream) }
+        let count = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count > 0 {
             metrics.receivedBytes.add(count)
-            var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<count])
+            var input = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
             heard(connection, count)
             consume(connection, &input)
         } else if count == 0 {
@@ -40,7 +40,8 @@ extension EventLoop {
         }
     }
 
-    /// Bytes came from a WebSocket's peer: a sign of life, but in the middle of a message only as far as they keep the pace.
+    /// Bytes came from a WebSocket's peer: a sign of life, but in the middle of a message only as far as they keep the
+    /// pace.
     func heard(_ connection: Connection, _ count: Int) {
         guard connection.phase == .open else { return }
         guard connection.gathered > 0 else { return touch(connection) }
@@ -77,7 +78,7 @@ extension EventLoop {
         gatheredTotal += gathered - connection.gathered
         connection.group.gathered += gathered - connection.gathered
         connection.gathered = gathered
-        let isCrowded: Bool =
+        let isCrowded =
             gatheredTotal > settings.gatheredBytesTotalMax
             || connection.group.gathered > settings.gatheredBytesPerGroupMax
         if isCrowded && gathered > settings.gatheredBytesFree { refuseCrowd(connection) }
@@ -86,7 +87,7 @@ extension EventLoop {
     private func refuseCrowd(_ connection: Connection) {
         metrics.limitHits.add(1, .gatheredBytes)
         if connection.phase == .http {
-            let response: HTTPResponse = .init(status: 503, fields: [.init("retry-after", "5")], closes: true)
+            let response = HTTPResponse(status: 503, fields: [.init("retry-after", "5")], closes: true)
             metrics.httpErrors.add(1, .unavailable)
             enqueue(connection, response.encoded(for: nil, date: date.text(now)))
         } else if connection.phase == .open {
@@ -100,9 +101,9 @@ extension EventLoop {
 
     func inputEnded(_ connection: Connection) {
         connection.sawEnd = true
-        let isAwaited: Bool = connection.exchange?.awaited != nil
+        let isAwaited = connection.exchange?.awaited != nil
         if connection.isWatched { return drop(connection, .vanished) }
-        let mayStillWrite: Bool = connection.phase == .http || connection.phase == .draining
+        let mayStillWrite = connection.phase == .http || connection.phase == .draining
         guard mayStillWrite && (isAwaited || !connection.outbox.isEmpty) else { return drop(connection, .vanished) }
         // A client that has shut its end only still gets its answer.
         if !isAwaited { drain(connection) }
@@ -113,7 +114,7 @@ extension EventLoop {
 
     private func consumeFrames(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
         do throws(WebSocketFailure) {
-            while let event: WebSocketEvent = try connection.reader.next(&input) {
+            while let event = try connection.reader.next(&input) {
                 if connection.phase == .open { deliver(event, connection) } else { onlyClose(event, connection) }
                 messagesLeft -= 1
                 if !connection.mayConsume || connection.phase == .draining { return throttleIfFull(connection) }
@@ -164,12 +165,12 @@ extension EventLoop {
     // MARK: HTTP
 
     private func consumeHTTP(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
-        guard let exchange: HTTPExchange = connection.exchange else { return }
-        let (wasInside, wasInBody): (Bool, Bool) = (exchange.requests.isInsideRequest, exchange.requests.isInsideBody)
-        var unread: UnsafeRawBufferPointer = .init(input)
+        guard let exchange = connection.exchange else { return }
+        let (wasInside, wasInBody) = (exchange.requests.isInsideRequest, exchange.requests.isInsideBody)
+        var unread = UnsafeRawBufferPointer(input)
         do throws(HTTPFailure) {
-            let request: HTTPRequest? = try exchange.requests.next(&unread)
-            let count: Int = input.count - unread.count
+            let request = try exchange.requests.next(&unread)
+            let count = input.count - unread.count
             input.removeFirst(count)
             if let request {
                 name(request, connection)
@@ -185,11 +186,11 @@ extension EventLoop {
         throttleIfFull(connection)
     }
 
-    /// The clock of a head starts with its first byte, not with each. That of a body starts with the head's end, and goes on
-    /// for those that keep the pace.
+    /// The clock of a head starts with its first byte, not with each. That of a body starts with the head's end, and
+    /// goes on for those that keep the pace.
     /// - Parameter count: bytes of a body whose head was there before; nil: none.
     private func awaitRest(_ connection: Connection, _ exchange: HTTPExchange, wasInside: Bool, _ count: Int?) {
-        if let count: Int {
+        if let count {
             keepPace(connection, count, patience: settings.requestTimeout)
         } else if !wasInside || exchange.requests.isInsideBody {
             if exchange.requests.isInsideRequest { expire(connection, after: settings.requestTimeout) }
@@ -198,7 +199,7 @@ extension EventLoop {
     }
 
     private func serve(_ request: HTTPRequest, _ connection: Connection, _ exchange: HTTPExchange) {
-        let disposition: HTTPDisposition =
+        let disposition =
             delegate?.answer(request, on: connection.id, via: connection.listener)
             ?? .respond(HTTPResponse(status: 503, closes: true))
         guard connection.phase == .http else { return }
@@ -235,8 +236,8 @@ extension EventLoop {
     /// - Parameter group: whose it is; its bytes count for them from now on.
     public func respond(_ id: ConnectionID, _ response: HTTPResponse, group: UInt32 = 0) {
         checkThread()
-        guard let connection: Connection = lookup(id), let exchange: HTTPExchange = connection.exchange,
-            let request: HTTPRequest = exchange.awaited, exchange.stream == nil
+        guard let connection = lookup(id), let exchange = connection.exchange,
+            let request = exchange.awaited, exchange.stream == nil
         else { return }
         (exchange.awaited, exchange.isWatched) = (nil, false)
         if group != 0 { sort(connection, into: group) }
@@ -245,7 +246,7 @@ extension EventLoop {
     }
 
     private func write(_ response: HTTPResponse, for request: HTTPRequest, _ connection: Connection) {
-        var response: HTTPResponse = response
+        var response = response
         if isStopping || connection.sawEnd { response.closes = true }
         secure(&response, connection)
         enqueue(connection, response.encoded(for: request, date: date.text(now)))
@@ -258,7 +259,7 @@ extension EventLoop {
 
     /// Answers a request that broke a rule; the bytes behind it are thrown away.
     func refuse(_ connection: Connection, _ failure: HTTPFailure) {
-        let response: HTTPResponse = .refusal(failure)
+        let response = HTTPResponse.refusal(failure)
         metrics.httpErrors.add(1, .init(status: failure.status))
         if failure.status == 431 { metrics.limitHits.add(1, .headBytes) }
         enqueue(connection, response.encoded(for: nil, date: date.text(now)))

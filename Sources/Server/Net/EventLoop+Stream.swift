@@ -6,7 +6,7 @@ extension EventLoop {
     /// response, or with nothing to add, nothing happens.
     public func write(_ id: ConnectionID, chunk: [UInt8]) {
         checkThread()
-        guard let connection: Connection = lookup(id), let stream: HTTPStream = connection.exchange?.stream else {
+        guard let connection = lookup(id), let stream = connection.exchange?.stream else {
             return
         }
         sort(connection)
@@ -19,8 +19,8 @@ extension EventLoop {
     /// - Parameter closes: end the connection behind it too.
     public func finish(_ id: ConnectionID, closes: Bool = false) {
         checkThread()
-        guard let connection: Connection = lookup(id), let exchange: HTTPExchange = connection.exchange,
-            let stream: HTTPStream = exchange.stream, let request: HTTPRequest = exchange.awaited
+        guard let connection = lookup(id), let exchange = connection.exchange,
+            let stream = exchange.stream, let request = exchange.awaited
         else { return }
         if stream.isChunked { enqueue(connection, HTTPResponse.lastChunk) }
         guard connection.phase == .http else { return }
@@ -37,10 +37,10 @@ extension EventLoop {
     func begin(
         _ response: HTTPResponse, for request: HTTPRequest, _ connection: Connection, _ exchange: HTTPExchange
     ) {
-        let stream: HTTPStream = .init(isChunked: request.minorVersion >= 1)
+        let stream = HTTPStream(isChunked: request.minorVersion >= 1)
         (exchange.awaited, exchange.stream, exchange.isWatched) = (request, stream, true)
         metrics.httpStreams.add()
-        var response: HTTPResponse = response
+        var response = response
         secure(&response, connection)
         enqueue(connection, response.streamHead(for: request, date: date.text(now)))
         write(response.body, stream, connection)
@@ -55,7 +55,7 @@ extension EventLoop {
 
     /// The connection is over, and with it a response that had no end yet.
     func forgetStream(_ connection: Connection) {
-        guard let exchange: HTTPExchange = connection.exchange, exchange.stream != nil else { return }
+        guard let exchange = connection.exchange, exchange.stream != nil else { return }
         exchange.stream = nil
         metrics.httpStreams.subtract()
     }

@@ -6,7 +6,7 @@ extension EventLoop {
     /// Queues a frame that many connections may share; it leaves at the end of the turn.
     public func send(_ id: ConnectionID, _ frame: SharedFrame) {
         checkThread()
-        guard let connection: Connection = lookup(id), connection.phase == .open else { return }
+        guard let connection = lookup(id), connection.phase == .open else { return }
         enqueue(connection, frame.bytes)
     }
 
@@ -65,9 +65,9 @@ extension EventLoop {
     private func giveUp(_ connection: Connection) {
         metrics.outboxOverflows.add()
         guard connection.phase == .open else { return drop(connection, .slowReader) }
-        let before: Int = connection.outbox.count
+        let before = connection.outbox.count
         connection.outbox.dropUnstarted(keeping: connection.tls?.committed ?? 0)
-        let farewell: [UInt8] = WebSocketWriter.close(.tryAgainLater, reason: "too slow")
+        let farewell = WebSocketWriter.close(.tryAgainLater, reason: "too slow")
         connection.outbox.append(farewell)
         countPending(connection, connection.outbox.count - before)
         metrics.webSocketErrors.add(1, .tryAgainLater)
@@ -78,9 +78,9 @@ extension EventLoop {
 
     /// Writes what the turn has left.
     func flushDirty() {
-        let batch: [Connection] = dirty
+        let batch = dirty
         dirty = []
-        for connection: Connection in batch {
+        for connection in batch {
             connection.isDirty = false
             if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }), !connection.isResting {
                 markDirty(connection)
@@ -88,10 +88,11 @@ extension EventLoop {
         }
     }
 
-    /// Writes until all is out, or the socket takes no more, or `most` bytes are out; the rest follows in the next turn.
+    /// Writes until all is out, or the socket takes no more, or `most` bytes are out; the rest follows in the next
+    /// turn.
     func flush(_ connection: Connection, most: Int = .max) {
         guard connection.phase != .dead else { return }
-        let before: Int = connection.outbox.count
+        let before = connection.outbox.count
         while !connection.outbox.isEmpty && !connection.isBlocked {
             guard before - connection.outbox.count < most else {
                 markDirty(connection)
@@ -110,11 +111,11 @@ extension EventLoop {
 
     /// - Returns: whether to go on.
     private func writeOnce(_ connection: Connection) -> Bool {
-        if let stream: TLSStream = connection.tls { return writeOnce(connection, stream) }
-        let slot: Int32 = connection.id.slot
-        let (written, asked): (Int, Int) = connection.outbox.withNext(gather: gather) { bytes in
+        if let stream = connection.tls { return writeOnce(connection, stream) }
+        let slot = connection.id.slot
+        let (written, asked) = connection.outbox.withNext(gather: gather) { bytes in
             // The kernel copies in one step what it has room for, and that may be megabytes.
-            let part: Int = min(bytes.count, Self.writtenPerTurn)
+            let part = min(bytes.count, Self.writtenPerTurn)
             return (thicket_send(slot, bytes.baseAddress, part), part)
         }
         guard written > 0 else {
@@ -148,14 +149,14 @@ extension EventLoop {
     /// Tells epoll what we want to know of a connection, if that has changed.
     func watch(_ connection: Connection) {
         guard connection.phase != .dead else { return }
-        let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
-        let reads: Bool =
+        let isHeld = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
+        let reads =
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
             && !isHeld && !connection.isQueued
-        let writes: Bool = connection.isBlocked && !connection.isResting
+        let writes = connection.isBlocked && !connection.isResting
         // Broken or not, it stays in the row, or until the delegate takes more of it.
-        let once: Bool = (connection.isQueued || (connection.isGone || connection.isBroken) && !reads) && !writes
-        let told: (Bool, Bool, Bool) = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
+        let once = (connection.isQueued || (connection.isGone || connection.isBroken) && !reads) && !writes
+        let told = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
         guard told != (reads, writes, once) else { return }
         (connection.watchesReads, connection.watchesWrites, connection.watchesOnce) = (reads, writes, once)
         poller.change(connection.id.slot, reads: reads, writes: writes, once: once, token: connection.id.token)

@@ -22,73 +22,73 @@ public final class EventLoop {
     let metrics: Metrics
     var poller: Poller
     let bell: Bell
-    var drains: [() -> Void] = []
-    var timers: TimerQueue = .init()
+    var drains = [() -> Void]()
+    var timers = TimerQueue()
     var signalDescriptor: Int32 = -1
     var spareDescriptor: Int32
     /// Descriptors below this number may become connections.
     let descriptorsMax: Int
 
     /// Indexed by descriptor, as is `deadlines`: nanoseconds of the monotonic clock, `.max` for never.
-    var connections: [Connection?] = []
-    var deadlines: [Int64] = []
-    var connectionCount: Int = 0
+    var connections = [Connection?]()
+    var deadlines = [Int64]()
+    var connectionCount = 0
     var lastSerial: UInt32 = 0
-    var listeners: [Int32: Listener] = [:]
-    var listenerCount: Int = 0
+    var listeners = [Int32: Listener]()
+    var listenerCount = 0
 
     /// By number; without the strangers.
-    var groups: [UInt32: LoopGroup] = [:]
-    let strangers: LoopGroup = .init(number: 0)
+    var groups = [UInt32: LoopGroup]()
+    let strangers = LoopGroup(number: 0)
     /// Groups whose last connection has gone since the last sweep, or that rested then.
-    var emptied: [UInt32] = []
+    var emptied = [UInt32]()
     var turnNumber: UInt64 = 1
     /// Users who wanted the loop of late.
-    var recentGroups: RecentUsers = .init()
+    var recentGroups = RecentUsers()
     /// When somebody who had shown no token did.
-    var strangersWantedAt: Int64 = .min / 2
+    var strangersWantedAt = Int64.min / 2
     /// Messages that the connection at hand may still have handled in this turn.
-    var messagesLeft: Int = 0
+    var messagesLeft = 0
 
     /// Sums over all connections.
-    var pendingTotal: Int = 0
-    var gatheredTotal: Int = 0
+    var pendingTotal = 0
+    var gatheredTotal = 0
 
     /// Connections with something to write at the end of the turn.
-    var dirty: [Connection] = []
+    var dirty = [Connection]()
     /// Connections to read on with.
-    var resuming: [Connection] = []
+    var resuming = [Connection]()
     /// Groups with connections that wait and may be served in the next turn.
-    var due: [LoopGroup] = []
+    var due = [LoopGroup]()
     /// Whose row is being served.
     var served: LoopGroup?
     /// WebSockets that ended and whose end the delegate does not know yet.
-    var ended: [(ConnectionID, ConnectionEnd)] = []
+    var ended = [(ConnectionID, ConnectionEnd)]()
 
     /// Connections that are broken and were not ended yet, each once.
-    var broken: WaitingLine<Connection> = .init()
+    var broken = WaitingLine<Connection>()
     var nextSweep: Int64 = 0
     /// The slot whose deadline is looked at next; nil between two sweeps.
     var sweepNext: Int?
     private(set) var sweepInterval: Int64
-    var isStopping: Bool = false
-    var isQuiet: Bool = false
+    var isStopping = false
+    var isQuiet = false
     /// What secure listeners speak.
     var tls: TLSContext?
-    var isFinished: Bool = false
-    var stopDeadline: Int64 = .max
-    var date: HTTPDate = .init()
+    var isFinished = false
+    var stopDeadline = Int64.max
+    var date = HTTPDate()
 
     let scratch: UnsafeMutableRawBufferPointer
     let gather: UnsafeMutableRawBufferPointer
     private var thread: pthread_t
 
     /// Descriptors for which the kernel makes room at the start (8 bytes each); more when they come.
-    private static let descriptorsPrepared: Int = 65_536
+    private static let descriptorsPrepared = 65_536
     /// Bytes read from one connection in one turn at most.
-    static let scratchBytes: Int = 128 << 10
+    static let scratchBytes = 128 << 10
     /// Bytes of small frames joined for one write.
-    static let gatherBytes: Int = 64 << 10
+    static let gatherBytes = 64 << 10
     /// Nanoseconds between two looks at all deadlines, at most and at least.
     private static let sweepMax: Int64 = 1_000_000_000
     private static let sweepMin: Int64 = 10_000_000
@@ -129,7 +129,7 @@ public final class EventLoop {
     }
 
     private static func sweepInterval(_ settings: NetSettings) -> Int64 {
-        let shortest: Duration = min(
+        let shortest = min(
             settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout, settings.closeTimeout,
             settings.lingerTimeout)
         return min(sweepMax, max(sweepMin, shortest.nanoseconds / 4))
@@ -137,7 +137,7 @@ public final class EventLoop {
 
     deinit {
         for case let connection? in connections { _ = Glibc.close(connection.id.slot) }
-        for descriptor: Int32 in listeners.keys { _ = Glibc.close(descriptor) }
+        for descriptor in listeners.keys { _ = Glibc.close(descriptor) }
         if signalDescriptor >= 0 { _ = Glibc.close(signalDescriptor) }
         if spareDescriptor >= 0 { _ = Glibc.close(spareDescriptor) }
         scratch.deallocate()
@@ -155,9 +155,9 @@ public final class EventLoop {
     public func mailbox<Message: Sendable>(
         of type: Message.Type = Message.self, deliver: @escaping ([Message]) -> Void
     ) -> Mailbox<Message> {
-        let mailbox: Mailbox<Message> = .init(bell: bell)
+        let mailbox = Mailbox<Message>(bell: bell)
         drains.append {
-            let batch: [Message] = mailbox.takeAll()
+            let batch = mailbox.takeAll()
             if !batch.isEmpty { deliver(batch) }
         }
         return mailbox
@@ -184,8 +184,8 @@ public final class EventLoop {
     /// Leaves room for 500 KiB at the end of the calling thread's heap, which is not the first thread's.
     static func padHeap() { thicket_pad_heap() }
 
-    /// Has the calling thread, the loop's, overtake others that compute when it wakes up. Where the kernel knows no such
-    /// thing nothing changes.
+    /// Has the calling thread, the loop's, overtake others that compute when it wakes up. Where the kernel knows no
+    /// such thing nothing changes.
     public static func overtake() { _ = thicket_short_slices(sliceNanoseconds) }
 
     /// Cores that the calling thread may use; 0 when the kernel does not say.
@@ -197,7 +197,7 @@ public final class EventLoop {
     /// Turns the three signals into calls of the delegate; `blockSignals` must have been called.
     public func watchSignals() throws(NetError) {
         signalDescriptor = thicket_signalfd()
-        let token: UInt64 = UInt64(UInt32(bitPattern: signalDescriptor))
+        let token = UInt64(UInt32(bitPattern: signalDescriptor))
         guard signalDescriptor >= 0, poller.add(signalDescriptor, reads: true, writes: false, token: token) else {
             throw NetError.setup(call: "signalfd", reason: systemReason(errno))
         }
@@ -237,13 +237,13 @@ public final class EventLoop {
 
     /// Handles everything that is ready, waiting for the first of it.
     func turn() {
-        let count: Int = waitForEvents()
+        let count = waitForEvents()
         now = thicket_monotonic_ns()
         processorTime = SystemClock.threadTime()
         turnNumber += 1
         serveRows()
-        for index: Int in 0..<count { handle(poller[index]) }
-        while let action: () -> Void = timers.takeDue(now) { action() }
+        for index in 0..<count { handle(poller[index]) }
+        while let action = timers.takeDue(now) { action() }
         endSome()
         resumeAll()
         tellEnds()
@@ -254,10 +254,10 @@ public final class EventLoop {
     }
 
     private func handle(_ event: Poller.Event) {
-        let slot: Int32 = Int32(truncatingIfNeeded: event.token & 0xFFFF_FFFF)
-        let serial: UInt32 = UInt32(truncatingIfNeeded: event.token >> 32)
+        let slot = Int32(truncatingIfNeeded: event.token & 0xFFFF_FFFF)
+        let serial = UInt32(truncatingIfNeeded: event.token >> 32)
         if serial != 0 {
-            guard let connection: Connection = lookup(ConnectionID(slot: slot, serial: serial)) else { return }
+            guard let connection = lookup(ConnectionID(slot: slot, serial: serial)) else { return }
             return handle(event, connection)
         }
         if slot == bell.descriptor {
@@ -265,16 +265,16 @@ public final class EventLoop {
             for drain in drains { drain() }
         } else if slot == signalDescriptor {
             takeSignals()
-        } else if let listener: Listener = listeners[slot] {
+        } else if let listener = listeners[slot] {
             accept(slot, listener)
         }
     }
 
     private func handle(_ event: Poller.Event, _ connection: Connection) {
         if event.isWritable {
-            let wasResting: Bool = connection.isResting
+            let wasResting = connection.isResting
             if !wasResting { connection.isBlocked = false }
-            let hasWritten: Bool =
+            let hasWritten =
                 !wasResting && writes(connection) { flush(connection, most: Self.writtenPerTurn) }
             if !hasWritten && connection.phase != .dead {
                 // Whoever rests comes back by itself; epoll is to say no more of it.
@@ -286,7 +286,7 @@ public final class EventLoop {
             _ = reads(connection) { readable(connection) }
         }
         if event.isBroken && !connection.watchesReads { return tellsBroken(connection) }
-        let mustLook: Bool = event.isBroken && !event.isWritable
+        let mustLook = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
             // Otherwise it stands in its group's row.
             _ = reads(connection) { readable(connection) }
@@ -295,7 +295,7 @@ public final class EventLoop {
 
     private func takeSignals() {
         while true {
-            let number: Int32 = thicket_read_signal(signalDescriptor)
+            let number = thicket_read_signal(signalDescriptor)
             guard number != 0 else { return }
             if number == SIGHUP {
                 delegate?.signaled(.reload)
@@ -310,10 +310,10 @@ public final class EventLoop {
     /// Waits, for a moment without sleeping when an answer of another thread is due: waking up takes as long as a fast
     /// disk's sync.
     private func waitForEvents() -> Int {
-        let patience: Int32 = waitMilliseconds()
-        if patience != 0, let end: Int64 = delegate?.expectsAnswerUntil {
+        let patience = waitMilliseconds()
+        if patience != 0, let end = delegate?.expectsAnswerUntil {
             while thicket_monotonic_ns() < end {
-                let count: Int = poller.wait(milliseconds: 0)
+                let count = poller.wait(milliseconds: 0)
                 if count > 0 { return count }
             }
         }
@@ -323,26 +323,26 @@ public final class EventLoop {
     func waitMilliseconds() -> Int32 {
         if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || !due.isEmpty || isFinished { return 0 }
         if !broken.isEmpty || sweepNext != nil { return 0 }
-        var deadline: Int64 = isStopping ? stopDeadline : .max
+        var deadline = isStopping ? stopDeadline : .max
         if connectionCount > 0 { deadline = min(deadline, nextSweep) }
-        if let timer: Int64 = timers.nextDeadline() { deadline = min(deadline, timer) }
+        if let timer = timers.nextDeadline() { deadline = min(deadline, timer) }
         guard deadline != .max else { return -1 }
-        let nanoseconds: Int64 = max(0, deadline - thicket_monotonic_ns())
+        let nanoseconds = max(0, deadline - thicket_monotonic_ns())
         return Int32(min(60_000, (nanoseconds + 999_999) / 1_000_000))
     }
 
     /// Tells the delegate of WebSockets that ended. Never from inside one of its own calls.
     func tellEnds() {
         while !ended.isEmpty {
-            let batch: [(ConnectionID, ConnectionEnd)] = ended
+            let batch = ended
             ended = []
             for (id, end) in batch { delegate?.closed(id, end) }
         }
     }
 
     func lookup(_ id: ConnectionID) -> Connection? {
-        let slot: Int = Int(id.slot)
-        guard slot >= 0 && slot < connections.count, let connection: Connection = connections[slot] else { return nil }
+        let slot = Int(id.slot)
+        guard slot >= 0 && slot < connections.count, let connection = connections[slot] else { return nil }
         return connection.id.serial == id.serial ? connection : nil
     }
 
@@ -354,8 +354,8 @@ public final class EventLoop {
 extension Duration {
     /// Whole nanoseconds; more than 292 years become that many.
     var nanoseconds: Int64 {
-        let parts: (seconds: Int64, attoseconds: Int64) = components
-        let (product, overflows): (Int64, Bool) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let parts = components
+        let (product, overflows) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         return overflows ? .max / 2 : product + parts.attoseconds / 1_000_000_000
     }
 }

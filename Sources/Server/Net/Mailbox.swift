@@ -5,7 +5,7 @@ import Synchronization
 /// Wakes the loop from another thread; one write per wake, however many ring.
 final class Bell: Sendable {
     let descriptor: Int32
-    private let isRung: Atomic<Bool> = .init(false)
+    private let isRung = Atomic<Bool>(false)
 
     init() throws(NetError) {
         descriptor = thicket_eventfd()
@@ -32,7 +32,7 @@ final class Bell: Sendable {
 ///
 /// It has no bound of its own: who posts bounds what it has under way (the shard its group, a reader its request).
 public final class Mailbox<Message: Sendable>: Sendable {
-    private let waiting: Mutex<[Message]> = .init([])
+    private let waiting = Mutex<[Message]>([])
     private let bell: Bell
 
     init(bell: Bell) { self.bell = bell }
@@ -41,7 +41,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
     ///
     /// - Parameter rings: false is for the loop's own thread, which empties the box itself in the same turn.
     public func post(_ message: Message, rings: Bool = true) {
-        let wasEmpty: Bool = waiting.withLock { waiting in
+        let wasEmpty = waiting.withLock { waiting in
             waiting.append(message)
             return waiting.count == 1
         }
@@ -51,7 +51,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
     /// Leaves several messages that are handled in one batch.
     public func post(contentsOf messages: [Message]) {
         guard !messages.isEmpty else { return }
-        let wasEmpty: Bool = waiting.withLock { waiting in
+        let wasEmpty = waiting.withLock { waiting in
             defer { waiting.append(contentsOf: messages) }
             return waiting.isEmpty
         }

@@ -31,14 +31,14 @@ extension Metrics.HTTPFault {
 
 /// The date field of responses, made once a second.
 struct HTTPDate {
-    private var cached: String = ""
-    private var validUntil: Int64 = .min
+    private var cached = ""
+    private var validUntil = Int64.min
 
     /// - Parameter now: nanoseconds of the monotonic clock, which decides only when to look at the wall clock again.
     mutating func text(_ now: Int64) -> String {
         if now >= validUntil {
-            var text: [CChar] = .init(repeating: 0, count: 40)
-            let count: Int = Int(thicket_http_date(&text, Int32(text.count)))
+            var text = [CChar](repeating: 0, count: 40)
+            let count = Int(thicket_http_date(&text, Int32(text.count)))
             cached = String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
             validUntil = now + 1_000_000_000
         }

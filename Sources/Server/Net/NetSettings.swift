@@ -24,8 +24,8 @@ public struct NetSettings: Sendable {
     /// Bytes queued for all connections together. Above it a connection that is behind by `pendingBytesPause` is closed
     /// with 1013 when more is sent to it.
     public var pendingBytesTotalMax: Int = 2 << 30
-    /// Bytes of unfinished requests and messages of all connections together, which a stranger can fill before any token
-    /// is shown. Above it a connection that holds more than its share (`gatheredBytesFree`) gets 503, or 1013.
+    /// Bytes of unfinished requests and messages of all connections together, which a stranger can fill before any
+    /// token is shown. Above it a connection that holds more than its share (`gatheredBytesFree`) gets 503, or 1013.
     public var gatheredBytesTotalMax: Int = 512 << 20
     /// The same of one user's connections, and of all that are nobody's yet.
     public var gatheredBytesPerGroupMax: Int = 16 << 20
@@ -35,8 +35,8 @@ public struct NetSettings: Sendable {
     public var pendingBytesPerGroupMax: Int = 32 << 20
     /// Bytes queued for one connection above which it is closed when its user has too much queued.
     public var pendingBytesFree: Int = 4 << 10
-    /// Nanoseconds of one turn for what one user's connections say, and as many for what they are told. All that are nobody's yet
-    /// have a quarter of it: a turn also accepts and ends them.
+    /// Nanoseconds of one turn for what one user's connections say, and as many for what they are told. All that are
+    /// nobody's yet have a quarter of it: a turn also accepts and ends them.
     public var turnNanosecondsPerGroup: Int64 = 100_000
     /// The part of the time in percent that one user's connections, and all that are nobody's yet, have of the loop
     /// while others want it; 100: all.

@@ -2,14 +2,14 @@
 ///
 /// The usual case, one frame that leaves in the same turn, costs no allocation: the first frame has its own place.
 struct Outbox {
-    private var first: [UInt8] = []
-    private var rest: [[UInt8]] = []
+    private var first = [UInt8]()
+    private var rest = [[UInt8]]()
     /// Frames of `rest` that are gone; cut off now and then, so that taking one from the front stays cheap.
-    private var restStart: Int = 0
+    private var restStart = 0
     /// Bytes of the first frame that are gone.
-    private var sent: Int = 0
+    private var sent = 0
     /// Bytes still to write.
-    private(set) var count: Int = 0
+    private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
@@ -21,13 +21,13 @@ struct Outbox {
 
     /// Hands out what to write next: a large frame in place, small ones gathered in `gather`.
     func withNext<Result>(gather: UnsafeMutableRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        let isAlone: Bool = restStart == rest.count
+        let isAlone = restStart == rest.count
         if isAlone || first.count - sent >= gather.count / 2 {
             return first.withUnsafeBytes { body(.init(rebasing: $0[sent...])) }
         }
-        var filled: Int = 0
+        var filled = 0
         Self.copy(first[sent...], to: gather, &filled)
-        var index: Int = restStart
+        var index = restStart
         while index < rest.count && filled < gather.count {
             Self.copy(rest[index][...], to: gather, &filled)
             index += 1
@@ -37,7 +37,7 @@ struct Outbox {
 
     private static func copy(_ bytes: ArraySlice<UInt8>, to gather: UnsafeMutableRawBufferPointer, _ filled: inout Int)
     {
-        let taken: Int = min(bytes.count, gather.count - filled)
+        let taken = min(bytes.count, gather.count - filled)
         bytes.withUnsafeBytes { source in
             UnsafeMutableRawBufferPointer(rebasing: gather[filled...]).copyMemory(
                 from: .init(rebasing: source[..<taken]))
@@ -48,9 +48,9 @@ struct Outbox {
     /// Forgets `written` bytes from the front, and frees frames that are through.
     mutating func consume(_ written: Int) {
         count -= written
-        var written: Int = written
+        var written = written
         while written > 0 {
-            let left: Int = first.count - sent
+            let left = first.count - sent
             guard written >= left else {
                 sent += written
                 return
@@ -78,11 +78,12 @@ struct Outbox {
         if restStart == rest.count { (rest, restStart) = ([], 0) }
     }
 
-    /// Drops everything but the rest of a frame whose beginning is out already, and the frames of the next `least` bytes.
+    /// Drops everything but the rest of a frame whose beginning is out already, and the frames of the next `least`
+    /// bytes.
     mutating func dropUnstarted(keeping least: Int = 0) {
         if sent == 0 && least == 0 { first = [] }
         count = first.count - sent
-        var end: Int = restStart
+        var end = restStart
         while count < least && end < rest.count {
             count += rest[end].count
             end += 1

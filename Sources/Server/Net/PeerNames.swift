@@ -9,7 +9,7 @@ final class PeerNames {
     /// Whose the newest request is.
     var client: IPAddress
     /// Its proxy did not say who the client is: then the client's own word about that does not count either.
-    var isUnknown: Bool = false
+    var isUnknown = false
 
     init(_ peer: IPAddress) { (self.peer, client) = (peer, peer) }
 }
@@ -27,34 +27,34 @@ final class Greeting {
 extension IPAddress {
     /// The other end of a socket; nil where it has no internet address.
     init?(peerOf descriptor: Int32) {
-        var bytes: [UInt8] = .init(repeating: 0, count: 16)
-        let count: Int = Int(thicket_address_bytes(descriptor, 1, &bytes))
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = Int(thicket_address_bytes(descriptor, 1, &bytes))
         self.init(bytes: bytes.prefix(count))
     }
 
     /// Our end of a socket; nil where it has no internet address.
     init?(ownOf descriptor: Int32) {
-        var bytes: [UInt8] = .init(repeating: 0, count: 16)
-        let count: Int = Int(thicket_address_bytes(descriptor, 0, &bytes))
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = Int(thicket_address_bytes(descriptor, 0, &bytes))
         self.init(bytes: bytes.prefix(count))
     }
 }
 
 // What proxies say of their clients, and what comes before the first request.
 extension EventLoop {
-    /// The client's address without its port; empty for a Unix-domain socket or a connection that is gone. Behind a proxy that
-    /// is trusted it is the one that the proxy named for the newest request.
+    /// The client's address without its port; empty for a Unix-domain socket or a connection that is gone. Behind a
+    /// proxy that is trusted it is the one that the proxy named for the newest request.
     public func peerAddress(_ id: ConnectionID) -> String {
-        guard let connection: Connection = lookup(id) else { return "" }
-        if let names: PeerNames = connection.names { return names.client.description }
+        guard let connection = lookup(id) else { return "" }
+        if let names = connection.names { return names.client.description }
         return IPAddress(peerOf: connection.id.slot)?.description ?? ""
     }
 
     /// A connection was accepted: notes whose it is, and what it has to say first.
     func name(_ connection: Connection) {
-        let isSecure: Bool = connection.listener.isSecure
+        let isSecure = connection.listener.isSecure
         var preface: ProxyPreface?
-        if !settings.trustedProxies.isEmpty, let peer: IPAddress = .init(peerOf: connection.id.slot) {
+        if !settings.trustedProxies.isEmpty, let peer = IPAddress(peerOf: connection.id.slot) {
             connection.names = PeerNames(peer)
             if settings.takesPrefaces, settings.trustedProxies.contains(peer) { preface = ProxyPreface() }
         }
@@ -63,7 +63,7 @@ extension EventLoop {
 
     /// Whose a request is.
     func name(_ request: HTTPRequest, _ connection: Connection) {
-        guard let names: PeerNames = connection.names, !names.isUnknown else { return }
+        guard let names = connection.names, !names.isUnknown else { return }
         names.client = settings.trustedProxies.client(of: names.peer, request.fields)
     }
 
@@ -79,27 +79,27 @@ extension EventLoop {
     }
 
     /// Bytes looked at for a preface at once.
-    private static let prefaceLook: Int = 256
+    private static let prefaceLook = 256
 
     /// Takes only what belongs to it: what stands behind it is OpenSSL's, or the first request.
     private func readPreface(_ connection: Connection, _ greeting: Greeting) -> Bool {
-        guard let count: Int = look(connection, Self.prefaceLook) else { return false }
-        var input: UnsafeRawBufferPointer = .init(rebasing: scratch[..<count])
+        guard let count = look(connection, Self.prefaceLook) else { return false }
+        var input = UnsafeRawBufferPointer(rebasing: scratch[..<count])
         do throws(ProxyPreface.Failure) {
-            var preface: ProxyPreface = greeting.preface ?? .init()
-            let isComplete: Bool = try preface.take(&input)
+            var preface = greeting.preface ?? .init()
+            let isComplete = try preface.take(&input)
             greeting.preface = isComplete ? nil : preface
             _ = thicket_receive(connection.id.slot, scratch.baseAddress, count - input.count)
             guard isComplete else { return false }
             metrics.proxyPrefaces.add(1, .taken)
-            if let source: IPAddress = preface.source { connection.names = PeerNames(source) }
+            if let source = preface.source { connection.names = PeerNames(source) }
             connection.names?.isUnknown = preface.source == nil
             return true
         } catch {
             metrics.proxyPrefaces.add(1, .refused)
             metrics.httpErrors.add(1, .badRequest)
             connection.greeting = nil
-            let answer: HTTPResponse = .text(
+            let answer = HTTPResponse.text(
                 400, "a connection of this proxy begins with the PROXY protocol (\(error))\n", closes: true)
             enqueue(connection, answer.encoded(for: nil, date: date.text(now)))
             drain(connection)
@@ -110,7 +110,7 @@ extension EventLoop {
     /// Looks at what has come without taking it, into the loop's buffer.
     /// - Returns: nil when there is nothing, or the connection is over.
     func look(_ connection: Connection, _ most: Int) -> Int? {
-        let count: Int = thicket_peek(connection.id.slot, scratch.baseAddress, most)
+        let count = thicket_peek(connection.id.slot, scratch.baseAddress, most)
         guard count <= 0 else { return count }
         if count == 0 || (errno != EAGAIN && errno != EINTR) { drop(connection, .vanished) }
         return nil

@@ -4,7 +4,7 @@ import Glibc
 /// epoll, level-triggered. Each descriptor is watched under a token of 64 bits.
 struct Poller: ~Copyable {
     /// Descriptors reported by one wait: only to put one aside that has to wait takes a microsecond or two.
-    static let eventsMax: Int = 128
+    static let eventsMax = 128
 
     private let descriptor: Int32
     private let events: UnsafeMutableRawPointer
@@ -27,7 +27,7 @@ struct Poller: ~Copyable {
 
     /// - Parameter once: that the connection is broken, which is always told, is told once and not at each wait.
     func change(_ fd: Int32, reads: Bool, writes: Bool, once: Bool = false, token: UInt64) {
-        let interest: UInt32 = thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0) | (once ? thicket_epoll_once() : 0)
+        let interest = thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0) | (once ? thicket_epoll_once() : 0)
         _ = thicket_epoll_change(descriptor, fd, interest, token)
     }
 
@@ -50,7 +50,7 @@ struct Poller: ~Copyable {
     }
 
     subscript(index: Int) -> Event {
-        let bits: UInt32 = thicket_epoll_events(events, Int32(index))
+        let bits = thicket_epoll_events(events, Int32(index))
         return Event(
             token: thicket_epoll_token(events, Int32(index)), isReadable: thicket_epoll_is_readable(bits) != 0,
             isWritable: thicket_epoll_is_writable(bits) != 0, isBroken: thicket_epoll_is_broken(bits) != 0)

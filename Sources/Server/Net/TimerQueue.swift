@@ -11,9 +11,9 @@ struct TimerQueue {
         func isBefore(_ other: Entry) -> Bool { (deadline, number) < (other.deadline, other.number) }
     }
 
-    private var heap: [Entry] = []
+    private var heap = [Entry]()
     /// Work by timer. Cancelled timers are missing here, and leave the heap when their turn comes.
-    private var work: [UInt64: () -> Void] = [:]
+    private var work = [UInt64: () -> Void]()
     private var lastNumber: UInt64 = 0
 
     var count: Int { work.count }
@@ -40,20 +40,20 @@ struct TimerQueue {
     /// Takes the earliest timer that is due by `now`.
     mutating func takeDue(_ now: Int64) -> (() -> Void)? {
         dropCancelled()
-        guard let first: Entry = heap.first, first.deadline <= now else { return nil }
+        guard let first = heap.first, first.deadline <= now else { return nil }
         removeFirst()
         return work.removeValue(forKey: first.number)
     }
 
     private mutating func dropCancelled() {
-        while let first: Entry = heap.first, work[first.number] == nil { removeFirst() }
+        while let first = heap.first, work[first.number] == nil { removeFirst() }
     }
 
     /// Throws out cancelled timers once they outnumber the living.
     private mutating func rebuild() {
-        let living: [Entry] = heap.filter { work[$0.number] != nil }
+        let living = heap.filter { work[$0.number] != nil }
         heap = []
-        for entry: Entry in living {
+        for entry in living {
             heap.append(entry)
             siftUp(heap.count - 1)
         }
@@ -62,10 +62,10 @@ struct TimerQueue {
     private mutating func removeFirst() {
         heap.swapAt(0, heap.count - 1)
         heap.removeLast()
-        var parent: Int = 0
+        var parent = 0
         while true {
-            var least: Int = parent
-            for child: Int in [2 * parent + 1, 2 * parent + 2] where child < heap.count {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count {
                 if heap[child].isBefore(heap[least]) { least = child }
             }
             guard least != parent else { return }
@@ -75,7 +75,7 @@ struct TimerQueue {
     }
 
     private mutating func siftUp(_ start: Int) {
-        var child: Int = start
+        var child = start
         while child > 0, heap[child].isBefore(heap[(child - 1) / 2]) {
             heap.swapAt(child, (child - 1) / 2)
             child = (child - 1) / 2

@@ -19,7 +19,7 @@ public struct DataFolder: Sendable {
     /// An existing folder, or one that is made (with the folders above it, for the owner only).
     public init(_ path: String, creating: Bool) throws(DataFolderError) {
         self.path = path
-        var info: stat = .init()
+        var info = stat()
         if stat(path, &info) == 0 {
             guard info.st_mode & S_IFMT == S_IFDIR else { throw .init(path, "it is not a folder", .failure) }
             guard access(path, W_OK | X_OK) == 0 else {
@@ -41,15 +41,15 @@ public struct DataFolder: Sendable {
     /// Takes the folder's lock.
     /// - Throws: at once, when a server or a restore holds it.
     public func lock() throws(DataFolderError) -> FolderLock {
-        let file: Int32 = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw .init(lockPath, "cannot be opened: " + DataFolder.reason(errno), .failure) }
         while flock(file, LOCK_EX | LOCK_NB) != 0 {
             if errno == EINTR { continue }
-            let isTaken: Bool = errno == EWOULDBLOCK
-            let reason: String = DataFolder.reason(errno)
+            let isTaken = errno == EWOULDBLOCK
+            let reason = DataFolder.reason(errno)
             close(file)
             guard isTaken else { throw .init(lockPath, "cannot be locked: " + reason, .failure) }
-            let holder: String = processID.map { " by process \($0)" } ?? ""
+            let holder = processID.map { " by process \($0)" } ?? ""
             throw .init(
                 path,
                 "the folder is in use\(holder); one server serves a folder. Stop that one, or name another "
@@ -67,8 +67,8 @@ public struct DataFolder: Sendable {
     }
 
     private static func make(_ path: String) throws(DataFolderError) {
-        var made: String = path.hasPrefix("/") ? "" : "."
-        for part: Substring in path.split(separator: "/") {
+        var made = path.hasPrefix("/") ? "" : "."
+        for part in path.split(separator: "/") {
             made += "/" + part
             guard mkdir(made, 0o700) == 0 || errno == EEXIST else {
                 throw .init(path, "the folder cannot be made: " + reason(errno), .failure)
@@ -111,13 +111,13 @@ enum FileText {
     }
 
     static func readBytes(_ path: String, bytesMax: Int) -> [UInt8]? {
-        let file: Int32 = path == "-" ? dup(0) : open(path, O_RDONLY | O_CLOEXEC)
+        let file = path == "-" ? dup(0) : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 65_536)
+        var bytes = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
-            let count: Int = Glibc.read(file, &chunk, chunk.count)
+            let count = Glibc.read(file, &chunk, chunk.count)
             if count < 0 {
                 if errno == EINTR { continue }
                 return nil

@@ -16,8 +16,8 @@ public final class Health: Sendable {
         case stopping
     }
 
-    private let state: Mutex<(condition: Condition, reason: String)> = .init((.starting, "the store is being opened"))
-    private let readyFlag: Atomic<Bool> = .init(false)
+    private let state = Mutex<(condition: Condition, reason: String)>((.starting, "the store is being opened"))
+    private let readyFlag = Atomic<Bool>(false)
 
     public init() {}
 
@@ -41,7 +41,7 @@ public final class Health: Sendable {
 
     /// The body of `/health/ready`: one line, with 200 when ready and 503 when not.
     public var statusLine: String {
-        let report: (condition: Condition, reason: String) = report
+        let report = report
         return "\(report.condition.rawValue): \(report.reason)\n"
     }
 

@@ -35,7 +35,7 @@ public final class Counter: Instrument {
     public let name: String
     public let help: String
     public var kind: String { "counter" }
-    private let cell: Atomic<Int> = .init(0)
+    private let cell = Atomic<Int>(0)
 
     public init(_ name: String, _ help: String) {
         self.name = name
@@ -56,7 +56,7 @@ public final class Gauge: Instrument {
     public let name: String
     public let help: String
     public var kind: String { "gauge" }
-    private let cell: Atomic<Int> = .init(0)
+    private let cell = Atomic<Int>(0)
 
     public init(_ name: String, _ help: String) {
         self.name = name
@@ -91,8 +91,8 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
         self.name = name
         self.help = help
         self.label = label
-        var counters: [Label: Counter] = [:]
-        for value: Label in Label.allCases {
+        var counters = [Label: Counter]()
+        for value in Label.allCases {
             counters[value] = Counter("\(name){\(label)=\"\(value.labelText)\"}", help)
         }
         self.counters = counters
@@ -103,7 +103,7 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
     public func value(_ label: Label) -> Int { counters[label]?.value ?? 0 }
 
     public func renderSamples(to text: inout String) {
-        for label: Label in Label.allCases { counters[label]?.renderSamples(to: &text) }
+        for label in Label.allCases { counters[label]?.renderSamples(to: &text) }
     }
 }
 
@@ -129,7 +129,7 @@ public final class GaugeFamily<Label: MetricLabel>: Instrument {
     public func value(_ label: Label) -> Int { gauges[label]?.value ?? 0 }
 
     public func renderSamples(to text: inout String) {
-        for label: Label in Label.allCases { gauges[label]?.renderSamples(to: &text) }
+        for label in Label.allCases { gauges[label]?.renderSamples(to: &text) }
     }
 }
 
@@ -144,7 +144,7 @@ public final class Histogram: Instrument {
     public let bounds: [Int]
     private let scale: Double
     private let counts: [Counter]
-    private let sum: Atomic<Int> = .init(0)
+    private let sum = Atomic<Int>(0)
 
     /// - Parameters:
     ///   - bounds: rising upper ends.
@@ -174,10 +174,10 @@ public final class Histogram: Instrument {
 
     /// Adds one value.
     public func observe(_ value: Int) {
-        var low: Int = 0
-        var high: Int = bounds.count
+        var low = 0
+        var high = bounds.count
         while low < high {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if value <= bounds[middle] { high = middle } else { low = middle + 1 }
         }
         counts[low].add()
@@ -186,7 +186,7 @@ public final class Histogram: Instrument {
 
     /// Adds one duration, in microseconds.
     public func observe(_ duration: Duration) {
-        let parts: (seconds: Int64, attoseconds: Int64) = duration.components
+        let parts = duration.components
         observe(Int(parts.seconds &* 1_000_000 &+ parts.attoseconds / 1_000_000_000_000))
     }
 
@@ -197,8 +197,8 @@ public final class Histogram: Instrument {
     public var total: Int { sum.load(ordering: .relaxed) }
 
     public func renderSamples(to text: inout String) {
-        var running: Int = 0
-        for (index, bound): (Int, Int) in bounds.enumerated() {
+        var running = 0
+        for (index, bound) in bounds.enumerated() {
             running += counts[index].value
             text += "\(name)_bucket{le=\"\(shown(bound))\"} \(running)\n"
         }

@@ -62,7 +62,7 @@ public struct Log: Sendable {
     }
 
     /// A log that says nothing; for tests and tools.
-    public static let silent: Log = .init(level: .error, sink: NoSink(), idKey: [])
+    public static let silent = Log(level: .error, sink: NoSink(), idKey: [])
 
     public func debug(_ event: StaticString, _ fields: LogFields = [:]) { write(.debug, event, fields) }
     public func info(_ event: StaticString, _ fields: LogFields = [:]) { write(.info, event, fields) }
@@ -80,11 +80,11 @@ public struct Log: Sendable {
 
     private func write(_ level: LogLevel, _ event: StaticString, _ fields: LogFields) {
         guard writes(level) else { return }
-        var line: LogLine = .init()
+        var line = LogLine()
         line.append(name: "time", bare: clock().text)
         line.append(name: "level", bare: level.word)
         line.append(name: "event", bare: event.description)
-        for (name, value): (StaticString, LogValue) in fields.pairs {
+        for (name, value) in fields.pairs {
             line.append(name: name.description, value: value, idKey: idKey)
         }
         sink.write(line.finished())
@@ -119,9 +119,9 @@ public enum LogValue: Sendable, ExpressibleByIntegerLiteral, ExpressibleByString
 /// Builds one line and keeps it short enough that one `write` to a pipe is never split.
 private struct LogLine {
     /// Longest line, the line feed included. A pipe takes up to 4,096 bytes in one piece (POSIX, PIPE_BUF).
-    static let bytesMax: Int = 4_000
-    static let valueBytesMax: Int = 300
-    private var bytes: [UInt8] = []
+    static let bytesMax = 4_000
+    static let valueBytesMax = 300
+    private var bytes = [UInt8]()
 
     init() { bytes.reserveCapacity(256) }
 
@@ -138,7 +138,7 @@ private struct LogLine {
         case .duration(let duration): append(name: name, bare: LogLine.text(of: duration))
         case .text(let text): append(name: name, bare: LogLine.quoted(text))
         case .hashed(let text):
-            let digest: [UInt8] = Hash.hmacSHA256(key: idKey, Array(text.utf8))
+            let digest = Hash.hmacSHA256(key: idKey, Array(text.utf8))
             append(name: name, bare: Hex.encode(Array(digest[..<6])))
         }
     }
@@ -151,22 +151,22 @@ private struct LogLine {
 
     /// Seconds with milliseconds, `31.204s`.
     static func text(of duration: Duration) -> String {
-        let parts: (seconds: Int64, attoseconds: Int64) = duration.components
-        let milliseconds: String = String(parts.attoseconds.magnitude / 1_000_000_000_000_000)
-        let zeros: String = String(repeating: "0", count: 3 - milliseconds.utf8.count)
-        let sign: String = parts.seconds < 0 || parts.attoseconds < 0 ? "-" : ""
+        let parts = duration.components
+        let milliseconds = String(parts.attoseconds.magnitude / 1_000_000_000_000_000)
+        let zeros = String(repeating: "0", count: 3 - milliseconds.utf8.count)
+        let sign = parts.seconds < 0 || parts.attoseconds < 0 ? "-" : ""
         return "\(sign)\(parts.seconds.magnitude).\(zeros)\(milliseconds)s"
     }
 
     /// As it is when it holds only plain printable characters, else in quotes with `\"`, `\\`, `\n` and `\xNN`.
     static func quoted(_ text: String) -> String {
-        let plain: Bool =
+        let plain =
             !text.isEmpty && text.utf8.count <= valueBytesMax
             && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3D && $0 != 0x5C }
         if plain { return text }
-        var result: String = "\""
-        var room: Int = valueBytesMax
-        for scalar: Unicode.Scalar in text.unicodeScalars {
+        var result = "\""
+        var room = valueBytesMax
+        for scalar in text.unicodeScalars {
             room -= UTF8.width(scalar)
             if room < 0 {
                 result += "…"
@@ -177,7 +177,7 @@ private struct LogLine {
             case 0x5C: result += "\\\\"
             case 0x0A: result += "\\n"
             case 0..<0x20, 0x7F..<0xA0, 0x2028, 0x2029:
-                let code: String = String(scalar.value, radix: 16)
+                let code = String(scalar.value, radix: 16)
                 result += "\\x" + (code.utf8.count < 2 ? "0" + code : code)
             default: result.unicodeScalars.append(scalar)
             }

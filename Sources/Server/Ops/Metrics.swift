@@ -156,9 +156,9 @@ public final class Metrics: Sendable {
 
     /// The page of `/metrics`: Prometheus text format 0.0.4, `text/plain; version=0.0.4; charset=utf-8`.
     public func render() -> String {
-        var text: String = ""
+        var text = ""
         text.reserveCapacity(16_384)
-        for instrument: any Instrument in instruments {
+        for instrument in instruments {
             text += "# HELP \(instrument.name) \(instrument.help)\n# TYPE \(instrument.name) \(instrument.kind)\n"
             instrument.renderSamples(to: &text)
         }
@@ -170,5 +170,5 @@ public final class Metrics: Sendable {
     }
 
     /// Media type of the page.
-    public static let contentType: String = "text/plain; version=0.0.4; charset=utf-8"
+    public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 }

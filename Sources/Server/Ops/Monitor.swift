@@ -5,12 +5,12 @@ import Glibc
 /// Waits are measured on the clock that never goes back. Whoever waits may be woken for nothing: look again.
 final class Monitor: @unchecked Sendable {
     // The two are made once and are for many threads by their nature.
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
-    private let condition: UnsafeMutablePointer<pthread_cond_t> = .allocate(capacity: 1)
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init() {
         pthread_mutex_init(mutex, nil)
-        var attributes: pthread_condattr_t = .init()
+        var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
         pthread_cond_init(condition, &attributes)
@@ -38,7 +38,7 @@ final class Monitor: @unchecked Sendable {
     /// - Parameter time: nanoseconds on the clock that never goes back; `.max` is without end.
     func wait(until time: Int64) {
         guard time != .max else { return wait() }
-        var deadline: timespec = .init(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+        var deadline = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
         pthread_cond_timedwait(condition, mutex, &deadline)
     }
 

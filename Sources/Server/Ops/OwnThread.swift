@@ -12,12 +12,12 @@ public struct OwnThread: Sendable {
     ///   - name: up to 15 bytes, the most the kernel keeps.
     ///   - stackBytes: the thread's stack, touched pages only.
     public init(_ name: String, stackBytes: Int = 4 << 20, _ body: @escaping @Sendable () -> Void) {
-        var attributes: pthread_attr_t = .init()
+        var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, stackBytes)
-        let box: Unmanaged<Body> = .passRetained(Body(name, body))
-        var handle: pthread_t = .init()
-        let result: Int32 = pthread_create(&handle, &attributes, runThread, box.toOpaque())
+        let box = Unmanaged<Body>.passRetained(Body(name, body))
+        var handle = pthread_t()
+        let result = pthread_create(&handle, &attributes, runThread, box.toOpaque())
         pthread_attr_destroy(&attributes)
         precondition(result == 0, "the kernel gave no thread for '\(name)' (error \(result))")
         self.handle = handle
@@ -38,7 +38,7 @@ public struct OwnThread: Sendable {
 
     /// Time since some fixed moment, never going back.
     public static func steadyTime() -> Duration {
-        var time: timespec = .init()
+        var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
@@ -54,10 +54,10 @@ public struct OwnThread: Sendable {
 }
 
 private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let context: UnsafeMutableRawPointer else { return nil }
-    let body: OwnThread.Body = Unmanaged<OwnThread.Body>.fromOpaque(context).takeRetainedValue()
+    guard let context else { return nil }
+    let body = Unmanaged<OwnThread.Body>.fromOpaque(context).takeRetainedValue()
     // pthread_setname_np is a GNU extension that Glibc's module does not show.
-    let comm: Int32 = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    let comm = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
     if comm >= 0 {
         let name: [UInt8] = Array(body.name.utf8.prefix(15))
         _ = write(comm, name, name.count)
@@ -70,10 +70,10 @@ private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawP
 /// A bounded row of values from any thread to one that waits for them.
 public final class WaitingRow<Element: Sendable>: @unchecked Sendable {
     // `waiting` and `isClosed` are touched only inside `monitor`.
-    private let monitor: Monitor = .init()
+    private let monitor = Monitor()
     private let bound: Int
-    private var waiting: [Element] = []
-    private var isClosed: Bool = false
+    private var waiting = [Element]()
+    private var isClosed = false
 
     /// - Parameter bound: values kept at most; what comes on top is refused.
     public init(bound: Int) { self.bound = bound }
@@ -102,7 +102,7 @@ public final class WaitingRow<Element: Sendable>: @unchecked Sendable {
     /// All that is there, waiting for the first until `deadline` on the clock that only goes forward (nil: without
     /// end). Empty when the time is over or the row is closed and empty.
     public func takeAll(until deadline: Duration? = nil) -> [Element] {
-        let end: Int64 = deadline?.nanoseconds ?? .max
+        let end = deadline?.nanoseconds ?? .max
         return monitor.locked {
             while waiting.isEmpty, !isClosed, end == .max || SystemClock.monotonic() < end {
                 monitor.wait(until: end)

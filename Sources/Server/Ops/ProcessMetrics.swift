@@ -3,26 +3,26 @@ import Glibc
 /// What the kernel says about this process, under the names that Prometheus' own libraries use.
 enum ProcessMetrics {
     /// Names shown, for the test that compares them with the documentation.
-    static let names: [String] = [
+    static let names = [
         "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_max_fds",
     ]
 
     static func render(to text: inout String) {
-        if let pages: Int = firstNumbers(of: "/proc/self/statm").dropFirst().first {
-            let bytes: Int = pages * sysconf(Int32(_SC_PAGESIZE))
+        if let pages = firstNumbers(of: "/proc/self/statm").dropFirst().first {
+            let bytes = pages * sysconf(Int32(_SC_PAGESIZE))
             gauge("process_resident_memory_bytes", "Resident memory.", "\(bytes)", to: &text)
         }
-        var usage: rusage = .init()
+        var usage = rusage()
         if getrusage(RUSAGE_SELF.rawValue, &usage) == 0 {
-            let user: Double = Double(usage.ru_utime.tv_sec) + Double(usage.ru_utime.tv_usec) / 1_000_000
-            let system: Double = Double(usage.ru_stime.tv_sec) + Double(usage.ru_stime.tv_usec) / 1_000_000
+            let user = Double(usage.ru_utime.tv_sec) + Double(usage.ru_utime.tv_usec) / 1_000_000
+            let system = Double(usage.ru_stime.tv_sec) + Double(usage.ru_stime.tv_usec) / 1_000_000
             text += "# HELP process_cpu_seconds_total Processor time spent, user and system.\n"
             text += "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total \(user + system)\n"
         }
-        if let count: Int = openDescriptors() {
+        if let count = openDescriptors() {
             gauge("process_open_fds", "Open file descriptors.", "\(count)", to: &text)
         }
-        var limit: rlimit = .init()
+        var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
             gauge("process_max_fds", "Most file descriptors the process may open.", "\(limit.rlim_cur)", to: &text)
         }
@@ -33,11 +33,11 @@ enum ProcessMetrics {
     }
 
     private static func firstNumbers(of path: String) -> [Int] {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return [] }
         defer { close(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 256)
-        let count: Int = read(file, &bytes, bytes.count)
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = read(file, &bytes, bytes.count)
         guard count > 0 else { return [] }
         return bytes[..<count].split(separator: 0x20).map { (word: ArraySlice<UInt8>) in
             Int(String(decoding: word, as: UTF8.self)) ?? 0
@@ -45,9 +45,9 @@ enum ProcessMetrics {
     }
 
     private static func openDescriptors() -> Int? {
-        guard let folder: OpaquePointer = opendir("/proc/self/fd") else { return nil }
+        guard let folder = opendir("/proc/self/fd") else { return nil }
         defer { closedir(folder) }
-        var count: Int = 0
+        var count = 0
         while readdir(folder) != nil { count += 1 }
         return count - 3  // ".", ".." and the folder's own descriptor
     }

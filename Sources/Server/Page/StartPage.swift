@@ -16,7 +16,7 @@ enum StartPage {
     }
 
     /// Nothing but what this server gives itself: no script in the page, none from elsewhere, no frame around it.
-    static let policy: String =
+    static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         + "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -30,7 +30,7 @@ enum StartPage {
             ], body: Array(text.utf8))
     }
 
-    private static let html: String = """
+    private static let html = """
         <!doctype html>
         <html lang="en">
         <head>
@@ -67,14 +67,14 @@ enum StartPage {
 
         """
 
-    private static let icon: String = """
+    private static let icon = """
         <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 36 36"><rect width="36" height="36" rx="8" fill="#1f6f4a"/>\
         <path d="M18 30V12M18 24l-8-8M18 20l8-8M18 14l-5-6M18 15l6-9" fill="none" stroke="#fff" stroke-width="2.6" \
         stroke-linecap="round"/></svg>
 
         """
 
-    private static let style: String = """
+    private static let style = """
         :root { color-scheme: light dark; --line: #8884; --good: #1f6f4a; --bad: #b3261e; }
         @media (prefers-color-scheme: dark) { :root { --good: #7fd0a6; --bad: #ff8a80; } }
         body { font: 16px/1.5 system-ui, sans-serif; margin: 0; }

@@ -1,7 +1,7 @@
 extension StartPage {
     /// Opens each transport with nothing but what a browser has; the results stand in the table, and `data-state` of
     /// the table says `done` at the end.
-    static let script: String = #"""
+    static let script = #"""
         "use strict";
 
         const base = "/sock/1/page";

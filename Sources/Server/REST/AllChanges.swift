@@ -16,7 +16,7 @@ public struct AllQuery: Sendable, Equatable {
     public var limit: Int = Limits.indexPageMax
 
     /// Client ids that may be left out at most; what comes behind is not looked at.
-    static let skippedMax: Int = 64
+    static let skippedMax = 64
 
     public init() {}
 }
@@ -60,7 +60,7 @@ public struct WidePage: Sendable {
     public let isAtEnd: Bool
 
     /// Positions looked at by one call: others wait no longer for the reader.
-    public static let positionsMax: Int = 20_000
+    public static let positionsMax = 20_000
 
     public init(changes: [WideChange], through: GlobalID, isAtEnd: Bool) {
         (self.changes, self.through, self.isAtEnd) = (changes, through, isAtEnd)
@@ -70,20 +70,20 @@ public struct WidePage: Sendable {
 extension ReadExecutor {
     /// - Returns: nil when changes above the position are no longer kept.
     func all(_ question: AllQuestion) throws(StoreError) -> AllPage? {
-        let end: GlobalID = try reader.lastGlobalID()
-        guard let after: GlobalID = question.after else { return AllPage(elements: [], through: end, isAtEnd: true) }
+        let end = try reader.lastGlobalID()
+        guard let after = question.after else { return AllPage(elements: [], through: end, isAtEnd: true) }
         guard after <= end else { return nil }
         if question.isFirst, try reader.floor(ofAll: question.name, in: question.app) > after { return nil }
-        let page: WidePage = try reader.changes(
+        let page = try reader.changes(
             ofAll: question.name, in: question.app, after: after, limit: question.query.limit,
             byteLimit: limits.catchUpPageBytes)
-        var changes: [WideChange] = page.changes.filter { wide in
+        var changes = page.changes.filter { wide in
             !question.query.skipped.contains { $0.utf8.elementsEqual(wide.change.clientID.text.utf8) }
         }
         if question.query.isMostRecent { changes = Self.newest(changes) }
-        var elements: [[UInt8]] = []
-        var bytes: Int = 0
-        for (place, wide): (Int, WideChange) in changes.enumerated() {
+        var elements = [[UInt8]]()
+        var bytes = 0
+        for (place, wide) in changes.enumerated() {
             // Objects make an answer much larger than the changes of it: what does not go in is for the next one.
             guard bytes < limits.catchUpPageBytes else {
                 return AllPage(elements: elements, through: changes[place - 1].change.gid, isAtEnd: false)
@@ -100,15 +100,15 @@ extension ReadExecutor {
             let bucket: BucketRow
             let key: EntityKey
         }
-        var seen: Set<Place> = []
+        var seen = Set<Place>()
         return changes.reversed().filter { seen.insert(Place(bucket: $0.change.bucket, key: $0.change.key)).inserted }
             .reversed()
     }
 
     /// As sockets are told of a change, but that `id` names the user, too: `USER/KEY`.
     private func element(_ wide: WideChange, _ question: AllQuestion) throws(StoreError) -> [UInt8] {
-        let change: ChangeRecord = wide.change
-        var writer: JSONWriter = .init(reservingBytes: change.diff.count + 256)
+        let change = wide.change
+        var writer = JSONWriter(reservingBytes: change.diff.count + 256)
         writer.raw("{\"clientid\":")
         writer.write(string: change.clientID.text)
         writer.raw(",\"cv\":")
@@ -120,7 +120,7 @@ extension ReadExecutor {
         case .modify:
             writer.raw(",\"o\":\"M\",\"v\":")
             writer.bytes.append(contentsOf: change.diff)
-            if let source: Version = change.sourceVersion {
+            if let source = change.sourceVersion {
                 writer.raw(",\"sv\":")
                 writer.write(source)
             }
@@ -135,7 +135,7 @@ extension ReadExecutor {
             writer.write(string: try reader.name(of: wide.user, in: question.app)?.text ?? wide.user.text)
         }
         if question.query.wantsData, change.kind == .modify,
-            let body: [UInt8] = try reader.body(
+            let body = try reader.body(
                 of: change.key, version: change.endVersion, in: change.bucket, upTo: change.gid)
         {
             writer.raw(",\"d\":")

@@ -1,10 +1,11 @@
 import ThicketProtocol
 
-/// Which web pages may use the data API, accounts and partners' requests from a browser (the Fetch standard's CORS protocol): none, unless an operator
-/// names their origins. Tokens travel in a header that pages set themselves, so no credentials are ever allowed.
+/// Which web pages may use the data API, accounts and partners' requests from a browser (the Fetch standard's CORS
+/// protocol): none, unless an operator names their origins. Tokens travel in a header that pages set themselves, so no
+/// credentials are ever allowed.
 struct CORSPolicy: Sendable, Equatable {
     /// How long a browser may remember a preflight, seconds.
-    static let preflightSeconds: Int = 600
+    static let preflightSeconds = 600
 
     private let origins: [String]
     private let admitsAll: Bool
@@ -34,8 +35,8 @@ struct CORSPolicy: Sendable, Equatable {
 
     /// The answer to `OPTIONS`: what the path takes, and for pages that are let in, that they may.
     func preflight(_ request: HTTPRequest, allowed: String) -> HTTPResponse {
-        var response: HTTPResponse = .init(status: 204, fields: [.init("allow", allowed)])
-        let own: [HTTPField] = fields(for: request)
+        var response = HTTPResponse(status: 204, fields: [.init("allow", allowed)])
+        let own = fields(for: request)
         response = response.adding(own)
         guard own.contains(where: { $0.name == "access-control-allow-origin" }),
             request.fields["access-control-request-method"] != nil
@@ -58,10 +59,10 @@ struct CORSPolicy: Sendable, Equatable {
 
     /// Why the list cannot be used; nil when it can.
     static func problem(_ list: String) -> String? {
-        let parts: [String] = parts(list)
+        let parts = parts(list)
         guard !parts.isEmpty || list.utf8.elementsEqual("none".utf8) else { return "names no origin; 'none' is none" }
-        for part: String in parts where !part.utf8.elementsEqual("*".utf8) {
-            guard let scheme: String = ["https://", "http://"].first(where: { part.hasPrefix($0) }),
+        for part in parts where !part.utf8.elementsEqual("*".utf8) {
+            guard let scheme = ["https://", "http://"].first(where: { part.hasPrefix($0) }),
                 part.utf8.count > scheme.utf8.count,
                 part.utf8.dropFirst(scheme.utf8.count).allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x2C }
                 )
@@ -74,8 +75,8 @@ struct CORSPolicy: Sendable, Equatable {
 extension HTTPResponse {
     /// The same with more fields.
     func adding(_ more: [HTTPField]) -> HTTPResponse {
-        var response: HTTPResponse = self
-        for field: HTTPField in more { response.fields.append(field.name, field.value) }
+        var response = self
+        for field in more { response.fields.append(field.name, field.value) }
         return response
     }
 }
@@ -87,7 +88,7 @@ extension Setting {
             (config: ServerConfig) in
             config[keyPath: path]
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
-            if let problem: String = CORSPolicy.problem(text) { throw ValueError(problem) }
+            if let problem = CORSPolicy.problem(text) { throw ValueError(problem) }
             config[keyPath: path] = text
         }
     }

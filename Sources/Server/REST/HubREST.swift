@@ -8,12 +8,12 @@ extension Hub {
         defer { emptyLeaving() }
         expireDue(now)
         nextLife += 1
-        let session: Session = .init(id: id, app: call.app, limits: limits)
+        let session = Session(id: id, app: call.app, limits: limits)
         session.exchange = RESTExchange(call, life: nextLife)
         seat(session)
-        var request: InitRequest = .init()
+        var request = InitRequest()
         request.deviceID = call.deviceID
-        let channel: Channel = .init(
+        let channel = Channel(
             session: session, number: Self.callChannel, life: nextLife, clientID: call.clientID,
             bucketName: call.bucket, request: request)
         session.channels.append(channel)
@@ -23,13 +23,13 @@ extension Hub {
     /// The number of the channel of a request; pages are shared with the sockets that use it.
     private static let callChannel: ChannelNumber = 0
 
-    /// A token that is nobody's: perhaps a key of the app's administrators, for a request that needs one or with a user named
-    /// beside it.
+    /// A token that is nobody's: perhaps a key of the app's administrators, for a request that needs one or with a user
+    /// named beside it.
     /// - Returns: false for all others.
     func askAdministrator(about key: String, of channel: Channel) -> Bool {
-        guard let call: RESTCall = channel.session.exchange?.call else { return false }
-        let named: UserID? = needsAdministrator(call) ? BucketOptions.bucket(of: call.app)?.user : call.user
-        guard let user: UserID = named else { return false }
+        guard let call = channel.session.exchange?.call else { return false }
+        let named = needsAdministrator(call) ? BucketOptions.bucket(of: call.app)?.user : call.user
+        guard let user = named else { return false }
         read(.adminGrant(key: key, call.app, as: user), for: channel)
         return true
     }
@@ -38,10 +38,10 @@ extension Hub {
 
     /// Ends a request with its answer. What comes for it afterwards is dropped.
     func answer(_ session: Session, _ response: HTTPResponse) {
-        guard !session.isClosing, let exchange: RESTExchange = session.exchange else { return }
+        guard !session.isClosing, let exchange = session.exchange else { return }
         session.isClosing = true
         leaving.append(session)
-        let response: HTTPResponse = response.adding(exchange.call.answerFields)
+        let response = response.adding(exchange.call.answerFields)
         metrics.restAnswers.add(1, .init(status: response.status))
         actions.append(.respond(session.id, response, lane: session.tenant?.number ?? 0))
     }
@@ -51,7 +51,7 @@ extension Hub {
     /// The token is good.
     /// - Returns: whether the channel stands for a request that needs no bucket.
     func isAnswered(_ channel: Channel, by admission: Admission) -> Bool {
-        guard let exchange: RESTExchange = channel.session.exchange else { return false }
+        guard let exchange = channel.session.exchange else { return false }
         switch exchange.call.operation {
         case .user: answer(channel.session, RESTAnswer.user(admission.user, name: admission.name))
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
@@ -63,14 +63,14 @@ extension Hub {
 
     /// The bucket is at hand.
     func run(_ exchange: RESTExchange, on channel: Channel, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
-        if let tenant: Tenant = channel.tenant, isCrowded(tenant) {
+        guard let feed = channel.feed else { return }
+        if let tenant = channel.tenant, isCrowded(tenant) {
             metrics.limitHits.add(1, tenant.reads >= limits.readsPerUserMax ? .userReads : .userChanges)
             return answer(channel.session, RESTAnswer.busy("The user has too much under way."))
         }
         switch exchange.call.operation {
         case .object(let key, let version, _):
-            guard let row: BucketRow = feed.row else { return answer(channel.session, RESTAnswer.objectNotFound) }
+            guard let row = feed.row else { return answer(channel.session, RESTAnswer.objectNotFound) }
             read(.object(key, version, bucket: row, upTo: feed.published), for: channel)
         case .index(let request): index(request, of: feed, for: channel)
         case .write(let change, _, _): submit(change, on: channel, bytes: exchange.call.bytes, now: now)
@@ -84,9 +84,9 @@ extension Hub {
     }
 
     private func index(_ request: IndexRequest, of feed: BucketFeed, for channel: Channel) {
-        var query: IndexQuery = indexQuery(request, of: feed)
-        if let since: String = request.since {
-            guard let gid: GlobalID = codec.decode(since, tag: feed.tag), gid <= feed.published else {
+        var query = indexQuery(request, of: feed)
+        if let since = request.since {
+            guard let gid = codec.decode(since, tag: feed.tag), gid <= feed.published else {
                 return answer(channel.session, RESTAnswer.unknownPosition)
             }
             query.since = gid
@@ -104,7 +104,7 @@ extension Hub {
     func answered(
         _ exchange: RESTExchange, _ request: ReadRequest, _ found: ReadAnswer, on channel: Channel, now: HubInstant
     ) -> Bool {
-        let session: Session = channel.session
+        let session = channel.session
         switch found {
         case .grant, .ended, .opened, .changes, .message: return false
         case .object(let version, let body): answer(session, object(exchange, version, body))
@@ -122,8 +122,8 @@ extension Hub {
     private func object(_ exchange: RESTExchange, _ version: Version, _ body: [UInt8]?) -> HTTPResponse {
         switch exchange.call.operation {
         case .object(_, _, let terms):
-            guard let body: [UInt8] else { return RESTAnswer.objectNotFound }
-            if let wanted: VersionList = terms.wanted, !wanted.contains(version) { return RESTAnswer.versionMismatch }
+            guard let body else { return RESTAnswer.objectNotFound }
+            if let wanted = terms.wanted, !wanted.contains(version) { return RESTAnswer.versionMismatch }
             return terms.known.contains(version)
                 ? RESTAnswer.notModified(version: version) : RESTAnswer.object(body, version: version)
         default:
@@ -134,7 +134,7 @@ extension Hub {
 
     /// The log no longer reaches back to the walk's `current`: the first page of a new walk is the answer.
     private func restart(_ request: ReadRequest, on channel: Channel) {
-        guard case .index(var query, let tag) = request.question, let feed: BucketFeed = channel.feed,
+        guard case .index(var query, let tag) = request.question, let feed = channel.feed,
             query.before != nil || query.current < feed.published
         else { return answer(channel.session, RESTAnswer.busy("The index cannot be read.")) }
         if query.before != nil { metrics.walksRestarted.add(1) }
@@ -147,20 +147,20 @@ extension Hub {
 
     /// Tells requests what became of their changes, in the order in which those were decided.
     func answerCalls(_ outcome: BucketOutcome, in feed: BucketFeed) {
-        for event: ChangeOutcome in outcome.events {
+        for event in outcome.events {
             switch event {
             case .applied(let outcome):
-                guard let channel: Channel = self.channel(outcome.origin, in: feed),
-                    let exchange: RESTExchange = channel.session.exchange
+                guard let channel = self.channel(outcome.origin, in: feed),
+                    let exchange = channel.session.exchange
                 else { continue }
                 applied(outcome, exchange, on: channel)
             case .refused(let outcome):
-                guard let channel: Channel = self.channel(outcome.origin, in: feed),
-                    let exchange: RESTExchange = channel.session.exchange
+                guard let channel = self.channel(outcome.origin, in: feed),
+                    let exchange = channel.session.exchange
                 else { continue }
-                let element: [UInt8] = Reply.refusal(
+                let element = Reply.refusal(
                     client: outcome.clientID.text, key: outcome.key, code: outcome.code, changeIDs: outcome.changeIDs)
-                let isUnsealed: Bool = outcome.sealedFault != nil && outcome.code == .invalidRequest
+                let isUnsealed = outcome.sealedFault != nil && outcome.code == .invalidRequest
                 refused(outcome.code, element, exchange, on: channel, isUnsealed: isUnsealed)
             }
         }
@@ -172,7 +172,7 @@ extension Hub {
         guard !applied.isStep else { return }
         switch exchange.call.operation {
         case .write(_, _, let wantsObject):
-            guard wantsObject, let row: BucketRow = channel.feed?.row else {
+            guard wantsObject, let row = channel.feed?.row else {
                 return answer(channel.session, RESTAnswer.written(version: applied.version))
             }
             read(.object(applied.key, applied.version, bucket: row, upTo: applied.gid), for: channel)
@@ -190,10 +190,10 @@ extension Hub {
         switch exchange.call.operation {
         case .write(let change, let terms, _):
             if isUnsealed { return answer(channel.session, RESTAnswer.sealedBucket) }
-            if code == .invalidRequest, let name: BucketName = channel.bucketName, BucketOptions.isBucket(name) {
+            if code == .invalidRequest, let name = channel.bucketName, BucketOptions.isBucket(name) {
                 return answer(channel.session, BucketOptions.refusal)
             }
-            let removes: Bool = change.operation == .remove
+            let removes = change.operation == .remove
             answer(channel.session, RESTAnswer.of(code, removes: removes, isConditional: terms.condition != nil))
         case .submit: gather(element, exchange, on: channel)
         default: break
@@ -212,7 +212,7 @@ extension SharedFrame {
     /// The argument of the message on a channel of one digit, with a command of one letter: what follows `0:i:`.
     var argument: ArraySlice<UInt8> {
         // RFC 6455, 5.2: the length in the second byte, or in the two or eight bytes behind it.
-        let head: Int = bytes.count < 2 || bytes[1] < 126 ? 2 : bytes[1] == 126 ? 4 : 10
+        let head = bytes.count < 2 || bytes[1] < 126 ? 2 : bytes[1] == 126 ? 4 : 10
         return bytes.dropFirst(head + 4)
     }
 }

@@ -7,10 +7,10 @@ extension Hub {
     public var waitingCount: Int { waiting.count }
 
     func wait(on channel: Channel, since text: String?, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
-        var start: GlobalID = feed.published
-        if let text: String {
-            guard let gid: GlobalID = codec.decode(text, tag: feed.tag), gid <= feed.published else {
+        guard let feed = channel.feed else { return }
+        var start = feed.published
+        if let text {
+            guard let gid = codec.decode(text, tag: feed.tag), gid <= feed.published else {
                 metrics.catchUps.add(1, .unknown)
                 return answer(channel.session, RESTAnswer.unknownPosition)
             }
@@ -46,15 +46,15 @@ extension Hub {
     /// Tells those that have waited long enough that there was nothing.
     func releaseWaiting(_ now: HubInstant) {
         guard !waiting.isEmpty else { return }
-        for (id, deadline): (ConnectionID, Int64) in waiting where deadline <= now.monotonic {
-            if let session: Session = session(id) { answer(session, RESTAnswer.changes([])) }
+        for (id, deadline) in waiting where deadline <= now.monotonic {
+            if let session = session(id) { answer(session, RESTAnswer.changes([])) }
         }
     }
 
     /// The server stops: nobody waits any longer.
     public func endWaiting() {
-        for id: ConnectionID in waiting.keys {
-            if let session: Session = session(id) { answer(session, RESTAnswer.changes([])) }
+        for id in waiting.keys {
+            if let session = session(id) { answer(session, RESTAnswer.changes([])) }
         }
         emptyLeaving()
     }

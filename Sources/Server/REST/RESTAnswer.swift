@@ -1,14 +1,14 @@
 import ThicketProtocol
 
-/// The answers of the data API. What went wrong is told as JSON: a `code` for programs, a `message`, and a `hint` what to
-/// do about it; what went right in the plain shapes that Simperium's clients read (wire contract, 8.2).
+/// The answers of the data API. What went wrong is told as JSON: a `code` for programs, a `message`, and a `hint` what
+/// to do about it; what went right in the plain shapes that Simperium's clients read (wire contract, 8.2).
 enum RESTAnswer {
-    static let versionField: String = "x-simperium-version"
+    static let versionField = "x-simperium-version"
 
     // MARK: Right
 
     static func object(_ body: [UInt8], version: Version) -> HTTPResponse {
-        var response: HTTPResponse = .json(200, body)
+        var response = HTTPResponse.json(200, body)
         response.fields.append(versionField, String(version))
         response.fields.append("etag", "\"\(version)\"")
         response.fields.append("cache-control", "private, no-cache")
@@ -31,7 +31,7 @@ enum RESTAnswer {
     }
 
     static func json(_ body: [UInt8]) -> HTTPResponse {
-        var response: HTTPResponse = .json(200, body)
+        var response = HTTPResponse.json(200, body)
         response.fields.append("cache-control", "private, no-cache")
         return response
     }
@@ -39,7 +39,7 @@ enum RESTAnswer {
     /// Changes and refusals that are JSON already.
     static func changes(_ elements: some Sequence<[UInt8]>) -> HTTPResponse {
         var body: [UInt8] = [0x5B]
-        for element: [UInt8] in elements {
+        for element in elements {
             if body.count > 1 { body.append(0x2C) }
             body.append(contentsOf: element)
         }
@@ -83,33 +83,33 @@ enum RESTAnswer {
             ).serialized())
     }
 
-    static let noSuchPath: HTTPResponse = failure(
+    static let noSuchPath = failure(
         404, "no_such_path", "There is nothing at this path.",
         "Paths are /1/APP/BUCKET/index, i/KEY, i/KEY/v/N, changes and all, /1/APP/buckets and /1/APP/user.")
-    static let sealedBucket: HTTPResponse = failure(
+    static let sealedBucket = failure(
         400, "sealed_bucket", "The bucket is sealed: the server takes only what it cannot read.",
         "Write with a client that has the bucket's keys; POST changes takes what it has sealed.")
-    static let objectNotFound: HTTPResponse = failure(
+    static let objectNotFound = failure(
         404, "not_found", "There is no such object, or not at this version.",
         "It was removed, never made, or the version is no longer kept. The index lists what is there.")
-    static let unknownPosition: HTTPResponse = failure(
+    static let unknownPosition = failure(
         404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
         "Read the index again and go on from its 'current'.")
-    static let versionMismatch: HTTPResponse = failure(
+    static let versionMismatch = failure(
         412, "version_mismatch", "The object is not at the version that the request names.",
         "Read the object and decide anew.")
-    static let unknownPositionOfAll: HTTPResponse = failure(
+    static let unknownPositionOfAll = failure(
         404, "unknown_cv", "The position is not in the log of all users, or no longer.",
         "Ask without cv, and go on from the changes that come; read again what was missed.")
-    static let noSuchUser: HTTPResponse = failure(
+    static let noSuchUser = failure(
         404, "no_such_user", "There is no such user any more.",
         "The account was deleted; what it had is being erased and cannot be read.")
-    static let adminOnly: HTTPResponse = failure(
+    static let adminOnly = failure(
         403, "admin_only", "This needs an administrator of the app.",
         "Send an admin key of the app in X-Simperium-Token; a user's token does not do.")
 
     static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
-        var response: HTTPResponse = failure(
+        var response = failure(
             405, "method_not_allowed", "This path does not take the method.", "It takes \(allowed).")
         response.fields.append("allow", allowed)
         return response
@@ -132,7 +132,7 @@ enum RESTAnswer {
     }
 
     static func busy(_ message: String) -> HTTPResponse {
-        var response: HTTPResponse = failure(
+        var response = failure(
             503, "unavailable", message, "Send the same request again in a moment, with the same ccid.")
         response.fields.append("retry-after", "1")
         return response
@@ -140,7 +140,7 @@ enum RESTAnswer {
 
     /// - Parameter seconds: whole seconds after which the next one is looked at.
     static func tooMany(_ message: String, retryAfter seconds: Int) -> HTTPResponse {
-        var response: HTTPResponse = failure(
+        var response = failure(
             429, "too_many_attempts", message, "Wait as long as retry-after says, then send a good token.")
         response.fields.append("retry-after", String(max(1, seconds)))
         return response

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// The body of a request that changes something, not looked at yet, with what else the request says of the change. Small ones
-/// are read where they come in, others on a reader's thread: to read a megabyte takes milliseconds.
+/// The body of a request that changes something, not looked at yet, with what else the request says of the change.
+/// Small ones are read where they come in, others on a reader's thread: to read a megabyte takes milliseconds.
 public struct RESTBody: Sendable {
     /// What the body is.
     enum Content: Sendable {
@@ -45,7 +45,7 @@ public struct RESTBody: Sendable {
     private func changes() -> Reading {
         let changes: [ChangeRequest]
         do throws(JSONError) {
-            let root: JSONNode = try JSONDocument(parsing: bytes[...], elementsMax: Limits.changesPerMessageMax).root
+            let root = try JSONDocument(parsing: bytes[...], elementsMax: Limits.changesPerMessageMax).root
             changes = root.kind == .array ? root.elements.map { ChangeRequest($0) } : [ChangeRequest(root)]
         } catch {
             guard error.kind != .tooManyElements else {
@@ -69,7 +69,7 @@ extension Hub {
             metrics.limitHits.add(1, .queue)
             return answer(channel.session, RESTAnswer.busy("Too many changes are under way."))
         }
-        var body: RESTBody = body
+        var body = body
         body.tenant = channel.session.tenant?.number ?? 0
         guard read(.body(body), for: channel) else { return }
         beginReading(body.bytes.count, of: channel.session.tenant)

@@ -93,7 +93,7 @@ extension ChangeTerms.Condition {
     /// - Parameter state: nil for an object that never was.
     /// - Throws: 405 when it does not hold.
     func check(_ state: ObjectState?) throws(ChangeRejection) {
-        let version: Version? = state.flatMap { $0.isDeleted ? nil : $0.version }
+        let version = state.flatMap { $0.isDeleted ? nil : $0.version }
         switch self {
         case .exists where version != nil: return
         case .absent where version == nil: return
@@ -109,13 +109,13 @@ final class RESTExchange {
     /// Of the session's one channel.
     let life: UInt64
     /// Results of `submit` so far, in the order in which they came.
-    var results: [[UInt8]] = []
+    var results = [[UInt8]]()
     /// Counted among the requests that wait for changes.
-    var isWaiting: Bool = false
+    var isWaiting = false
     /// How far a request for all users' changes has come.
     var all: AllProgress?
     /// When it has waited long enough, nanoseconds.
-    var deadline: Int64 = .max
+    var deadline = Int64.max
 
     init(_ call: RESTCall, life: UInt64) { (self.call, self.life) = (call, life) }
 }

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// Reads requests of the data API (wire contract, 8.2): from bytes of HTTP to a checked call, or to the answer that needs
-/// no look at the store. Pure, but for the ccids that it makes for clients that send none.
+/// Reads requests of the data API (wire contract, 8.2): from bytes of HTTP to a checked call, or to the answer that
+/// needs no look at the store. Pure, but for the ccids that it makes for clients that send none.
 struct RESTDoor: Sendable {
     /// What a request comes to.
     enum Reading: Sendable {
@@ -18,7 +18,7 @@ struct RESTDoor: Sendable {
     /// Whether the path is the data API's. What else begins with `/1/` belongs to others.
     static func owns(_ path: Substring) -> Bool {
         guard path.utf8.starts(with: "/1/".utf8) else { return false }
-        let parts: [Substring] = parts(of: path)
+        let parts = parts(of: path)
         if parts.count == 2 { return named(parts[1], "buckets") || named(parts[1], "user") }
         return parts.count > 2
     }
@@ -32,7 +32,7 @@ struct RESTDoor: Sendable {
         }
         if request.method == "OPTIONS" { return .answer(cors.preflight(request, allowed: place.allowed)) }
         do {
-            var call: RESTCall = try self.call(request, at: place)
+            var call = try self.call(request, at: place)
             call.answerFields = cors.fields(for: request)
             return .call(call)
         } catch {
@@ -80,7 +80,7 @@ struct RESTDoor: Sendable {
     }
 
     private static func place(_ parts: [Substring]) -> Result<Place, Refusal> {
-        let app: String = RESTQuery.decode(parts[0].utf8)
+        let app = RESTQuery.decode(parts[0].utf8)
         if parts.count == 2 {
             return .success(Place(app: app, bucket: nil, resource: named(parts[1], "user") ? .user : .buckets))
         }
@@ -100,16 +100,16 @@ struct RESTDoor: Sendable {
     // MARK: Calls
 
     private func call(_ request: HTTPRequest, at place: Place) throws(Refusal) -> RESTCall {
-        let method: String = request.method == "HEAD" ? "GET" : request.method
+        let method = request.method == "HEAD" ? "GET" : request.method
         guard place.allowed.split(separator: ", ").contains(where: { $0.utf8.elementsEqual(method.utf8) }) else {
             throw Refusal(RESTAnswer.methodNotAllowed(place.allowed))
         }
-        let token: String = try Self.token(request.fields)
-        guard let app: AppID = try? AppID(place.app) else { throw Refusal(RESTAnswer.unauthorized()) }
-        let query: RESTQuery = .init(request.query)
+        let token = try Self.token(request.fields)
+        guard let app = try? AppID(place.app) else { throw Refusal(RESTAnswer.unauthorized()) }
+        let query = RESTQuery(request.query)
         let client: ClientID = try Self.name(
             query["clientid"] ?? Self.clientID, of: "clientid", "It is free text of 1 to 256 bytes.")
-        let bucket: BucketName? = try place.bucket.map { (name: String) throws(Refusal) in
+        let bucket = try place.bucket.map { (name: String) throws(Refusal) in
             do throws(IdentifierError) { return try BucketName(name) } catch {
                 throw Refusal(
                     RESTAnswer.invalid(
@@ -127,11 +127,11 @@ struct RESTDoor: Sendable {
     }
 
     /// `clientid` of changes whose author gave none. No library calls itself so.
-    private static let clientID: String = "http"
+    private static let clientID = "http"
 
     /// The one place that finds what a request shows of who it is from.
     private static func token(_ fields: HTTPFields) throws(Refusal) -> String {
-        guard fields.count(of: "x-simperium-token") == 1, let token: String = fields["x-simperium-token"],
+        guard fields.count(of: "x-simperium-token") == 1, let token = fields["x-simperium-token"],
             Hub.acceptable(token) != nil
         else { throw Refusal(RESTAnswer.unauthorized()) }
         return token
@@ -156,7 +156,7 @@ struct RESTDoor: Sendable {
                         "invalid_key", "The object's key \(error.problem).",
                         "It is 1 to 256 of A-Z, a-z, 0-9 and . _ - % @"))
             }
-            let version: Version? = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
+            let version = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
             guard method != "GET" else {
                 return .object(key, version, Self.terms(request.fields))
             }
@@ -166,17 +166,17 @@ struct RESTDoor: Sendable {
 
     private static func index(_ query: RESTQuery) throws(Refusal) -> IndexRequest {
         var limit: Int?
-        if let text: String = query["limit"] { limit = try count("limit", text) }
+        if let text = query["limit"] { limit = try count("limit", text) }
         return IndexRequest(wantsData: query["data"] != nil, mark: query["mark"], since: query["since"], limit: limit)
     }
 
     private static func all(_ query: RESTQuery) throws(Refusal) -> AllQuery {
-        var all: AllQuery = .init()
+        var all = AllQuery()
         all.since = query["cv"]
         (all.wantsData, all.wantsUser) = (query.isOn("data"), query.isOn("username"))
         all.isMostRecent = query.isOn("most_recent")
         all.skipped = Array(query.all("skip_clientid").prefix(AllQuery.skippedMax))
-        if let text: String = query["batch"] { all.limit = try count("batch", text) }
+        if let text = query["batch"] { all.limit = try count("batch", text) }
         return all
     }
 
@@ -192,9 +192,9 @@ struct RESTDoor: Sendable {
     private func write(
         _ key: EntityKey, _ version: Version?, removes: Bool, _ request: HTTPRequest, _ query: RESTQuery
     ) throws(Refusal) -> RESTCall.Operation {
-        let ccid: String = query["ccid"] ?? makeChangeID()
+        let ccid = query["ccid"] ?? makeChangeID()
         let _: ChangeID = try Self.name(ccid, of: "ccid", "It is 1 to 256 printable characters without spaces.")
-        var terms: ChangeTerms = .init(condition: try Self.condition(request.fields))
+        var terms = ChangeTerms(condition: try Self.condition(request.fields))
         guard !removes else {
             return .write(
                 ChangeRequest(key: key.text, ccid: ccid, operation: .remove, sv: version), terms, wantsObject: false)
@@ -204,7 +204,7 @@ struct RESTDoor: Sendable {
         guard request.body.count <= documentBytesMax * Limits.jsonEscapeBytesMax else {
             throw Refusal(RESTAnswer.of(.tooLarge, removes: false, isConditional: false))
         }
-        let content: RESTBody.Content = .object(
+        let content = RESTBody.Content.object(
             key: key, ccid: ccid, version: version, terms, wantsObject: query.isOn("response"))
         return try Self.read(RESTBody(content: content, bytes: request.body))
     }
@@ -226,7 +226,7 @@ struct RESTDoor: Sendable {
     }
 
     private static func version(_ text: String) throws(Refusal) -> Version {
-        guard let version: Int64 = number(text), version > 0 else {
+        guard let version = number(text), version > 0 else {
             throw Refusal(
                 RESTAnswer.invalid("invalid_version", "The version is not valid.", "It is a whole number from 1."))
         }
@@ -235,8 +235,8 @@ struct RESTDoor: Sendable {
 
     /// How many are wanted at once; more than an answer holds is as many as that, however long the number is.
     private static func count(_ name: String, _ text: String) throws(Refusal) -> Int {
-        let isNumber: Bool = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-        let number: Int64 = isNumber ? Int64(text) ?? .max : 0
+        let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let number = isNumber ? Int64(text) ?? .max : 0
         guard number > 0 else {
             throw bad(name, "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
         }
@@ -255,16 +255,16 @@ struct RESTDoor: Sendable {
                 RESTAnswer.invalid(
                     "invalid_condition", "If-Match and If-None-Match contradict each other.", "Send one of them."))
         }
-        if let text: String = fields["if-match"] {
+        if let text = fields["if-match"] {
             if text.utf8.elementsEqual("*".utf8) { return .exists }
-            guard let version: Version = tag(text) else {
+            guard let version = tag(text) else {
                 throw Refusal(
                     RESTAnswer.invalid(
                         "invalid_condition", "If-Match names no version.", "It is * or one version, such as \"7\"."))
             }
             return .version(version)
         }
-        guard let text: String = fields["if-none-match"] else { return nil }
+        guard let text = fields["if-none-match"] else { return nil }
         guard text.utf8.elementsEqual("*".utf8) else {
             throw Refusal(
                 RESTAnswer.invalid(
@@ -275,9 +275,9 @@ struct RESTDoor: Sendable {
 
     /// The conditions of a read.
     private static func terms(_ fields: HTTPFields) -> ReadTerms {
-        var terms: ReadTerms = .init()
+        var terms = ReadTerms()
         terms.wanted = fields["if-match"].map(versions)
-        if let text: String = fields["if-none-match"] { terms.known = versions(text) }
+        if let text = fields["if-none-match"] { terms.known = versions(text) }
         return terms
     }
 

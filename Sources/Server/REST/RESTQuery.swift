@@ -3,20 +3,20 @@ import ThicketProtocol
 /// The parameters of a request's target. Of a parameter that is there twice the last counts: some clients add the next
 /// `mark` behind the one before (wire contract, 8.2).
 struct RESTQuery {
-    private var values: [(name: [UInt8], value: String)] = []
+    private var values = [(name: [UInt8], value: String)]()
 
     init(_ query: Substring?) {
-        for pair: Substring.UTF8View.SubSequence in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {
-            let parts: [Substring.UTF8View.SubSequence] = pair.split(
+        for pair in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {
+            let parts = pair.split(
                 separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            let value: String = parts.count > 1 ? Self.decode(parts[1], plusIsSpace: true) : ""
+            let value = parts.count > 1 ? Self.decode(parts[1], plusIsSpace: true) : ""
             values.append((Array(Self.decode(parts[0], plusIsSpace: true).utf8), value))
         }
     }
 
     /// nil when the parameter is missing or empty.
     subscript(_ name: StaticString) -> String? {
-        let value: String? = values.last { pair in name.withUTF8Buffer { pair.name.elementsEqual($0) } }?.value
+        let value = values.last { pair in name.withUTF8Buffer { pair.name.elementsEqual($0) } }?.value
         return value?.isEmpty == true ? nil : value
     }
 
@@ -27,16 +27,16 @@ struct RESTQuery {
 
     /// Whether a switch such as `response=1` is on.
     func isOn(_ name: StaticString) -> Bool {
-        guard let value: String = self[name] else { return false }
+        guard let value = self[name] else { return false }
         return !["0", "false", "no"].contains { $0.utf8.elementsEqual(value.utf8) }
     }
 
     /// Undoes percent-encoding once. A `%` that begins no escape stands for itself: not all clients encode it.
     static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool = false) -> String {
-        var bytes: [UInt8] = []
-        var rest: Substring.UTF8View = text
-        while let byte: UInt8 = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), let value: UInt8 = escaped(rest.prefix(2)) {
+        var bytes = [UInt8]()
+        var rest = text
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), let value = escaped(rest.prefix(2)) {
                 bytes.append(value)
                 rest = rest.dropFirst(2)
             } else {
@@ -49,7 +49,7 @@ struct RESTQuery {
     private static func escaped(_ digits: Substring.UTF8View) -> UInt8? {
         guard digits.count == 2 else { return nil }
         var value: UInt8 = 0
-        for digit: UInt8 in digits {
+        for digit in digits {
             switch digit {
             case 0x30...0x39: value = value << 4 | (digit - 0x30)
             case 0x41...0x46: value = value << 4 | (digit - 0x41 + 10)

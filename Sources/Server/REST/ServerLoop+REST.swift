@@ -7,7 +7,7 @@ extension ServerLoop {
     func answerREST(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
         guard RESTDoor.owns(request.path) else { return nil }
         hub.metrics.httpRequests.add(1, .rest)
-        let door: RESTDoor = .init(
+        let door = RESTDoor(
             cors: routes.cors, documentBytesMax: hub.limits.documentBytesMax, makeChangeID: { RandomBytes.hex(16) })
         switch door.read(request) {
         case .answer(let response):

@@ -15,7 +15,8 @@ public enum AdmissionAnswer: Sendable {
     /// The user is the entity of the pass.
     case admitted(PartnerPass)
     case refused(TokenRefusal)
-    /// Too many failed tokens of this app from this address; it was not looked at, and none will be for so many seconds.
+    /// Too many failed tokens of this app from this address; it was not looked at, and none will be for so many
+    /// seconds.
     case tooMany(seconds: Int)
     /// Too many wait to be looked at.
     case busy
@@ -51,8 +52,8 @@ struct Admission {
 
 /// Ends of tokens: whose, and on which of the two clocks they come. Owned by the hub.
 ///
-/// A token ends by the clock of days, as its partner meant it. That clock may jump: forward ends tokens at once, and back
-/// gives none of them a second life, because each end is also kept on the clock that never goes back.
+/// A token ends by the clock of days, as its partner meant it. That clock may jump: forward ends tokens at once, and
+/// back gives none of them a second life, because each end is also kept on the clock that never goes back.
 struct TokenEnds {
     /// One end, for the channel to keep.
     struct Ticket {
@@ -61,10 +62,10 @@ struct TokenEnds {
         let deadline: Int64
     }
 
-    private var queue: TimerQueue = .init()
+    private var queue = TimerQueue()
     /// Milliseconds by which the clock of days was ahead of the other one, where it was least, when the ends were
     /// scheduled that wait now.
-    private var ahead: Int64 = .max
+    private var ahead = Int64.max
 
     /// Milliseconds of a jump that are overlooked: clocks that are slewed gain so much in hours.
     private static let jump: Int64 = 1_000
@@ -81,8 +82,8 @@ struct TokenEnds {
         at end: Int64, latest: Int64 = .max, now: HubInstant, _ action: @escaping () -> Void
     ) -> Ticket {
         ahead = min(ahead, Self.offset(now))
-        let left: Int64 = max(0, min(Self.farthest, end - now.unix))
-        let deadline: Int64 = min(latest, now.monotonic + left * 1_000_000)
+        let left = max(0, min(Self.farthest, end - now.unix))
+        let deadline = min(latest, now.monotonic + left * 1_000_000)
         return Ticket(timer: queue.schedule(at: deadline, action), deadline: deadline)
     }
 
@@ -96,7 +97,7 @@ struct TokenEnds {
 
     /// Whether the clock of days has jumped forward since: then every end is to be scheduled anew.
     mutating func hasJumped(_ now: HubInstant) -> Bool {
-        let offset: Int64 = Self.offset(now)
+        let offset = Self.offset(now)
         guard ahead < .max, offset > ahead + Self.jump else { return false }
         ahead = offset
         return true

@@ -16,7 +16,7 @@ final class BucketFeed {
     /// The bucket's tag inside a cv.
     let tag: UInt32
     /// False while a reader looks the bucket up; outcomes that come meanwhile are kept in the tail.
-    private(set) var isOpen: Bool = false
+    private(set) var isOpen = false
     /// The bucket's row; nil while it has no change.
     private(set) var row: BucketRow?
     /// The identity that was made last.
@@ -24,20 +24,20 @@ final class BucketFeed {
     /// Newest change that clients may know of. Reads go up to here; what is above comes as a broadcast.
     private(set) var published: GlobalID = 0
     /// Channels that wait for the bucket to be opened, in order.
-    var waiters: [Channel] = []
+    var waiters = [Channel]()
     /// Channels that wait until the bucket is a sealed one, or the shard says that it cannot be.
-    var sealing: [Channel] = []
+    var sealing = [Channel]()
     /// Who may know what stands in it, as far as the loop has heard.
-    var mode: BucketMode = .open
+    var mode = BucketMode.open
     /// Channels on the bucket. `Channel.place` is the index here.
-    private(set) var subscribers: [Channel] = []
+    private(set) var subscribers = [Channel]()
 
     /// The newest changes, oldest first: all above `tailFloor`.
-    private var tail: [Entry] = []
+    private var tail = [Entry]()
     /// Entries at the front of `tail` that are gone already; cut off now and then.
-    private var tailStart: Int = 0
+    private var tailStart = 0
     private(set) var tailFloor: GlobalID = 0
-    private(set) var tailBytes: Int = 0
+    private(set) var tailBytes = 0
 
     init(bucket: BucketID, tag: UInt32) {
         self.bucket = bucket
@@ -46,7 +46,7 @@ final class BucketFeed {
 
     /// A reader saw the bucket. Commits it did not see have come, or will come, as outcomes.
     func open(_ record: BucketRecord?, mode: BucketMode) {
-        let seen: GlobalID = record?.head ?? 0
+        let seen = record?.head ?? 0
         self.mode = mode
         // A row without a change says what mode the bucket has, and nothing else.
         if seen > 0 { row = record?.row ?? row }
@@ -69,11 +69,11 @@ final class BucketFeed {
     ///
     /// - Returns: the entries that subscribers have not been sent; empty while the bucket is not open.
     func publish(_ outcome: BucketOutcome, limits: ServerLimits) -> [Entry] {
-        if let row: BucketRow = outcome.row { self.row = row }
-        var fresh: [Entry] = []
-        let before: GlobalID = published
+        if let row = outcome.row { self.row = row }
+        var fresh = [Entry]()
+        let before = published
         for case .applied(let applied) in outcome.events where applied.gid > before {
-            let entry: Entry = .init(
+            let entry = Entry(
                 gid: applied.gid, key: applied.key, isRemoval: applied.isRemoval, element: applied.element)
             fresh.append(entry)
             tail.append(entry)
@@ -96,10 +96,10 @@ final class BucketFeed {
     /// All changes above `gid`, oldest first; nil when the tail does not reach back so far.
     func tail(after gid: GlobalID) -> ArraySlice<Entry>? {
         guard gid >= tailFloor else { return nil }
-        var low: Int = tailStart
-        var high: Int = tail.count
+        var low = tailStart
+        var high = tail.count
         while low < high {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if tail[middle].gid <= gid { low = middle + 1 } else { high = middle }
         }
         return tail[low...]
@@ -112,7 +112,7 @@ final class BucketFeed {
 
     func remove(_ channel: Channel) {
         guard channel.place < subscribers.count, subscribers[channel.place] === channel else { return }
-        let last: Channel = subscribers.removeLast()
+        let last = subscribers.removeLast()
         guard last !== channel else { return }
         last.place = channel.place
         subscribers[last.place] = last
@@ -129,7 +129,7 @@ final class BucketFeed {
     }
 
     private func dropOldest() {
-        let oldest: Entry = tail[tailStart]
+        let oldest = tail[tailStart]
         tailBytes -= oldest.element.count
         tail[tailStart] = Entry(gid: oldest.gid, key: oldest.key, isRemoval: oldest.isRemoval, element: [])
         tailStart += 1

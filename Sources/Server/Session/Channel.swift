@@ -19,8 +19,8 @@ final class Channel {
 
     /// What the channel is sent of the bucket's changes.
     ///
-    /// From its first `cv` or `i` on it gets every change above the position it named, once and in order; without either,
-    /// every change since it was let in (`quietPosition`).
+    /// From its first `cv` or `i` on it gets every change above the position it named, once and in order; without
+    /// either, every change since it was let in (`quietPosition`).
     enum Stream {
         /// Has not asked yet, for a second, or was answered `cv:?`: its own changes only.
         case idle
@@ -54,13 +54,13 @@ final class Channel {
     /// Nanoseconds a walk may rest before the changes held back are sent after all.
     static let walkRest: Int64 = 60_000_000_000
     /// Messages kept while the `init` is under way or a large change is read; one more is answered `N:?`.
-    static let queuedMax: Int = 64
+    static let queuedMax = 64
     /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
-    static let queuedCatchUpsMax: Int = 16
+    static let queuedCatchUpsMax = 16
     /// Bytes of messages kept so; as `queuedMax`. Nobody has shown a token yet.
-    static let queuedBytesMax: Int = 1 << 20
+    static let queuedBytesMax = 1 << 20
     /// Bytes of refusals kept while the channel catches up; one more goes at once.
-    static let heldBytesMax: Int = 256 << 10
+    static let heldBytesMax = 256 << 10
 
     /// The connection; lets go of its channels when it ends.
     let session: Session
@@ -70,7 +70,7 @@ final class Channel {
     /// What is read is answered to it; another one when the channel has lapsed, so that nothing read before is sent.
     var readLife: UInt64 { didSet { isReading = false } }
     /// A reader has a change of it to read; what comes meanwhile is kept.
-    var isReading: Bool = false
+    var isReading = false
     /// As the newest `init` gave it; echoed with the changes that are made from then on.
     var clientID: ClientID
     let library: AuthorLibrary
@@ -78,8 +78,8 @@ final class Channel {
     let expectsExpired: Bool
     /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
     let asksAfterIndex: Bool
-    /// iOS removes what an index does not list, and takes all pages up to the one without a mark for one index, which stands
-    /// where the last one says (decision 0081).
+    /// iOS removes what an index does not list, and takes all pages up to the one without a mark for one index, which
+    /// stands where the last one says (decision 0081).
     let removesUnlisted: Bool
 
     /// `mode` of the `init`; nil for a word that is none.
@@ -90,7 +90,7 @@ final class Channel {
     /// `device_id` of the `init`.
     let deviceID: String?
 
-    var phase: Phase = .authenticating
+    var phase = Phase.authenticating
     var user: UserID?
     /// What the client is told the user is called.
     var name: UserID?
@@ -102,29 +102,29 @@ final class Channel {
     var renewal: InitRequest?
     /// Whose channel it is counted as, once the token is known.
     var tenant: Tenant?
-    var canWrite: Bool = false
+    var canWrite = false
     var feed: BucketFeed?
     /// Index in the feed's subscribers.
-    var place: Int = 0
+    var place = 0
     /// `name` of the `init`; nil for a request that is about no bucket.
     let bucketName: BucketName?
     /// `cmd` of the `init`, and what came behind it or behind a large change, with the bytes of each message.
-    private(set) var queued: [(request: UnreadRequest, bytes: Int)] = []
-    private var queuedBytes: Int = 0
+    private(set) var queued = [(request: UnreadRequest, bytes: Int)]()
+    private var queuedBytes = 0
 
-    var stream: Stream = .idle
-    /// Where the bucket stood when the channel was let in, while it has asked for nothing; nil: it has its place in the log,
-    /// or was told that it has none.
+    var stream = Stream.idle
+    /// Where the bucket stood when the channel was let in, while it has asked for nothing; nil: it has its place in the
+    /// log, or was told that it has none.
     var quietPosition: GlobalID?
     /// It walks only until a glance (`i::::1`) is answered.
-    var isGlancing: Bool = false
+    var isGlancing = false
     /// Whether the hub's `walkers` have it.
-    var isListedWalker: Bool = false
-    var queuedCatchUps: [GlobalID] = []
+    var isListedWalker = false
+    var queuedCatchUps = [GlobalID]()
     /// Errors that wait for the changes they were derived from.
-    private(set) var heldRefusals: [[UInt8]] = []
-    private var heldBytes: Int = 0
-    var hints: RemovalHints = .init()
+    private(set) var heldRefusals = [[UInt8]]()
+    private var heldBytes = 0
+    var hints = RemovalHints()
 
     init(
         session: Session, number: ChannelNumber, life: UInt64, clientID: ClientID, bucketName: BucketName?,
@@ -141,7 +141,7 @@ final class Channel {
         self.deviceID = request.deviceID
         self.wantedMode = request.mode.flatMap { BucketMode(word: $0) }
         self.asksMode = request.mode != nil
-        let name: String = request.library ?? ""
+        let name = request.library ?? ""
         self.removesUnlisted = ["ios", "osx"].contains { $0.utf8.elementsEqual(name.utf8) }
         self.asksAfterIndex = request.api == nil || removesUnlisted || library == .thicket
     }

@@ -17,47 +17,47 @@ public final class Hub {
     let metrics: Metrics
     let tailGauge: Gauge
 
-    private var seats: SessionTable = .init()
+    private var seats = SessionTable()
     /// Connections open now.
     public private(set) var connectionCount: Int = 0
-    var feeds: [BucketID: BucketFeed] = [:]
-    var tenants: [Tenant.Name: Tenant] = [:]
-    var tenantsByNumber: [UInt32: Tenant] = [:]
+    var feeds = [BucketID: BucketFeed]()
+    var tenants = [Tenant.Name: Tenant]()
+    var tenantsByNumber = [UInt32: Tenant]()
     var lastTenant: UInt32 = 0
-    var left: LeftTenants = .init()
-    var actions: [HubAction] = []
-    private var performed: [HubAction] = []
+    var left = LeftTenants()
+    var actions = [HubAction]()
+    private var performed = [HubAction]()
     var nextLife: UInt64 = 1
 
-    var slowed: [ConnectionID] = []
-    var walkers: [Channel] = []
-    /// Channels that have asked for nothing yet, the oldest first, each for a second: as many as `init` and new tokens come in that
-    /// time, which `messages-per-second` bounds for each connection.
-    var silent: [SilentChannel] = []
-    var heldByReads: [ConnectionID] = []
-    var heldByQueue: [ConnectionID] = []
-    var readsOutstanding: Int = 0
-    var inFlight: InFlight = .init()
+    var slowed = [ConnectionID]()
+    var walkers = [Channel]()
+    /// Channels that have asked for nothing yet, the oldest first, each for a second: as many as `init` and new tokens
+    /// come in that time, which `messages-per-second` bounds for each connection.
+    var silent = [SilentChannel]()
+    var heldByReads = [ConnectionID]()
+    var heldByQueue = [ConnectionID]()
+    var readsOutstanding = 0
+    var inFlight = InFlight()
     /// Of large changes that readers have.
-    var bytesBeingRead: Int = 0
-    var tailBytes: Int = 0
-    var asks: [Ask] = []
-    var signedOut: SignedOut = .init()
+    var bytesBeingRead = 0
+    var tailBytes = 0
+    var asks = [Ask]()
+    var signedOut = SignedOut()
     /// Whether tokens that look like a partner's are asked about (`HubAction.admit`).
     public var knowsPartners: Bool = false
     /// Channels that are open by tokens of partners, by user and `Channel.life`.
-    var guests: [UserID: [UInt64: Channel]] = [:]
-    var ends: TokenEnds = .init()
+    var guests = [UserID: [UInt64: Channel]]()
+    var ends = TokenEnds()
     /// Channels whose end has come during this event.
-    var ended: [Channel] = []
+    var ended = [Channel]()
     /// Connections that were told to go during this event, and requests that were answered.
-    var leaving: [Session] = []
+    var leaving = [Session]()
     /// Requests of the data API under way.
-    var calls: Int = 0
+    var calls = 0
     /// Requests of administrators for all users' changes.
-    var allCalls: [Session] = []
+    var allCalls = [Session]()
     /// Requests that wait for changes, and until when (nanoseconds).
-    var waiting: [ConnectionID: Int64] = [:]
+    var waiting = [ConnectionID: Int64]()
 
     /// - Parameter codec: made from the store's identity.
     public init(limits: ServerLimits, codec: ChangeVersionCodec, metrics: Metrics) {
@@ -84,7 +84,7 @@ public final class Hub {
     public func drainActions(_ perform: (HubAction) -> Void) {
         guard !actions.isEmpty else { return }
         swap(&actions, &performed)
-        for action: HubAction in performed { perform(action) }
+        for action in performed { perform(action) }
         performed.removeAll(keepingCapacity: performed.count < Self.actionsKept)
     }
 
@@ -95,13 +95,13 @@ public final class Hub {
     }
 
     /// Actions whose memory is kept for the next turn.
-    private static let actionsKept: Int = 65_536
+    private static let actionsKept = 65_536
 
     /// Milliseconds until `tick` should be called; nil while it has nothing to do.
     public var tickMilliseconds: Int? {
         if !slowed.isEmpty { return 50 }
         if !silent.isEmpty { return 250 }
-        let isIdle: Bool = walkers.isEmpty && asks.isEmpty && ends.isEmpty && waiting.isEmpty
+        let isIdle = walkers.isEmpty && asks.isEmpty && ends.isEmpty && waiting.isEmpty
         return isIdle ? nil : 1_000
     }
 
@@ -112,7 +112,7 @@ public final class Hub {
 
     /// Whether a change or a read of anybody but this user is under way.
     func othersWait(than lane: UInt32) -> Bool {
-        let tenant: Tenant? = tenantsByNumber[lane]
+        let tenant = tenantsByNumber[lane]
         return inFlight.count > tenant?.changes ?? 0 || readsOutstanding > tenant?.reads ?? 0
     }
 
@@ -126,14 +126,14 @@ public final class Hub {
     }
 
     func seat(_ session: Session) {
-        if let old: Session = seats[session.id.slot] { closed(old.id) }
+        if let old = seats[session.id.slot] { closed(old.id) }
         seats[session.id.slot] = session
         if session.exchange != nil { calls += 1 }
     }
 
     /// A connection is gone, for whatever reason; or one whose request waited for changes.
     public func closed(_ id: ConnectionID) {
-        guard let session: Session = session(id) else { return }
+        guard let session = session(id) else { return }
         seats[id.slot] = nil
         if session.exchange == nil { connectionCount -= 1 } else { calls -= 1 }
         session.isClosing = true
@@ -148,7 +148,7 @@ public final class Hub {
 
     /// The connection of that name; nil when it is gone, even if its slot is used again.
     func session(_ id: ConnectionID) -> Session? {
-        guard let session: Session = seats[id.slot], session.id == id else { return nil }
+        guard let session = seats[id.slot], session.id == id else { return nil }
         return session
     }
 
@@ -166,8 +166,8 @@ public final class Hub {
     public func received(_ id: ConnectionID, _ text: [UInt8], now: HubInstant) {
         defer { emptyLeaving() }
         expireDue(now)
-        guard let session: Session = session(id), !session.isClosing else { return }
-        let isRefused: Bool = meter(&session.messages, of: session, limit: .messageRate, now: now)
+        guard let session = session(id), !session.isClosing else { return }
+        let isRefused = meter(&session.messages, of: session, limit: .messageRate, now: now)
         let message: UnreadMessage
         do {
             message = try UnreadMessage(parsing: text[...])
@@ -198,7 +198,7 @@ public final class Hub {
     private func dispatch(
         _ request: UnreadRequest, on number: ChannelNumber, of session: Session, bytes: Int, now: HubInstant
     ) {
-        guard let channel: Channel = session.channel(number) else {
+        guard let channel = session.channel(number) else {
             return send(Reply.notUnderstood(number), to: session)
         }
         guard channel.isReady else {
@@ -263,9 +263,9 @@ public final class Hub {
     private func empty(_ session: Session) {
         endWaiting(session)
         if session.exchange?.all != nil { allCalls.removeAll { $0 === session } }
-        for channel: Channel in session.channels { leave(channel) }
+        for channel in session.channels { leave(channel) }
         session.channels = []
-        let dropped: Int = session.dropWaitingReads()
+        let dropped = session.dropWaitingReads()
         readsOutstanding -= dropped
         session.tenant?.reads -= dropped
         part(session)
@@ -284,9 +284,9 @@ public final class Hub {
     /// Ends every event that may have closed a connection.
     func emptyLeaving() {
         guard !leaving.isEmpty else { return }
-        let sessions: [Session] = leaving
+        let sessions = leaving
         leaving = []
-        for session: Session in sessions {
+        for session in sessions {
             empty(session)
             // Its connection stays for the next request.
             guard session.exchange != nil, seats[session.id.slot] === session else { continue }

@@ -8,15 +8,15 @@ struct Ask {
     /// Nanoseconds.
     let deadline: Int64
     /// Bytes of answers that are still passed on.
-    var bytesLeft: Int = Hub.answerBytesMax
+    var bytesLeft = Hub.answerBytesMax
 }
 
 // `index` and `log`: what the server may ask of clients (streaming API, "Server to Client Commands").
 extension Hub {
     /// Questions that wait for answers at once.
-    public static let asksMax: Int = 64
+    public static let asksMax = 64
     /// Bytes of answers passed on for one question.
-    public static let answerBytesMax: Int = 64 << 20
+    public static let answerBytesMax = 64 << 20
 
     /// Asks all clients of a bucket. Answers come as `tell` actions until the question's time is over, then `ended`.
     /// Some clients never answer, so nobody waits for a number of answers.
@@ -24,7 +24,7 @@ extension Hub {
         guard asks.count < Self.asksMax else {
             return actions.append(.tell(id, .failed("too many questions at once; ask again later")))
         }
-        let asked: Int = put(question)
+        let asked = put(question)
         actions.append(.tell(id, .asked(asked)))
         guard asked > 0 else { return actions.append(.tell(id, .ended)) }
         asks.append(
@@ -35,9 +35,9 @@ extension Hub {
 
     /// Sends the question to each channel, or to each connection once.
     private func put(_ question: RemoteQuestion) -> Int {
-        var asked: Int = 0
-        var connections: Set<ConnectionID> = []
-        for channel: Channel in feeds[question.bucket]?.subscribers ?? [] where channel.isReady {
+        var asked = 0
+        var connections = Set<ConnectionID>()
+        for channel in feeds[question.bucket]?.subscribers ?? [] where channel.isReady {
             switch question.kind {
             case .index: send(Reply.indexRequest(channel.number), to: channel.session)
             case .log(let level):
@@ -60,9 +60,9 @@ extension Hub {
     /// A client sent its state.
     func report(_ state: IndexState, from channel: Channel) {
         guard !asks.isEmpty else { return }
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         state.write(to: &writer)
-        for index: Int in asks.indices where asks[index].isIndex && asks[index].bucket == channel.feed?.bucket {
+        for index in asks.indices where asks[index].isIndex && asks[index].bucket == channel.feed?.bucket {
             pass(writer.bytes, of: channel, to: index)
         }
         dropFull()
@@ -73,11 +73,11 @@ extension Hub {
     func report(_ argument: ArraySlice<UInt8>, from session: Session) {
         guard !asks.isEmpty else { return }
         var json: [UInt8]?
-        for index: Int in asks.indices where !asks[index].isIndex {
-            let bucket: BucketID = asks[index].bucket
-            guard let channel: Channel = session.channels.first(where: { $0.isReady && $0.feed?.bucket == bucket })
+        for index in asks.indices where !asks[index].isIndex {
+            let bucket = asks[index].bucket
+            guard let channel = session.channels.first(where: { $0.isReady && $0.feed?.bucket == bucket })
             else { continue }
-            let bytes: [UInt8] = json ?? ClientMessage.log(reading: argument).serialized()
+            let bytes = json ?? ClientMessage.log(reading: argument).serialized()
             json = bytes
             pass(bytes, of: channel, to: index)
         }
@@ -92,7 +92,7 @@ extension Hub {
 
     /// Ends questions whose clients have sent too much.
     private func dropFull() {
-        for ask: Ask in asks where ask.bytesLeft < 0 {
+        for ask in asks where ask.bytesLeft < 0 {
             actions.append(.tell(ask.id, .failed("the clients sent more than is passed on")))
         }
         asks.removeAll { $0.bytesLeft < 0 }
@@ -100,7 +100,7 @@ extension Hub {
 
     func expireAsks(_ now: HubInstant) {
         guard !asks.isEmpty else { return }
-        for ask: Ask in asks where ask.deadline <= now.monotonic { actions.append(.tell(ask.id, .ended)) }
+        for ask in asks where ask.deadline <= now.monotonic { actions.append(.tell(ask.id, .ended)) }
         asks.removeAll { $0.deadline <= now.monotonic }
     }
 }

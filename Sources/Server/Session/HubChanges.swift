@@ -3,25 +3,25 @@ import ThicketProtocol
 // `c`: to the shard, and after the commit to everybody (wire contract, section 6).
 extension Hub {
     /// Percent of the high-water mark below which senders are read again.
-    private static let lowWaterPercent: Int = 50
+    private static let lowWaterPercent = 50
 
     /// Hands the change of a message to the shard.
     func submit(_ change: ChangeRequest, on channel: Channel, bytes: Int, now: HubInstant) {
-        let memory: Int = bytes + change.documentTapeBytes
-        guard let feed: BucketFeed = channel.feed,
-            let code: ErrorCode = submit(change, on: channel, of: feed, bytes: memory, now: now)
+        let memory = bytes + change.documentTapeBytes
+        guard let feed = channel.feed,
+            let code = submit(change, on: channel, of: feed, bytes: memory, now: now)
         else { return }
         refuse([(change, code)], on: channel)
     }
 
     /// Hands the changes of one message to the shard.
     func submit(_ changes: [ChangeRequest], on channel: Channel, bytes: Int, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
-        guard let first: ChangeRequest = changes.first else { return }
-        let memory: Int = (bytes + first.documentTapeBytes) / changes.count
-        var refused: [(ChangeRequest, ErrorCode)] = []
-        for change: ChangeRequest in changes {
-            if let code: ErrorCode = submit(change, on: channel, of: feed, bytes: memory, now: now) {
+        guard let feed = channel.feed else { return }
+        guard let first = changes.first else { return }
+        let memory = (bytes + first.documentTapeBytes) / changes.count
+        var refused = [(ChangeRequest, ErrorCode)]()
+        for change in changes {
+            if let code = submit(change, on: channel, of: feed, bytes: memory, now: now) {
                 refused.append((change, code))
             }
         }
@@ -33,20 +33,20 @@ extension Hub {
     private func submit(
         _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant
     ) -> ErrorCode? {
-        let session: Session = channel.session
-        let isRefused: Bool = meter(&session.changes, of: session, limit: .changeRate, now: now)
+        let session = channel.session
+        let isRefused = meter(&session.changes, of: session, limit: .changeRate, now: now)
         guard !isRefused else { return .unavailable }
         guard inFlight.count < limits.changesQueuedMax, inFlight.bytes < limits.changeBytesQueuedMax else {
             metrics.limitHits.add(1, .queue)
             return .unavailable
         }
-        if let tenant: Tenant = session.tenant, isOverfull(tenant) {
+        if let tenant = session.tenant, isOverfull(tenant) {
             metrics.limitHits.add(1, .userChanges)
             return .unavailable
         }
         endWalk(channel, now: now)
         endSilence(of: channel, now: now)
-        let submitted: SubmittedChange = .init(
+        let submitted = SubmittedChange(
             origin: ChangeOrigin(connection: session.id.packed, channel: channel.number, life: channel.life),
             bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
@@ -86,15 +86,15 @@ extension Hub {
     /// Refuses changes that the shard has not seen, all in one message.
     func refuse(_ changes: [(ChangeRequest, ErrorCode)], on channel: Channel) {
         guard !changes.isEmpty else { return }
-        let exchange: RESTExchange? = channel.session.exchange
-        var elements: [[UInt8]] = []
-        for (change, code): (ChangeRequest, ErrorCode) in changes {
+        let exchange = channel.session.exchange
+        var elements = [[UInt8]]()
+        for (change, code) in changes {
             metrics.changesRefused.add(1, code)
             elements.append(
                 Reply.refusal(
                     client: channel.clientID.text, key: change.key, code: code,
                     changeIDs: change.ccid.isEmpty ? [] : [change.ccid]))
-            if let exchange, let element: [UInt8] = elements.last { refused(code, element, exchange, on: channel) }
+            if let exchange, let element = elements.last { refused(code, element, exchange, on: channel) }
         }
         send(Reply.changes(channel.number, elements), to: channel.session)
     }
@@ -103,25 +103,25 @@ extension Hub {
 
     /// A group is on disk (or was refused as a whole): its outcomes leave, in order.
     public func committed(_ outcome: CommitOutcome, now: HubInstant) {
-        for ticket: ChangeTicket in outcome.settled { settle(ticket, now: now) }
+        for ticket in outcome.settled { settle(ticket, now: now) }
         defer { emptyLeaving() }
         expireDue(now)
-        for bucket: BucketOutcome in outcome.buckets { deliver(bucket, now: now) }
+        for bucket in outcome.buckets { deliver(bucket, now: now) }
         guard !heldByQueue.isEmpty, isBelowLowWater else { return }
-        let held: [ConnectionID] = heldByQueue
+        let held = heldByQueue
         heldByQueue = []
-        for id: ConnectionID in held {
-            if let session: Session = session(id) { resume(session, .queue) }
+        for id in held {
+            if let session = session(id) { resume(session, .queue) }
         }
     }
 
     private func deliver(_ outcome: BucketOutcome, now: HubInstant) {
         if !allCalls.isEmpty { tellAll(outcome) }
-        guard let feed: BucketFeed = feeds[outcome.bucket] else { return }
-        if let mode: BucketModeAnswer = outcome.mode { settleMode(mode, of: feed, now: now) }
-        let before: Int = feed.tailBytes
+        guard let feed = feeds[outcome.bucket] else { return }
+        if let mode = outcome.mode { settleMode(mode, of: feed, now: now) }
+        let before = feed.tailBytes
         let wasThere = feed.row != nil
-        let fresh: [BucketFeed.Entry] = feed.publish(outcome, limits: limits)
+        let fresh = feed.publish(outcome, limits: limits)
         if !wasThere, feed.row != nil { sayIdentity(of: feed) }
         tailBytes += feed.tailBytes - before
         if !fresh.isEmpty {
@@ -139,11 +139,11 @@ extension Hub {
 
     /// Sends a group's changes to every live channel; one frame for all channels of one number.
     private func broadcast(_ entries: [BucketFeed.Entry], in feed: BucketFeed, now: HubInstant) {
-        let bytes: Int = entries.reduce(0) { $0 + $1.element.count + 1 }
-        let removals: [EntityKey] = entries.compactMap { $0.isRemoval ? $0.key : nil }
-        var frames: [(number: ChannelNumber, frame: SharedFrame)] = []
-        var receivers: Int = 0
-        for channel: Channel in feed.subscribers where channel.isLive && !channel.session.isClosing {
+        let bytes = entries.reduce(0) { $0 + $1.element.count + 1 }
+        let removals = entries.compactMap { $0.isRemoval ? $0.key : nil }
+        var frames = [(number: ChannelNumber, frame: SharedFrame)]()
+        var receivers = 0
+        for channel in feed.subscribers where channel.isLive && !channel.session.isClosing {
             if channel.session.exchange != nil {
                 answer(channel.session, RESTAnswer.changes(entries.lazy.map(\.element)))
                 receivers += 1
@@ -159,16 +159,16 @@ extension Hub {
             actions.append(.send(channel.session.id, frame))
             receivers += 1
             guard channel.library == .nodeSimperium else { continue }
-            for key: EntityKey in removals { channel.hints.note(key, at: now.monotonic) }
+            for key in removals { channel.hints.note(key, at: now.monotonic) }
         }
         metrics.deliveries.add(receivers * entries.count)
     }
 
     /// Sends a channel that never asked for changes its own.
     private func acknowledge(_ outcome: BucketOutcome, in feed: BucketFeed, above first: GlobalID) {
-        var own: [(channel: Channel, elements: [[UInt8]])] = []
+        var own = [(channel: Channel, elements: [[UInt8]])]()
         for case .applied(let applied) in outcome.events where applied.gid >= first {
-            guard let channel: Channel = self.channel(applied.origin, in: feed), channel.session.exchange == nil else {
+            guard let channel = self.channel(applied.origin, in: feed), channel.session.exchange == nil else {
                 continue
             }
             switch channel.stream {
@@ -178,13 +178,13 @@ extension Hub {
                 continue
             default: continue
             }
-            if let place: Int = own.firstIndex(where: { $0.channel === channel }) {
+            if let place = own.firstIndex(where: { $0.channel === channel }) {
                 own[place].elements.append(applied.element)
             } else {
                 own.append((channel, [applied.element]))
             }
         }
-        for (channel, elements): (Channel, [[UInt8]]) in own {
+        for (channel, elements) in own {
             send(Reply.changes(channel.number, elements), to: channel.session)
             metrics.deliveries.add(elements.count)
         }
@@ -192,27 +192,27 @@ extension Hub {
 
     /// Sends refusals to their authors, behind the changes they were derived from; those of one group as one message.
     private func refuse(_ outcome: BucketOutcome, in feed: BucketFeed) {
-        var ready: [(channel: Channel, elements: [[UInt8]])] = []
+        var ready = [(channel: Channel, elements: [[UInt8]])]()
         for case .refused(let refused) in outcome.events {
-            guard let channel: Channel = self.channel(refused.origin, in: feed), channel.session.exchange == nil else {
+            guard let channel = self.channel(refused.origin, in: feed), channel.session.exchange == nil else {
                 continue
             }
-            let element: [UInt8] = Reply.refusal(
+            let element = Reply.refusal(
                 client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
             if channel.isBehind && channel.hold(element) || !channel.isReady { continue }
-            if let place: Int = ready.lastIndex(where: { $0.channel === channel }) {
+            if let place = ready.lastIndex(where: { $0.channel === channel }) {
                 ready[place].elements.append(element)
             } else {
                 ready.append((channel, [element]))
             }
         }
-        for (channel, elements): (Channel, [[UInt8]]) in ready {
+        for (channel, elements) in ready {
             send(Reply.changes(channel.number, elements), to: channel.session)
         }
     }
 
     func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
-        guard let channel: Channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
+        guard let channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
             channel.life == origin.life, channel.feed === feed
         else { return nil }
         switch channel.phase {

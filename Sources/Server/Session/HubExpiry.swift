@@ -12,30 +12,30 @@ extension Hub {
     func expireDue(_ now: HubInstant) {
         guard !ends.isEmpty else { return }
         if ends.hasJumped(now) { rescheduleEnds(now) }
-        while let note: () -> Void = ends.takeDue(now) { note() }
-        let channels: [Channel] = ended
+        while let note = ends.takeDue(now) { note() }
+        let channels = ended
         ended = []
-        for channel: Channel in channels { end(channel, now: now) }
+        for channel in channels { end(channel, now: now) }
     }
 
     /// Has a channel noticed when its token, or its time of grace, is over.
     /// - Parameter end: milliseconds since 1970.
     func schedule(_ channel: Channel, end: Int64, now: HubInstant) {
-        if let old: Channel.End = channel.end { ends.cancel(old.ticket) }
+        if let old = channel.end { ends.cancel(old.ticket) }
         schedule(channel, end, latest: .max, now: now)
     }
 
     private func schedule(_ channel: Channel, _ end: Int64, latest: Int64, now: HubInstant) {
-        let ticket: TokenEnds.Ticket = ends.schedule(at: end, latest: latest, now: now) { [unowned self] in
+        let ticket = ends.schedule(at: end, latest: latest, now: now) { [unowned self] in
             ended.append(channel)
         }
         channel.end = Channel.End(time: end, ticket: ticket)
     }
 
     private func rescheduleEnds(_ now: HubInstant) {
-        for session: Session in sessions {
-            for channel: Channel in session.channels {
-                guard let old: Channel.End = channel.end else { continue }
+        for session in sessions {
+            for channel in session.channels {
+                guard let old = channel.end else { continue }
                 ends.cancel(old.ticket)
                 schedule(channel, old.time, latest: old.ticket.deadline, now: now)
             }
@@ -47,7 +47,7 @@ extension Hub {
         switch channel.phase {
         case .authenticating, .gone: break
         case .opening:
-            let queued: Int = channel.takeQueued().count
+            let queued = channel.takeQueued().count
             remove(channel)
             tell(channel, .tokenExpired)
             for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
@@ -74,12 +74,12 @@ extension Hub {
 
     // MARK: Another token
 
-    /// Whether this `init` only gives a channel that waits for it another token: same app and bucket, and no command. That
-    /// the user is the same is known later. The client may call itself something else by now.
+    /// Whether this `init` only gives a channel that waits for it another token: same app and bucket, and no command.
+    /// That the user is the same is known later. The client may call itself something else by now.
     func isRenewal(_ request: InitRequest, of channel: Channel) -> Bool {
         guard case .lapsed = channel.phase, request.command?.isEmpty ?? true,
-            let app: AppID = try? AppID(request.appID ?? ""), app == channel.session.app,
-            let name: BucketName = try? BucketName(request.name ?? ""), name == channel.bucketName,
+            let app = try? AppID(request.appID ?? ""), app == channel.session.app,
+            let name = try? BucketName(request.name ?? ""), name == channel.bucketName,
             (try? ClientID(request.clientID ?? "")) != nil
         else { return false }
         return true
@@ -87,7 +87,7 @@ extension Hub {
 
     /// Has the new token of a channel looked at.
     func renew(_ channel: Channel, with request: InitRequest) {
-        guard let token: String = Self.acceptable(request.token) else {
+        guard let token = Self.acceptable(request.token) else {
             return refuse(channel.number, of: channel.session, .malformed, expectsExpired: channel.expectsExpired)
         }
         channel.renewal = request
@@ -98,9 +98,9 @@ extension Hub {
 
     /// The new token of a channel is good: delivery goes on where it ended.
     func renewed(_ channel: Channel, _ admission: Admission, now: HubInstant) {
-        guard let request: InitRequest = channel.renewal else { return }
+        guard let request = channel.renewal else { return }
         channel.renewal = nil
-        if let clientID: ClientID = try? ClientID(request.clientID ?? "") { channel.clientID = clientID }
+        if let clientID = try? ClientID(request.clientID ?? "") { channel.clientID = clientID }
         guard admission.user == channel.user, !decidesMode(channel, request, admission) else {
             return restart(channel, as: request, admission, now: now)
         }
@@ -113,7 +113,7 @@ extension Hub {
         channel.name = admission.name
         send(Reply.authorized(channel.number, admission.name), to: channel.session)
         // It may have become another while nothing was delivered.
-        if let feed: BucketFeed = channel.feed { sayOptions(of: feed, to: channel, isAsked: request.mode != nil) }
+        if let feed = channel.feed { sayOptions(of: feed, to: channel, isAsked: request.mode != nil) }
         resume(channel, now: now)
         runQueued(channel, now: now)
     }
@@ -121,7 +121,7 @@ extension Hub {
     /// The new token of a channel is not good; another one may be shown while its time of grace lasts.
     func refuseRenewal(of channel: Channel, _ refusal: InitRefusal) {
         channel.renewal = nil
-        let queued: Int = channel.takeQueued().count
+        let queued = channel.takeQueued().count
         refuse(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
         for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
     }
@@ -129,10 +129,10 @@ extension Hub {
     /// The new token is another user's, or may do what the last might not: a fresh start, with what was said meanwhile.
     private func restart(_ channel: Channel, as request: InitRequest, _ admission: Admission, now: HubInstant) {
         nextLife += 1
-        let fresh: Channel = .init(
+        let fresh = Channel(
             session: channel.session, number: channel.number, life: nextLife, clientID: channel.clientID,
             bucketName: channel.bucketName, request: request)
-        for (request, bytes): (UnreadRequest, Int) in channel.takeQueued() { _ = fresh.keep(request, bytes: bytes) }
+        for (request, bytes) in channel.takeQueued() { _ = fresh.keep(request, bytes: bytes) }
         remove(channel)
         fresh.session.channels.append(fresh)
         enter(fresh, admission, now: now)
@@ -158,14 +158,14 @@ extension Hub {
     func remember(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         channel.pass = admission.pass
         if admission.pass != nil { guests[admission.user, default: [:]][channel.life] = channel }
-        if let end: Int64 = admission.ends { schedule(channel, end: end, now: now) }
+        if let end = admission.ends { schedule(channel, end: end, now: now) }
     }
 
     /// The opposite of `remember`.
     func forget(_ channel: Channel) {
-        if let old: Channel.End = channel.end { ends.cancel(old.ticket) }
+        if let old = channel.end { ends.cancel(old.ticket) }
         channel.end = nil
-        guard channel.pass != nil, let user: UserID = channel.user else { return }
+        guard channel.pass != nil, let user = channel.user else { return }
         channel.pass = nil
         guests[user]?[channel.life] = nil
         if guests[user]?.isEmpty ?? false { guests[user] = nil }
@@ -175,10 +175,10 @@ extension Hub {
     /// - Returns: the tokens by which they were open.
     public func revoke(_ revocation: Revocation, now: HubInstant) -> [DeniedToken] {
         defer { emptyLeaving() }
-        var found: [Channel] = []
+        var found = [Channel]()
         switch revocation {
         case .partner(let partner):
-            for channels: [UInt64: Channel] in guests.values {
+            for channels in guests.values {
                 found += channels.values.filter { $0.pass?.partner.utf8.elementsEqual(partner.utf8) ?? false }
             }
         case .device(let device, let entity):
@@ -188,8 +188,8 @@ extension Hub {
         }
         // By age: the order of a dictionary is nobody's.
         found.sort { $0.life < $1.life }
-        let tokens: [DeniedToken] = found.compactMap { $0.pass?.denied }
-        for channel: Channel in found {
+        let tokens = found.compactMap { $0.pass?.denied }
+        for channel in found {
             tell(channel, .signedOut)
             dismiss(channel, "signed out")
         }
@@ -197,13 +197,13 @@ extension Hub {
     }
 
     private func guests(of entity: String) -> [Channel] {
-        guard let user: UserID = try? UserID(entity) else { return [] }
+        guard let user = try? UserID(entity) else { return [] }
         return (guests[user] ?? [:]).values.map { $0 }
     }
 
     /// The channel is over, and with the last one the connection.
     private func dismiss(_ channel: Channel, _ reason: String) {
-        let session: Session = channel.session
+        let session = channel.session
         remove(channel)
         if session.channels.isEmpty { close(session, .policyViolation, reason) }
     }
@@ -218,15 +218,15 @@ extension Hub {
     /// A token that no operator made: perhaps a partner has signed it.
     /// - Returns: false when it does not look so.
     func askPartner(about token: String, of channel: Channel) -> Bool {
-        let session: Session = channel.session
-        guard knowsPartners, let app: AppID = session.app, SignedToken.hasForm(token) else { return false }
+        let session = channel.session
+        guard knowsPartners, let app = session.app, SignedToken.hasForm(token) else { return false }
         guard session.admissions < limits.channelsPerConnectionMax * 2 else {
             metrics.limitHits.add(1, .accessQueue)
             close(session, .tryAgainLater, "too many tokens await their answer")
             return true
         }
         session.admissions += 1
-        let device: String? = channel.renewal == nil ? channel.deviceID : channel.renewal?.deviceID
+        let device = channel.renewal == nil ? channel.deviceID : channel.renewal?.deviceID
         actions.append(
             .admit(AdmissionRequest(origin: channel.origin, app: app, token: token, device: device)))
         return true
@@ -236,17 +236,17 @@ extension Hub {
     public func admitted(_ request: AdmissionRequest, _ answer: AdmissionAnswer, now: HubInstant) {
         defer { emptyLeaving() }
         expireDue(now)
-        guard let session: Session = session(request.origin.connection) else { return }
+        guard let session = session(request.origin.connection) else { return }
         session.admissions -= 1
-        guard !session.isClosing, let channel: Channel = session.channel(request.origin.channel),
+        guard !session.isClosing, let channel = session.channel(request.origin.channel),
             channel.readLife == request.origin.life
         else { return }
         switch answer {
         case .admitted(let pass):
-            guard let user: UserID = try? UserID(pass.entity) else { return turnAway(channel, .invalid, now: now) }
-            let admission: Admission = .init(pass, user: user)
+            guard let user = try? UserID(pass.entity) else { return turnAway(channel, .invalid, now: now) }
+            let admission = Admission(pass, user: user)
             // It may have ended on its way here.
-            guard let end: Int64 = admission.ends, end > now.unix else {
+            guard let end = admission.ends, end > now.unix else {
                 return turnAway(channel, .tokenExpired, now: now)
             }
             enter(channel, admission, now: now)
@@ -264,13 +264,13 @@ extension Hub {
 }
 
 extension InitRefusal {
-    static let malformed: InitRefusal = .init(.invalidRequest, "Token malformed")
-    static let invalid: InitRefusal = .init(.unauthorized, "Token invalid")
-    static let tokenExpired: InitRefusal = .init(.unauthorized, "Token expired")
-    static let signedOut: InitRefusal = .init(.unauthorized, "Signed out")
-    static let unreadable: InitRefusal = .init(.serverError, "The store cannot be read")
+    static let malformed = InitRefusal(.invalidRequest, "Token malformed")
+    static let invalid = InitRefusal(.unauthorized, "Token invalid")
+    static let tokenExpired = InitRefusal(.unauthorized, "Token expired")
+    static let signedOut = InitRefusal(.unauthorized, "Signed out")
+    static let unreadable = InitRefusal(.serverError, "The store cannot be read")
 
-    static let accountEnded: InitRefusal = .init(.serverError, "The account has ended", limit: .ended)
+    static let accountEnded = InitRefusal(.serverError, "The account has ended", limit: .ended)
 
     /// The stream has no number for it: 400 and 401 would make clients give up the token.
     static func tooManyTokens(seconds: Int) -> InitRefusal {

@@ -4,11 +4,11 @@ import ThicketProtocol
 // `init`: token, bucket, and the commands that came with it (wire contract, section 4).
 extension Hub {
     /// Longest token that an operator makes, bytes.
-    static let tokenBytesMax: Int = 1_024
+    static let tokenBytesMax = 1_024
 
     /// Starts a channel anew; whatever it was before is forgotten.
     func initialize(_ number: ChannelNumber, of session: Session, with request: InitRequest, now: HubInstant) {
-        if let old: Channel = session.channel(number) {
+        if let old = session.channel(number) {
             if isRenewal(request, of: old) { return renew(old, with: request) }
             remove(old)
         }
@@ -20,7 +20,7 @@ extension Hub {
             return
         }
         session.channels.append(channel)
-        if let first: UnreadRequest = request.firstCommand,
+        if let first = request.firstCommand,
             !channel.keep(first, bytes: request.command?.utf8.count ?? 0)
         {
             send(Reply.notUnderstood(number), to: session)
@@ -30,7 +30,7 @@ extension Hub {
 
     /// The token if it is one that is worth a look: not empty, no white space, not longer than those that exist.
     static func acceptable(_ token: String?) -> String? {
-        guard let token: String, !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+        guard let token, !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
             token.utf8.count <= tokenBytesMax || SignedToken.hasForm(token)
         else { return nil }
         return token
@@ -58,7 +58,7 @@ extension Hub {
     }
 
     private static func name<Name: Identifier>(_ text: String?, _ what: String) throws(InitRefusal) -> Name {
-        guard let text: String else { throw InitRefusal(.serverError, "\(what) invalid: it is missing") }
+        guard let text else { throw InitRefusal(.serverError, "\(what) invalid: it is missing") }
         do throws(IdentifierError) { return try Name(text) } catch {
             throw InitRefusal(.serverError, "\(what) invalid: it \(error.problem)")
         }
@@ -66,7 +66,7 @@ extension Hub {
 
     /// The token was looked up among those that operators have made.
     func granted(_ grant: TokenGrant?, of question: ReadQuestion, to channel: Channel, now: HubInstant) {
-        guard let grant: TokenGrant else {
+        guard let grant else {
             if case .grant(let token) = question {
                 if askAdministrator(about: token, of: channel) || askPartner(about: token, of: channel) { return }
             }
@@ -79,7 +79,7 @@ extension Hub {
         guard !signedOut.mayBeOld(Tenant.Name(app: grant.app, user: grant.user), life: channel.readLife) else {
             return signOut(channel)
         }
-        let isAdministrator: Bool = if case .adminGrant = question { true } else { false }
+        let isAdministrator = if case .adminGrant = question { true } else { false }
         enter(channel, Admission(grant, isAdministrator: isAdministrator), now: now)
     }
 
@@ -95,8 +95,8 @@ extension Hub {
     /// The token is good: the bucket is opened, or delivery goes on.
     func enter(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         if case .lapsed = channel.phase { return renewed(channel, admission, now: now) }
-        guard let app: AppID = channel.session.app else { return }
-        let needsAdministrator: Bool =
+        guard let app = channel.session.app else { return }
+        let needsAdministrator =
             channel.session.exchange.map { self.needsAdministrator($0.call) }
             ?? channel.bucketName.map(BucketOptions.isBucket) ?? false
         guard admission.isAdministrator || !needsAdministrator else {
@@ -107,16 +107,16 @@ extension Hub {
         (channel.user, channel.name) = (admission.user, admission.name)
         channel.canWrite = admission.canWrite
         remember(channel, admission, now: now)
-        let tenant: Tenant = join(channel.session, Tenant.Name(app: app, user: admission.user), now: now)
+        let tenant = join(channel.session, Tenant.Name(app: app, user: admission.user), now: now)
         guard tenant.channels < limits.channelsPerUserMax else {
             metrics.limitHits.add(1, .userChannels)
             return refuse(channel, InitRefusal(.serverError, "Too many channels of this user"), now: now)
         }
         tenant.channels += 1
         channel.tenant = tenant
-        guard !isAnswered(channel, by: admission), let name: BucketName = channel.bucketName else { return }
-        let bucket: BucketID = .init(app: app, user: admission.user, name: name)
-        let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
+        guard !isAnswered(channel, by: admission), let name = channel.bucketName else { return }
+        let bucket = BucketID(app: app, user: admission.user, name: name)
+        let feed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
         guard feed.subscribers.count + feed.waiters.count + feed.sealing.count < limits.subscribersPerBucketMax else {
             metrics.limitHits.add(1, .subscribers)
             return refuse(channel, InitRefusal(.serverError, "Too many clients on this bucket"), now: now)
@@ -134,14 +134,14 @@ extension Hub {
     func opened(
         _ bucket: BucketID, _ record: BucketRecord?, buckets: Int, mode: BucketMode, now: HubInstant
     ) {
-        guard let feed: BucketFeed = feeds[bucket], !feed.isOpen else { return }
-        let waiters: [Channel] = feed.waiters
+        guard let feed = feeds[bucket], !feed.isOpen else { return }
+        let waiters = feed.waiters
         guard record != nil || feed.row != nil || buckets < limits.bucketsPerUserMax else {
             metrics.limitHits.add(1, .buckets)
             feeds[bucket] = nil
             tailBytes -= feed.tailBytes
             feed.waiters = []
-            for channel: Channel in waiters {
+            for channel in waiters {
                 refuse(channel, InitRefusal(.serverError, "Bucket limit reached", limit: .buckets), now: now)
             }
             return
@@ -149,7 +149,7 @@ extension Hub {
         tailBytes -= feed.tailBytes
         feed.open(record, mode: mode)
         tailBytes += feed.tailBytes
-        for channel: Channel in waiters {
+        for channel in waiters {
             // What an earlier one asked for may have cost their connection its life.
             guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
             admit(channel, to: feed, now: now)
@@ -160,10 +160,10 @@ extension Hub {
 
     /// The bucket could not be looked up; the next `init` tries again.
     func openFailed(_ bucket: BucketID, now: HubInstant) {
-        guard let feed: BucketFeed = feeds[bucket], !feed.isOpen else { return }
+        guard let feed = feeds[bucket], !feed.isOpen else { return }
         feeds[bucket] = nil
         tailBytes -= feed.tailBytes
-        for channel: Channel in feed.waiters {
+        for channel in feed.waiters {
             refuse(channel, .unreadable, now: now)
         }
         feed.waiters = []
@@ -176,12 +176,12 @@ extension Hub {
 
     /// The channel is open.
     func welcome(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
-        guard let name: UserID = channel.name else { return }
+        guard let name = channel.name else { return }
         channel.phase = .ready
         feed.add(channel)
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
-        if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
+        if let exchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, name), to: channel.session)
         sayOptions(of: feed, to: channel, isAsked: channel.asksMode)
         beginSilence(of: channel)
@@ -191,7 +191,7 @@ extension Hub {
 
     /// Runs what was said while the token was looked at.
     func runQueued(_ channel: Channel, now: HubInstant) {
-        for (request, bytes): (UnreadRequest, Int) in channel.takeQueued() {
+        for (request, bytes) in channel.takeQueued() {
             guard case .ready = channel.phase, !channel.session.isClosing else { return }
             run(request, on: channel, bytes: bytes, now: now)
         }
@@ -199,7 +199,7 @@ extension Hub {
 
     /// Refuses an `init` that got so far as to be a channel.
     func refuse(_ channel: Channel, _ refusal: InitRefusal, now: HubInstant) {
-        let queued: Int = channel.queued.count
+        let queued = channel.queued.count
         channel.feed = nil
         remove(channel)
         refuse(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
@@ -226,8 +226,8 @@ extension Hub {
 
     /// The channel is over: nothing goes to it any more.
     func leave(_ channel: Channel) {
-        let wasReady: Bool = channel.isReady
-        let wasOpen: Bool = if case .lapsed = channel.phase { true } else { wasReady }
+        let wasReady = channel.isReady
+        let wasOpen = if case .lapsed = channel.phase { true } else { wasReady }
         channel.phase = .gone
         channel.renewal = nil
         forget(channel)
@@ -235,7 +235,7 @@ extension Hub {
         _ = channel.takeHeld()
         channel.tenant?.channels -= 1
         channel.tenant = nil
-        guard let feed: BucketFeed = channel.feed else { return }
+        guard let feed = channel.feed else { return }
         channel.feed = nil
         if wasReady { metrics.channels.subtract() }
         if wasOpen {

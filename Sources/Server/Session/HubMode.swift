@@ -15,13 +15,14 @@ extension Hub {
         return true
     }
 
-    /// Who may only read wants a sealed bucket that nobody has written to: what it is, the first who may write decides. To say
-    /// `open` would be an alarm about nothing.
+    /// Who may only read wants a sealed bucket that nobody has written to: what it is, the first who may write decides.
+    /// To say `open` would be an alarm about nothing.
     func isUndecided(for channel: Channel, on feed: BucketFeed) -> Bool {
         channel.wantedMode == .sealed && !channel.canWrite && feed.mode == .open && feed.row == nil
     }
 
-    /// Whether a channel that could only read, and left it to others to seal its new bucket, may do so with its next token.
+    /// Whether a channel that could only read, and left it to others to seal its new bucket, may do so with its next
+    /// token.
     func decidesMode(_ channel: Channel, _ request: InitRequest, _ admission: Admission) -> Bool {
         guard admission.canWrite, request.mode.flatMap({ BucketMode(word: $0) }) == .sealed else { return false }
         return channel.feed.map { isUndecided(for: channel, on: $0) } ?? false
@@ -52,13 +53,13 @@ extension Hub {
 
     /// The shard has said what the bucket is.
     func settleMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
-        let waiting: [Channel] = feed.sealing
+        let waiting = feed.sealing
         switch answer {
         case .unknown:
-            for channel: Channel in waiting { refuse(channel, .unreadable, now: now) }
+            for channel in waiting { refuse(channel, .unreadable, now: now) }
         case .mode(let mode):
             tell(mode, to: feed)
-            for channel: Channel in waiting {
+            for channel in waiting {
                 // What an earlier one asked for may have cost their connection its life.
                 guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
                 welcome(channel, to: feed, now: now)
@@ -70,7 +71,7 @@ extension Hub {
 
     /// An operator has changed the mode of all buckets of a name, and it stands on disk.
     func changeMode(_ app: AppID, _ name: BucketName, _ mode: BucketMode) {
-        for (bucket, feed): (BucketID, BucketFeed) in feeds where bucket.app == app && bucket.name == name {
+        for (bucket, feed) in feeds where bucket.app == app && bucket.name == name {
             // What the shard knows of it is of before.
             actions.append(.submit(.forget(bucket)))
             if feed.isOpen { tell(mode, to: feed) }
@@ -81,7 +82,7 @@ extension Hub {
     private func tell(_ mode: BucketMode, to feed: BucketFeed) {
         guard feed.mode != mode else { return }
         feed.mode = mode
-        for channel: Channel in feed.subscribers where channel.isReady && channel.session.exchange == nil {
+        for channel in feed.subscribers where channel.isReady && channel.session.exchange == nil {
             send(Reply.options(channel.number, mode: mode, store: nil), to: channel.session)
         }
     }

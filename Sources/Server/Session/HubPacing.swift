@@ -23,7 +23,7 @@ extension Hub {
 
     func pause(_ session: Session, _ reason: Session.Pauses) {
         guard !session.isClosing else { return }
-        let wasRead: Bool = session.pauses.isEmpty
+        let wasRead = session.pauses.isEmpty
         session.pauses.insert(reason)
         if wasRead { actions.append(.pause(session.id)) }
     }
@@ -36,17 +36,17 @@ extension Hub {
 
     func resumeSlowed(_ now: HubInstant) {
         guard !slowed.isEmpty else { return }
-        let waiting: [ConnectionID] = slowed
+        let waiting = slowed
         slowed = []
-        for id: ConnectionID in waiting {
-            guard let session: Session = session(id) else { continue }
+        for id in waiting {
+            guard let session = session(id) else { continue }
             if session.slowUntil <= now.monotonic { resume(session, .rate) } else { slowed.append(id) }
         }
     }
 
     /// Answers a message that came faster than the connection may send.
     func refuse(_ request: UnreadRequest, on number: ChannelNumber, of session: Session, bytes: Int) {
-        guard request.command == .change, let channel: Channel = session.channel(number), case .ready = channel.phase
+        guard request.command == .change, let channel = session.channel(number), case .ready = channel.phase
         else {
             return send(Reply.notUnderstood(number), to: session)
         }
@@ -61,8 +61,8 @@ extension Hub {
 
 /// Changes handed to the shard: how many, and what they weigh.
 struct InFlight {
-    private(set) var count: Int = 0
-    private(set) var bytes: Int = 0
+    private(set) var count = 0
+    private(set) var bytes = 0
 
     mutating func add(bytes: Int) {
         count += 1

@@ -9,7 +9,7 @@ extension Hub {
     /// - Returns: false when the connection is ending, perhaps because of this very question.
     @discardableResult
     func read(_ question: ReadQuestion, for channel: Channel, isContinued: Bool = false) -> Bool {
-        let session: Session = channel.session
+        let session = channel.session
         guard !session.isClosing else { return false }
         guard session.readsOutstanding < limits.readsPerConnectionMax * 4, readsOutstanding < limits.readsQueuedMax * 2
         else {
@@ -21,7 +21,7 @@ extension Hub {
         readsOutstanding += 1
         session.tenant?.reads += 1
         metrics.readsQueued.set(readsOutstanding)
-        let request: ReadRequest = .init(origin: channel.origin, question: question)
+        let request = ReadRequest(origin: channel.origin, question: question)
         if !session.admits(request) {
             session.waitingReads.append(request)
         } else {
@@ -34,7 +34,7 @@ extension Hub {
             if !session.pauses.contains(.reads) { metrics.limitHits.add(1, .queuedReads) }
             heldByReads.append(session.id)
             pause(session, .reads)
-        } else if let tenant: Tenant = session.tenant, tenant.reads >= limits.readsPerUserMax {
+        } else if let tenant = session.tenant, tenant.reads >= limits.readsPerUserMax {
             hold(session, of: tenant, .userReads)
         }
         return true
@@ -42,11 +42,11 @@ extension Hub {
 
     /// Answers one version of an object.
     func entity(_ key: String, _ version: Version, on channel: Channel, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
+        guard let feed = channel.feed else { return }
         if case .walking(let current, _) = channel.stream {
             channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
         }
-        guard let row: BucketRow = feed.row, version > 0 else {
+        guard let row = feed.row, version > 0 else {
             return send(Reply.entity(channel.number, key: key, version: version, body: nil), to: channel.session)
         }
         read(.entity(key: key, version: version, bucket: row, upTo: feed.published), for: channel)
@@ -63,8 +63,8 @@ extension Hub {
 
     /// Answers all changes since a position, and subscribes from there.
     func changesSince(_ text: String, on channel: Channel, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
-        guard let gid: GlobalID = codec.decode(text, tag: feed.tag), gid <= feed.published else {
+        guard let feed = channel.feed else { return }
+        guard let gid = codec.decode(text, tag: feed.tag), gid <= feed.published else {
             metrics.catchUps.add(1, .unknown)
             channel.quietPosition = nil
             return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
@@ -83,8 +83,8 @@ extension Hub {
 
     /// Brings a channel from `gid` to the present and makes it live, from memory when that reaches back so far.
     func catchUp(_ channel: Channel, from gid: GlobalID, mustAnswer: Bool, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
-        if let missed: ArraySlice<BucketFeed.Entry> = feed.tail(after: gid) {
+        guard let feed = channel.feed else { return }
+        if let missed = feed.tail(after: gid) {
             if !missed.isEmpty || mustAnswer {
                 if mustAnswer { metrics.catchUps.add(1, missed.isEmpty ? .current : .memory) }
                 deliver(missed, to: channel, now: now)
@@ -102,24 +102,24 @@ extension Hub {
         guard channel.session.exchange == nil else {
             return answer(channel.session, RESTAnswer.changes(entries.lazy.map(\.element)))
         }
-        let bytes: Int = entries.reduce(0) { $0 + $1.element.count + 1 }
+        let bytes = entries.reduce(0) { $0 + $1.element.count + 1 }
         send(Reply.changes(channel.number, entries.lazy.map(\.element), bytes: bytes), to: channel.session)
         guard channel.library == .nodeSimperium else { return }
-        for entry: BucketFeed.Entry in entries where entry.isRemoval {
+        for entry in entries where entry.isRemoval {
             channel.hints.note(entry.key, at: now.monotonic)
         }
     }
 
     private func becomeLive(_ channel: Channel, now: HubInstant) {
         channel.stream = .live
-        if let exchange: RESTExchange = channel.session.exchange { begin(waiting: exchange, on: channel, now: now) }
+        if let exchange = channel.session.exchange { begin(waiting: exchange, on: channel, now: now) }
         sendHeld(channel)
         guard !channel.queuedCatchUps.isEmpty else { return }
         catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
     }
 
     func sendHeld(_ channel: Channel) {
-        let held: [[UInt8]] = channel.takeHeld()
+        let held = channel.takeHeld()
         if !held.isEmpty { send(Reply.changes(channel.number, held), to: channel.session) }
     }
 
@@ -142,10 +142,10 @@ extension Hub {
             return hasRead(large, of: request.origin, answer, now: now)
         }
         if case .body(let body) = request.question { endReading(body.bytes.count, of: body.tenant) }
-        guard let session: Session = session(request.origin.connection), !session.isClosing,
-            let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
+        guard let session = session(request.origin.connection), !session.isClosing,
+            let channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }
-        if let exchange: RESTExchange = session.exchange,
+        if let exchange = session.exchange,
             answered(exchange, request, answer, on: channel, now: now)
         {
             return
@@ -170,24 +170,24 @@ extension Hub {
         readsOutstanding -= 1
         metrics.readsQueued.set(readsOutstanding)
         // A connection that has had its answer may have another request by now.
-        if let session: Session = session(request.origin.connection),
+        if let session = session(request.origin.connection),
             session.exchange == nil || session.exchange?.life == request.origin.life
         {
             session.readsOutstanding -= 1
-            if let tenant: Tenant = session.tenant {
+            if let tenant = session.tenant {
                 tenant.reads -= 1
                 releaseHeld(tenant)
             }
-            if let next: ReadRequest = session.settled(request) { actions.append(.readWhenDrained(next)) }
+            if let next = session.settled(request) { actions.append(.readWhenDrained(next)) }
             if session.readsOutstanding * 2 < limits.readsPerConnectionMax, readsOutstanding < limits.readsQueuedMax {
                 resume(session, .reads)
             }
         }
         guard !heldByReads.isEmpty, readsOutstanding * 2 < limits.readsQueuedMax else { return }
-        let held: [ConnectionID] = heldByReads
+        let held = heldByReads
         heldByReads = []
-        for id: ConnectionID in held {
-            guard let session: Session = session(id) else { continue }
+        for id in held {
+            guard let session = session(id) else { continue }
             guard session.readsOutstanding < limits.readsPerConnectionMax else { continue }
             resume(session, .reads)
         }
@@ -197,7 +197,7 @@ extension Hub {
     private func caughtUp(
         _ channel: Channel, _ frame: SharedFrame, count: Int, through: GlobalID, removals: [EntityKey], now: HubInstant
     ) {
-        guard case .catchingUp(_, let upTo, let mustAnswer) = channel.stream, let feed: BucketFeed = channel.feed else {
+        guard case .catchingUp(_, let upTo, let mustAnswer) = channel.stream, let feed = channel.feed else {
             return
         }
         metrics.deliveries.add(count)
@@ -206,7 +206,7 @@ extension Hub {
         }
         if count > 0 || mustAnswer { send(frame, to: channel.session) }
         if channel.library == .nodeSimperium {
-            for key: EntityKey in removals { channel.hints.note(key, at: now.monotonic) }
+            for key in removals { channel.hints.note(key, at: now.monotonic) }
         }
         guard through < upTo else { return catchUp(channel, from: upTo, mustAnswer: false, now: now) }
         channel.stream = .catchingUp(after: through, upTo: upTo, mustAnswer: false)

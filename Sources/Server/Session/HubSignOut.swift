@@ -4,10 +4,10 @@ import ThicketProtocol
 /// more, for each entry was written to disk first.
 struct SignedOut {
     /// Users kept.
-    static let namesMax: Int = 1_024
+    static let namesMax = 1_024
 
-    private var lives: [Tenant.Name: UInt64] = [:]
-    private var order: [Tenant.Name] = []
+    private var lives = [Tenant.Name: UInt64]()
+    private var order = [Tenant.Name]()
 
     /// - Parameter life: channels up to this one began before.
     mutating func note(_ name: Tenant.Name, life: UInt64) {
@@ -22,19 +22,19 @@ struct SignedOut {
 
 // Tokens that end while connections are open.
 extension Hub {
-    /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. Whoever has
-    /// another token that is good comes back by it.
+    /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. Whoever
+    /// has another token that is good comes back by it.
     func signOut(_ name: Tenant.Name) {
         signedOut.note(name, life: nextLife)
-        for session: Session in sessions {
-            if let channel: Channel = session.channels.first(where: { isOf($0, name) }) { signOut(channel) }
+        for session in sessions {
+            if let channel = session.channels.first(where: { isOf($0, name) }) { signOut(channel) }
         }
         emptyLeaving()
     }
 
     /// Ends the connection of a channel whose token is good no more; a request gets its answer.
     func signOut(_ channel: Channel) {
-        let session: Session = channel.session
+        let session = channel.session
         if session.exchange != nil { return tell(channel.number, of: session, .signedOut, expectsExpired: false) }
         close(session, .policyViolation, "signed out")
     }

@@ -12,8 +12,8 @@ extension Hub {
         let deadline: Int64
     }
 
-    /// Notes where the bucket stands when a channel is let in, before its first command, so that nothing from here on is
-    /// missed.
+    /// Notes where the bucket stands when a channel is let in, before its first command, so that nothing from here on
+    /// is missed.
     func beginSilence(of channel: Channel) {
         guard channel.session.exchange == nil else { return }
         channel.quietPosition = channel.feed?.published

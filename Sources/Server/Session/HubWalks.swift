@@ -18,11 +18,11 @@ extension IndexQuery {
 extension Hub {
     /// Starts or continues an index walk.
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
-        guard let feed: BucketFeed = channel.feed else { return }
-        let query: IndexQuery = indexQuery(request, of: feed)
+        guard let feed = channel.feed else { return }
+        let query = indexQuery(request, of: feed)
         walk(channel, by: query, now: now)
         guard feed.row != nil else {
-            let page: SharedFrame = IndexMessage.empty(
+            let page = IndexMessage.empty(
                 channel.number, current: codec.encode(query.current, tag: feed.tag))
             send(page, to: channel.session)
             return walked(channel, isLast: true, isGlance: query.isGlance, now: now)
@@ -32,9 +32,9 @@ extension Hub {
 
     /// What a page is asked for by. A mark that is none of this bucket begins anew.
     func indexQuery(_ request: IndexRequest, of feed: BucketFeed) -> IndexQuery {
-        var query: IndexQuery = .init(
+        var query = IndexQuery(
             bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
-        if let mark: String = request.mark, let position: IndexMark = IndexMark(mark, codec: codec, tag: feed.tag),
+        if let mark = request.mark, let position = IndexMark(mark, codec: codec, tag: feed.tag),
             position.current <= feed.published, position.before <= position.current,
             position.told ?? 0 <= position.current
         {
@@ -47,13 +47,13 @@ extension Hub {
 
     /// An index page was asked for: later changes wait until the walk is over.
     private func walk(_ channel: Channel, by query: IndexQuery, now: HubInstant) {
-        let (current, isFirst): (GlobalID, Bool) = (query.current, query.before == nil)
-        let deadline: Int64 = now.monotonic + Channel.walkRest
+        let (current, isFirst) = (query.current, query.before == nil)
+        let deadline = now.monotonic + Channel.walkRest
         switch channel.stream {
         case .catchingUp, .suspended: return
         case .walking(let before, _):
             // A glance in mid-walk is none of it: what has been held back since it began is still to be told.
-            let begins: Bool = isFirst && !query.isGlance
+            let begins = isFirst && !query.isGlance
             if !query.isGlance { channel.isGlancing = false }
             channel.stream = .walking(current: begins ? current : before, deadline: deadline)
         case .idle, .live:
@@ -89,7 +89,7 @@ extension Hub {
     /// - Parameter isGlance: it ends what it began, and no other walk.
     func walked(_ channel: Channel, isLast: Bool, isGlance: Bool, now: HubInstant) {
         guard case .walking(let current, _) = channel.stream else { return }
-        let isOver: Bool = isGlance ? channel.isGlancing : isLast
+        let isOver = isGlance ? channel.isGlancing : isLast
         guard isOver, !channel.asksAfterIndex else {
             channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
             return
@@ -105,9 +105,9 @@ extension Hub {
 
     func releaseWalkers(_ now: HubInstant) {
         guard !walkers.isEmpty else { return }
-        let waiting: [Channel] = walkers
+        let waiting = walkers
         walkers = []
-        for channel: Channel in waiting {
+        for channel in waiting {
             channel.isListedWalker = false
             guard case .ready = channel.phase, case .walking(_, let deadline) = channel.stream else { continue }
             if deadline <= now.monotonic { endWalk(channel, now: now) } else { list(channel) }
@@ -116,13 +116,14 @@ extension Hub {
 
     /// The log no longer reaches back to the walk's `current`: the first page of a new walk is the answer.
     func restartWalk(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
-        guard case .index(var query, let tag) = question, let feed: BucketFeed = channel.feed else { return }
+        guard case .index(var query, let tag) = question, let feed = channel.feed else { return }
         guard query.before != nil || query.current < feed.published else {
             return failed(question, on: channel, now: now)
         }
         if query.before != nil {
             metrics.walksRestarted.add(1)
-            // What it has read of the old walk may be gone by now, and no change says so any more: it has to walk once more.
+            // What it has read of the old walk may be gone by now, and no change says so any more: it has to walk once
+            // more.
             if channel.removesUnlisted { query.told = query.told ?? query.current }
             query.before = nil
         }

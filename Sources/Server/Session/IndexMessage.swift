@@ -19,17 +19,17 @@ struct IndexMark: Equatable {
     init?(_ text: String, codec: ChangeVersionCodec, tag: UInt32) {
         let parts: [Substring] = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2 || parts.count == 3,
-            let current: GlobalID = codec.decode(String(parts[0]), tag: tag),
-            let before: GlobalID = codec.decode(String(parts[1]), tag: tag)
+            let current = codec.decode(String(parts[0]), tag: tag),
+            let before = codec.decode(String(parts[1]), tag: tag)
         else { return nil }
-        let told: GlobalID? = parts.count == 3 ? codec.decode(String(parts[2]), tag: tag) : nil
+        let told = parts.count == 3 ? codec.decode(String(parts[2]), tag: tag) : nil
         guard parts.count == 2 || told != nil else { return nil }
         self.init(current: current, before: before, told: told)
     }
 
     func text(_ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
-        var text: [UInt8] = codec.encode(current, tag: tag) + [0x2E] + codec.encode(before, tag: tag)
-        if let told: GlobalID { text += [0x2E] + codec.encode(told, tag: tag) }
+        var text = codec.encode(current, tag: tag) + [0x2E] + codec.encode(before, tag: tag)
+        if let told { text += [0x2E] + codec.encode(told, tag: tag) }
         return text
     }
 }
@@ -38,7 +38,7 @@ struct IndexMark: Equatable {
 enum IndexMessage {
     /// The page of a bucket without objects.
     static func empty(_ channel: ChannelNumber, current: [UInt8]) -> SharedFrame {
-        var starts: [Int] = []
+        var starts = [Int]()
         return page(channel, current: current, entries: [], mark: nil, starts: &starts)
     }
 
@@ -52,18 +52,18 @@ enum IndexMessage {
         _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?, total: Int = 0,
         starts: inout [Int]
     ) -> SharedFrame {
-        var text: [UInt8] = Reply.head(channel, "i:{\"current\":\"")
+        var text = Reply.head(channel, "i:{\"current\":\"")
         text.reserveCapacity(
             text.count + 160 + entries.reduce(0) { $0 + $1.key.text.utf8.count + 48 + ($1.body?.count ?? 0) })
         text.append(contentsOf: current)
         text.append(contentsOf: "\",\"index\":[".utf8)
-        for (index, entry): (Int, IndexEntry) in entries.enumerated() {
+        for (index, entry) in entries.enumerated() {
             if index > 0 { text.append(0x2C) }
             text.append(contentsOf: "{\"id\":\"".utf8)
             text.append(contentsOf: entry.key.text.utf8)
             text.append(contentsOf: "\",\"v\":".utf8)
             text.append(contentsOf: String(entry.version).utf8)
-            if let body: [UInt8] = entry.body {
+            if let body = entry.body {
                 text.append(contentsOf: ",\"d\":".utf8)
                 starts.append(text.count)
                 text.append(contentsOf: body)
@@ -71,16 +71,16 @@ enum IndexMessage {
             text.append(0x7D)
         }
         text.append(0x5D)
-        if let mark: [UInt8] {
+        if let mark {
             text.append(contentsOf: ",\"mark\":\"".utf8)
             text.append(contentsOf: mark)
             text.append(UInt8(ascii: "\""))
             if total > 0 { text.append(contentsOf: ",\"count\":\(total)".utf8) }
         }
         text.append(0x7D)
-        let frame: SharedFrame = .init(text: text)
-        let head: Int = frame.bytes.count - text.count
-        for place: Int in starts.indices { starts[place] += head }
+        let frame = SharedFrame(text: text)
+        let head = frame.bytes.count - text.count
+        for place in starts.indices { starts[place] += head }
         return frame
     }
 }

@@ -33,17 +33,17 @@ public final class IndexPageCache: Sendable {
         var weight: Int { frame.bytes.count + 16 * gids.count }
 
         fileprivate func body(_ place: Int) -> [UInt8] {
-            let start: Int = Int(places[place].start)
+            let start = Int(places[place].start)
             return Array(frame.bytes[start..<start + Int(places[place].count)])
         }
     }
 
     /// Smaller pages are made as quickly as they are found.
-    static let pageBytesMin: Int = 16 << 10
+    static let pageBytesMin = 16 << 10
     /// Pages kept, besides the bound in bytes.
-    static let pagesMax: Int = 1_024
+    static let pagesMax = 1_024
 
-    private let pages: Mutex<RecentlyUsed<Place, Page>> = .init(.init())
+    private let pages = Mutex<RecentlyUsed<Place, Page>>(.init())
     private let bytesMax: Int
 
     /// - Parameter bytesMax: bytes of all pages; 0 keeps none.
@@ -55,7 +55,7 @@ public final class IndexPageCache: Sendable {
     func page(_ place: Place) -> Page? { pages.withLock { $0[place] } }
 
     func keep(_ page: Page, at place: Place) {
-        let bytes: Int = page.weight
+        let bytes = page.weight
         // Half, so that no single page throws out all others.
         guard bytes >= Self.pageBytesMin, bytes <= bytesMax / 2 else { return }
         pages.withLock {
@@ -67,7 +67,7 @@ public final class IndexPageCache: Sendable {
     /// The bodies that pages of other walks of the bucket hold, for a new page: most objects have not changed since.
     func bodies(for query: IndexQuery) -> PageBodies? {
         guard query.withData else { return nil }
-        let found: [Page] = pages.withLock { (pages: inout RecentlyUsed<Place, Page>) in
+        let found = pages.withLock { (pages: inout RecentlyUsed<Place, Page>) in
             pages.values { $0.query.bucket == query.bucket && $0.query.withData }.filter { !$0.gids.isEmpty }
         }
         return found.isEmpty ? nil : PageBodies(found)
@@ -78,24 +78,24 @@ public final class IndexPageCache: Sendable {
 final class PageBodies: KnownBodies {
     private let pages: [IndexPageCache.Page]
     /// Where the body before was found: the next one most often stands behind it.
-    private var page: Int = 0
-    private var place: Int = -1
+    private var page = 0
+    private var place = -1
 
     fileprivate init(_ pages: [IndexPageCache.Page]) { self.pages = pages }
 
     func body(of gid: GlobalID) -> [UInt8]? {
-        let next: Int = place + 1
+        let next = place + 1
         if next < pages[page].gids.count, pages[page].gids[next] == gid {
             place = next
             return pages[page].body(next)
         }
-        for number: Int in pages.indices {
-            let gids: [GlobalID] = pages[number].gids
-            guard let newest: GlobalID = gids.first, let oldest: GlobalID = gids.last, gid <= newest, gid >= oldest
+        for number in pages.indices {
+            let gids = pages[number].gids
+            guard let newest = gids.first, let oldest = gids.last, gid <= newest, gid >= oldest
             else { continue }
-            var (low, high): (Int, Int) = (0, gids.count)
+            var (low, high) = (0, gids.count)
             while low < high {
-                let middle: Int = (low + high) / 2
+                let middle = (low + high) / 2
                 if gids[middle] > gid { low = middle + 1 } else { high = middle }
             }
             guard low < gids.count, gids[low] == gid else { continue }

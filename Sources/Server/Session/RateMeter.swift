@@ -15,7 +15,7 @@ struct RateMeter {
     /// Nanoseconds of credit at most.
     private var credit: Int64 = 1
     /// When all that was taken is paid for.
-    private var paidAt: Int64 = .min
+    private var paidAt = Int64.min
 
     /// - Parameters:
     ///   - perSecond: events on average, at least 1.
@@ -30,8 +30,8 @@ struct RateMeter {
 
     /// Counts one event at `now` (nanoseconds of a clock that never goes back).
     mutating func take(at now: Int64) -> Verdict {
-        let start: Int64 = max(paidAt, now)
-        let debt: Int64 = start - now + cost - credit
+        let start = max(paidAt, now)
+        let debt = start - now + cost - credit
         guard debt > 0 else {
             paidAt = start + cost
             return .take

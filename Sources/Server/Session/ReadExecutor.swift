@@ -31,7 +31,7 @@ public final class ReadExecutor {
     }
 
     private func read(_ request: ReadRequest) throws(StoreError) -> ReadAnswer {
-        let channel: ChannelNumber = request.origin.channel
+        let channel = request.origin.channel
         switch request.question {
         case .grant(let token):
             return .grant(try reader.grant(tokenHash: Hash.sha256(Array(token.utf8))))
@@ -41,18 +41,18 @@ public final class ReadExecutor {
             guard try !reader.hasEnded(user, in: app) else { return .ended }
             return .grant(TokenGrant(app: app, user: user, isReadOnly: false))
         case .open(let id):
-            let record: BucketRecord? = try reader.bucket(id)
-            if let record: BucketRecord { return .opened(record, buckets: 0, mode: record.mode) }
+            let record = try reader.bucket(id)
+            if let record { return .opened(record, buckets: 0, mode: record.mode) }
             return .opened(
                 nil, buckets: try reader.buckets(of: id.app, user: id.user).count,
                 mode: try reader.mode(ofNew: id.name, in: id.app))
         case .index(let query, let tag):
             return try index(query, tag: tag, channel: channel)
         case .entity(let key, let version, let bucket, let upTo):
-            guard let name: EntityKey = try? EntityKey(key) else {
+            guard let name = try? EntityKey(key) else {
                 return .entity(Reply.entity(channel, key: key, version: version, body: nil))
             }
-            let body: [UInt8]? = try reader.body(of: name, version: version, in: bucket, upTo: upTo)
+            let body = try reader.body(of: name, version: version, in: bucket, upTo: upTo)
             return .entity(Reply.entity(channel, key: key, version: version, body: body))
         case .removed(let request, let bucket, let upTo):
             let page = try reader.removedPage(request, in: bucket, upTo: upTo)
@@ -73,9 +73,9 @@ public final class ReadExecutor {
     private func object(
         _ key: EntityKey, _ wanted: Version?, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> ReadAnswer {
-        var version: Version? = wanted
+        var version = wanted
         if version == nil { version = try newest(key, in: bucket, upTo: upTo) }
-        guard let version: Version else { return .object(0, nil) }
+        guard let version else { return .object(0, nil) }
         return .object(version, try reader.body(of: key, version: version, in: bucket, upTo: upTo))
     }
 
@@ -83,32 +83,32 @@ public final class ReadExecutor {
     private func newest(
         _ key: EntityKey, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> Version? {
-        guard let head: EntityRecord = try reader.entity(key, in: bucket) else { return nil }
+        guard let head = try reader.entity(key, in: bucket) else { return nil }
         if head.gid <= upTo { return head.isDeleted ? nil : head.version }
         // Some changes are on disk and about to be published: those of one turn or two.
-        var gid: GlobalID = head.gid
+        var gid = head.gid
         while gid > upTo {
-            guard let row: ChangeRecord = try reader.change(gid) else { return nil }
+            guard let row = try reader.change(gid) else { return nil }
             gid = row.previousOfEntity
         }
-        guard gid > 0, let row: ChangeRecord = try reader.change(gid) else { return nil }
+        guard gid > 0, let row = try reader.change(gid) else { return nil }
         return row.kind == .remove ? nil : row.endVersion
     }
 
     private func index(_ query: IndexQuery, tag: UInt32, channel: ChannelNumber) throws(StoreError) -> ReadAnswer {
-        let place: IndexPageCache.Place = .init(query: query, channel: channel)
-        if let known: IndexPageCache.Page = pages.page(place) { return .index(known.frame, isLast: known.isLast) }
-        let known: PageBodies? = pages.bodies(for: query)
-        let found: IndexSlice? =
-            if let known: PageBodies { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
-        guard let slice: IndexSlice = found?.since(query.since) else { return .indexForgotten }
-        let mark: [UInt8]? = slice.next.map {
+        let place = IndexPageCache.Place(query: query, channel: channel)
+        if let known = pages.page(place) { return .index(known.frame, isLast: known.isLast) }
+        let known = pages.bodies(for: query)
+        let found =
+            if let known { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
+        guard let slice = found?.since(query.since) else { return .indexForgotten }
+        let mark = slice.next.map {
             IndexMark(current: query.current, before: $0, told: query.told).text(codec, tag: tag)
         }
         // No position of this bucket, nor of any time: a `cv` with it is answered by `cv:?`.
-        let told: [UInt8]? = query.told.map { codec.encode($0, tag: ~tag) }
-        var starts: [Int] = []
-        let frame: SharedFrame = IndexMessage.page(
+        let told = query.told.map { codec.encode($0, tag: ~tag) }
+        var starts = [Int]()
+        let frame = IndexMessage.page(
             channel, current: told ?? codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
             total: slice.total, starts: &starts)
         pages.keep(IndexPageCache.Page(frame, isLast: mark == nil, entries: slice.entries, starts: starts), at: place)
@@ -119,24 +119,24 @@ public final class ReadExecutor {
     private func changes(
         _ bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, channel: ChannelNumber
     ) throws(StoreError) -> ReadAnswer {
-        var elements: [[UInt8]] = []
-        var bytes: Int = 0
-        var through: GlobalID = after
-        var removals: [EntityKey] = []
+        var elements = [[UInt8]]()
+        var bytes = 0
+        var through = after
+        var removals = [EntityKey]()
         while through < upTo {
-            let room: Int = min(Self.rowsAtOnce, limits.catchUpPageChanges - elements.count)
-            let page: ChangePage? = try reader.changes(
+            let room = min(Self.rowsAtOnce, limits.catchUpPageChanges - elements.count)
+            let page = try reader.changes(
                 in: bucket, after: through, upTo: upTo, limit: room, byteLimit: limits.catchUpPageBytes - bytes)
-            guard let page: ChangePage else { return .changesForgotten }
-            for change: ChangeRecord in page.changes {
-                let element: [UInt8] = encode(change, tag: tag)
+            guard let page else { return .changesForgotten }
+            for change in page.changes {
+                let element = encode(change, tag: tag)
                 elements.append(element)
                 bytes += element.count + 1
                 through = change.gid
                 if change.kind == .remove { removals.append(change.key) }
                 if bytes >= limits.catchUpPageBytes { break }
             }
-            let isFull: Bool = bytes >= limits.catchUpPageBytes || elements.count >= limits.catchUpPageChanges
+            let isFull = bytes >= limits.catchUpPageBytes || elements.count >= limits.catchUpPageChanges
             if isFull && (page.hasMore || through < page.changes.last?.gid ?? 0) { break }
             if !page.hasMore { through = upTo }
         }
@@ -146,7 +146,7 @@ public final class ReadExecutor {
     }
 
     /// Log rows fetched by one call.
-    private static let rowsAtOnce: Int = 1_000
+    private static let rowsAtOnce = 1_000
 
     private func encode(_ change: ChangeRecord, tag: UInt32) -> [UInt8] {
         ChangeElement.encode(change, codec, tag: tag)

@@ -4,11 +4,11 @@ import ThicketProtocol
 /// without `sv`, which would delete an object that somebody made anew meanwhile (wire contract, 1.10).
 struct RemovalHints {
     /// Removals remembered for one channel; the oldest goes first.
-    static let countMax: Int = 256
+    static let countMax = 256
     /// Nanoseconds after which a removal by the client is its user's own wish. The echo comes within a round trip.
     static let lifetime: Int64 = 60_000_000_000
 
-    private var entries: [(key: String, sent: Int64)] = []
+    private var entries = [(key: String, sent: Int64)]()
 
     /// A removal was sent to the channel.
     mutating func note(_ key: EntityKey, at now: Int64) {
@@ -19,14 +19,14 @@ struct RemovalHints {
 
     /// The channel sent a removal without `sv`. True, once, when it echoes one that it was sent.
     mutating func takeEcho(of key: String, at now: Int64) -> Bool {
-        guard let index: Int = place(of: key) else { return false }
-        let sent: Int64 = entries.remove(at: index).sent
+        guard let index = place(of: key) else { return false }
+        let sent = entries.remove(at: index).sent
         return now - sent <= Self.lifetime
     }
 
     /// The channel changed the object since: a removal that comes now is meant.
     mutating func forget(_ key: String) {
-        guard let index: Int = place(of: key) else { return }
+        guard let index = place(of: key) else { return }
         entries.remove(at: index)
     }
 

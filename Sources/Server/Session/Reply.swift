@@ -25,7 +25,8 @@ enum Reply {
         frame(channel, .authFailed(code: code.rawValue, message: message))
     }
 
-    /// `N:o:{"mode":…,"store":…}`: who may know what stands in the bucket, and which bucket it is; either may be missing.
+    /// `N:o:{"mode":…,"store":…}`: who may know what stands in the bucket, and which bucket it is; either may be
+    /// missing.
     static func options(_ channel: ChannelNumber, mode: BucketMode?, store: String?) -> SharedFrame {
         var options = JSONObject()
         if let mode { options["mode"] = .string(mode.word) }
@@ -45,11 +46,11 @@ enum Reply {
 
     /// `N:KEY.VERSION` and a line with the object or `?`.
     static func entity(_ channel: ChannelNumber, key: String, version: Version, body: [UInt8]?) -> SharedFrame {
-        var text: [UInt8] = head(channel, "e:")
+        var text = head(channel, "e:")
         text.reserveCapacity(text.count + key.utf8.count + 32 + (body?.count ?? 0))
         text.append(contentsOf: key.utf8)
         text.append(contentsOf: ".\(version)\n".utf8)
-        guard let body: [UInt8] else {
+        guard let body else {
             text.append(0x3F)
             return SharedFrame(text: text)
         }
@@ -63,10 +64,10 @@ enum Reply {
     static func changes<Elements: Sequence<[UInt8]>>(
         _ channel: ChannelNumber, _ elements: Elements, bytes: Int = 0
     ) -> SharedFrame {
-        var text: [UInt8] = head(channel, "c:[")
+        var text = head(channel, "c:[")
         text.reserveCapacity(text.count + bytes + 64)
-        var isFirst: Bool = true
-        for element: [UInt8] in elements {
+        var isFirst = true
+        for element in elements {
             if !isFirst { text.append(0x2C) }
             isFirst = false
             text.append(contentsOf: element)
@@ -77,13 +78,13 @@ enum Reply {
 
     /// One error as an element of a `c:[…]`.
     static func refusal(client: String, key: String, code: ErrorCode, changeIDs: [String]) -> [UInt8] {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         writer.bytes.append(contentsOf: "{\"clientid\":".utf8)
         writer.write(string: client)
         writer.bytes.append(contentsOf: ",\"id\":".utf8)
         writer.write(string: key)
         writer.bytes.append(contentsOf: ",\"error\":\(code.rawValue),\"ccids\":[".utf8)
-        for (index, changeID): (Int, String) in changeIDs.enumerated() {
+        for (index, changeID) in changeIDs.enumerated() {
             if index > 0 { writer.bytes.append(0x2C) }
             writer.write(string: changeID)
         }

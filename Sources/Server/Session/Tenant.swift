@@ -12,21 +12,21 @@ final class Tenant {
     let name: Name
     /// Its lane in the queues; never 0, which is that of strangers.
     let number: UInt32
-    var sessions: [ConnectionID] = []
+    var sessions = [ConnectionID]()
     /// Channels that are open or being opened.
-    var channels: Int = 0
+    var channels = 0
     /// Reads that await their answer.
-    var reads: Int = 0
+    var reads = 0
     /// Changes that await their outcome.
-    var changes: Int = 0
+    var changes = 0
     /// What they take in memory, with the large ones that are being read.
-    var changeBytes: Int = 0
+    var changeBytes = 0
     /// Connections that are not read because of the numbers above.
-    var held: [ConnectionID] = []
+    var held = [ConnectionID]()
     /// Nothing is read from it before that time (nanoseconds), because it cost too much.
-    var restsUntil: Int64 = .min
+    var restsUntil = Int64.min
     /// It stands among those that were left last.
-    var isListed: Bool = false
+    var isListed = false
 
     init(_ name: Name, number: UInt32) { (self.name, self.number) = (name, number) }
 
@@ -51,12 +51,12 @@ extension Hub {
     /// The queue lane of a connection: its user's number, 0 for a stranger.
     public func lane(of id: ConnectionID) -> UInt32 { session(id)?.tenant?.number ?? 0 }
 
-    /// Counts a connection to the user whose token it has shown. It stays there: the first user of a connection pays for
-    /// what others do on it.
+    /// Counts a connection to the user whose token it has shown. It stays there: the first user of a connection pays
+    /// for what others do on it.
     func join(_ session: Session, _ name: Tenant.Name, now: HubInstant) -> Tenant {
-        if let tenant: Tenant = session.tenant { return tenant }
+        if let tenant = session.tenant { return tenant }
         let tenant: Tenant
-        if let known: Tenant = tenants[name] {
+        if let known = tenants[name] {
             tenant = known
         } else {
             lastTenant = lastTenant == .max ? 1 : lastTenant + 1
@@ -76,7 +76,7 @@ extension Hub {
 
     /// A connection is over.
     func part(_ session: Session) {
-        guard let tenant: Tenant = session.tenant else { return }
+        guard let tenant = session.tenant else { return }
         session.tenant = nil
         tenant.sessions.removeAll { $0 == session.id }
         if session.pauses.contains(.user) { tenant.held.removeAll { $0 == session.id } }
@@ -85,12 +85,12 @@ extension Hub {
         forgetIfIdle(tenant)
     }
 
-    /// Forgets a user who has nothing here any more; not at once: whoever comes back at once is the same one, with the rest
-    /// that it owes, and nobody else beside itself.
+    /// Forgets a user who has nothing here any more; not at once: whoever comes back at once is the same one, with the
+    /// rest that it owes, and nobody else beside itself.
     private func forgetIfIdle(_ tenant: Tenant) {
         guard tenant.isIdle, !tenant.isListed else { return }
         tenant.isListed = true
-        guard let oldest: Tenant = left.push(tenant) else { return }
+        guard let oldest = left.push(tenant) else { return }
         oldest.isListed = false
         guard oldest.isIdle else { return }
         tenants[oldest.name] = nil
@@ -99,9 +99,9 @@ extension Hub {
 
     /// A change of the user goes to the shard.
     func begin(_ session: Session, bytes: Int, now: HubInstant) -> ChangeTicket {
-        var ticket: ChangeTicket = .init()
+        var ticket = ChangeTicket()
         (ticket.bytes, ticket.arrival) = (bytes, now.monotonic)
-        if let tenant: Tenant = session.tenant {
+        if let tenant = session.tenant {
             ticket.tenant = tenant.number
             tenant.changes += 1
             tenant.changeBytes += bytes
@@ -109,7 +109,7 @@ extension Hub {
         inFlight.add(bytes: bytes)
         metrics.changesQueued.set(inFlight.count)
         metrics.changesQueuedBytes.set(inFlight.bytes)
-        if let tenant: Tenant = session.tenant, isCrowded(tenant) {
+        if let tenant = session.tenant, isCrowded(tenant) {
             hold(session, of: tenant, .userChanges)
             holdAllIfFull(tenant)
         }
@@ -122,7 +122,7 @@ extension Hub {
         metrics.changesQueued.set(inFlight.count)
         metrics.changesQueuedBytes.set(inFlight.bytes)
         metrics.changeSeconds.observe(Int((now.monotonic - ticket.arrival) / 1_000))
-        guard let tenant: Tenant = tenantsByNumber[ticket.tenant] else { return }
+        guard let tenant = tenantsByNumber[ticket.tenant] else { return }
         tenant.changes -= 1
         tenant.changeBytes -= ticket.bytes
         hasLess(tenant)
@@ -149,8 +149,8 @@ extension Hub {
     /// another large one.
     func holdAllIfFull(_ tenant: Tenant) {
         guard isFull(tenant), tenant.held.count < tenant.sessions.count else { return }
-        for id: ConnectionID in tenant.sessions {
-            guard let session: Session = session(id), session.exchange == nil else { continue }
+        for id in tenant.sessions {
+            guard let session = session(id), session.exchange == nil else { continue }
             hold(session, of: tenant, .userChanges)
         }
     }
@@ -168,21 +168,21 @@ extension Hub {
         guard !tenant.held.isEmpty, tenant.changes * 2 <= limits.changesPerUserMax,
             tenant.changeBytes * 2 <= limits.changeBytesPerUserMax, tenant.reads * 2 <= limits.readsPerUserMax
         else { return }
-        let held: [ConnectionID] = tenant.held
+        let held = tenant.held
         tenant.held = []
-        for id: ConnectionID in held {
-            if let session: Session = session(id) { resume(session, .user) }
+        for id in held {
+            if let session = session(id) { resume(session, .user) }
         }
     }
 
     /// The user's messages cost the loop more than they may: all of its connections rest.
     /// - Parameter until: nanoseconds.
     public func rest(_ id: ConnectionID, until: Int64) {
-        guard let session: Session = session(id) else { return }
+        guard let session = session(id) else { return }
         metrics.limitHits.add(1, .costlyMessages)
-        if let tenant: Tenant = session.tenant { tenant.restsUntil = max(tenant.restsUntil, until) }
-        for id: ConnectionID in session.tenant?.sessions ?? [id] {
-            if let session: Session = self.session(id) { slow(session, until: until) }
+        if let tenant = session.tenant { tenant.restsUntil = max(tenant.restsUntil, until) }
+        for id in session.tenant?.sessions ?? [id] {
+            if let session = self.session(id) { slow(session, until: until) }
         }
     }
 
@@ -198,10 +198,10 @@ extension Hub {
 /// Users who have left, the last ones of them.
 struct LeftTenants {
     /// So many are kept, some 200 bytes each.
-    static let countMax: Int = 1_024
+    static let countMax = 1_024
 
-    private var ring: [Tenant] = []
-    private var next: Int = 0
+    private var ring = [Tenant]()
+    private var next = 0
 
     /// - Returns: the one that has been there longest, when there is no room.
     mutating func push(_ tenant: Tenant) -> Tenant? {
@@ -209,7 +209,7 @@ struct LeftTenants {
             ring.append(tenant)
             return nil
         }
-        let oldest: Tenant = ring[next]
+        let oldest = ring[next]
         ring[next] = tenant
         next = (next + 1) % Self.countMax
         return oldest

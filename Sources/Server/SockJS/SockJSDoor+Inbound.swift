@@ -10,21 +10,21 @@ extension SockJSDoor {
 
     /// Hands on what may be handed on now; the rest follows in later turns.
     private func pump(_ entry: Entry) {
-        var left: Int = Self.messagesPerTurn
+        var left = Self.messagesPerTurn
         while entry.inboundStart < entry.inbound.count, !entry.isPaused, entry.session.isOpen {
             guard left > 0 else { return pumpLater(entry) }
             left -= 1
-            let message: [UInt8] = entry.inbound[entry.inboundStart]
+            let message = entry.inbound[entry.inboundStart]
             entry.inboundStart += 1
             host.sessionReceived(entry.id, message)
         }
         guard entry.inboundStart == entry.inbound.count, !entry.isPaused else { return }
         (entry.inbound, entry.inboundStart) = ([], 0)
-        if let held: (connection: ConnectionID, answer: HTTPResponse) = entry.held {
+        if let held = entry.held {
             entry.held = nil
             loop.respond(held.connection, held.answer)
         }
-        if entry.transport == .websocket, let socket: ConnectionID = entry.socket { loop.resumeReading(socket) }
+        if entry.transport == .websocket, let socket = entry.socket { loop.resumeReading(socket) }
     }
 
     /// Goes on in the next turn.
@@ -34,9 +34,9 @@ extension SockJSDoor {
         pumping.append(entry)
         guard pumping.count == 1 else { return }
         loop.schedule(after: .zero) { [unowned self] in
-            let batch: [Entry] = pumping
+            let batch = pumping
             pumping = []
-            for entry: Entry in batch {
+            for entry in batch {
                 entry.isPumping = false
                 if !entry.isForgotten { pump(entry) }
             }
@@ -46,7 +46,7 @@ extension SockJSDoor {
     /// The session is over: its messages go nowhere.
     func dropInbound(_ entry: Entry) {
         (entry.inbound, entry.inboundStart) = ([], 0)
-        guard let held: (connection: ConnectionID, answer: HTTPResponse) = entry.held else { return }
+        guard let held = entry.held else { return }
         entry.held = nil
         loop.respond(held.connection, HTTPResponse(status: 404, fields: held.answer.fields))
     }

@@ -5,9 +5,9 @@ extension SockJSDoor {
     /// - Parameter unixTime: milliseconds since 1970.
     /// - Returns: nil when the path is none of ours.
     func answer(_ request: HTTPRequest, on connection: ConnectionID, unixTime: Int64) -> HTTPDisposition? {
-        guard let path: SockJSPath = .init(request.path) else { return nil }
+        guard let path = SockJSPath(request.path) else { return nil }
         metrics.httpRequests.add(1, .sockjs)
-        let replies: SockJSReplies = .init(settings: settings, unixTime: unixTime)
+        let replies = SockJSReplies(settings: settings, unixTime: unixTime)
         switch path.place {
         case .greeting: return .respond(page(request) { SockJSReplies.greeting })
         case .iframe: return .respond(page(request) { replies.iframe(request) })
@@ -22,7 +22,7 @@ extension SockJSDoor {
     }
 
     private func page(_ request: HTTPRequest, _ make: () -> HTTPResponse) -> HTTPResponse {
-        let isRead: Bool = request.method == "GET" || request.method == "HEAD"
+        let isRead = request.method == "GET" || request.method == "HEAD"
         return isRead ? make() : SockJSReplies.methodNotAllowed(but: "GET, HEAD")
     }
 
@@ -31,13 +31,13 @@ extension SockJSDoor {
         _ connection: ConnectionID, _ replies: SockJSReplies
     ) -> HTTPDisposition {
         guard transport != .websocket else { return webSocket(request) }
-        let methods: String = "OPTIONS, \(transport.method)"
+        let methods = "OPTIONS, \(transport.method)"
         if request.method == "OPTIONS" { return .respond(replies.options(request, methods: methods)) }
         guard request.method == transport.method else {
             return .respond(SockJSReplies.methodNotAllowed(but: methods))
         }
-        guard let app: AppID = try? AppID(app) else { return .respond(SockJSReplies.notFound(request)) }
-        let key: Key = .init(app: app, session: name)
+        guard let app = try? AppID(app) else { return .respond(SockJSReplies.notFound(request)) }
+        let key = Key(app: app, session: name)
         return transport.role == .send
             ? send(key, transport, request, connection, replies)
             : receive(key, transport, request, connection, replies)
@@ -66,11 +66,11 @@ extension SockJSDoor {
         case .failure(let refusal): return .respond(SockJSReplies.refusal(500, refusal.text, request))
         case .success(let callback): receiver = SockJSReceiver(transport, callback: callback)
         }
-        guard let entry: Entry = byKey[key] ?? newEntry(key, transport) else {
+        guard let entry = byKey[key] ?? newEntry(key, transport) else {
             return .respond(Self.unavailable(request))
         }
         loop.count(connection, to: host.lane(of: entry.id))
-        var head: HTTPResponse = replies.head(transport, request)
+        var head = replies.head(transport, request)
         switch entry.session.attach(receiver, now: loop.now) {
         case .admitted:
             serve(entry, by: connection, transport)
@@ -104,13 +104,13 @@ extension SockJSDoor {
         of request: HTTPRequest, for transport: SockJSTransport
     ) -> Result<String, CallbackRefusal> {
         guard transport.callsBack else { return .success("") }
-        let query: [UInt8] = .init((request.query ?? "").utf8)
-        let field: ArraySlice<UInt8>? =
+        let query = [UInt8]((request.query ?? "").utf8)
+        let field =
             SockJSQuery.field("c", of: query[...]) ?? SockJSQuery.field("callback", of: query[...])
-        guard let field: ArraySlice<UInt8>, let name: [UInt8] = SockJSQuery.decode(field), !name.isEmpty else {
+        guard let field, let name = SockJSQuery.decode(field), !name.isEmpty else {
             return .failure(CallbackRefusal(text: "\"callback\" parameter required"))
         }
-        let isClean: Bool = name.allSatisfy { (byte: UInt8) in
+        let isClean = name.allSatisfy { (byte: UInt8) in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): true
             default: false
@@ -128,7 +128,7 @@ extension SockJSDoor {
         _ key: Key, _ transport: SockJSTransport, _ request: HTTPRequest, _ connection: ConnectionID,
         _ replies: SockJSReplies
     ) -> HTTPDisposition {
-        guard let entry: Entry = byKey[key], entry.session.isOpen else {
+        guard let entry = byKey[key], entry.session.isOpen else {
             return .respond(SockJSReplies.notFound(request))
         }
         // What it takes from here on is its user's, not the strangers'.
@@ -139,7 +139,7 @@ extension SockJSDoor {
             return .respond(Self.unavailable(request))
         }
         do throws(SockJSPayload.Failure) {
-            let messages: [[UInt8]] =
+            let messages =
                 transport == .jsonpSend
                 ? try SockJSPayload.messages(request.body, contentType: request.fields["content-type"])
                 : try SockJSPayload.messages(request.body)
@@ -147,7 +147,7 @@ extension SockJSDoor {
         } catch {
             return .respond(SockJSReplies.refusal(error.status, error.text, request))
         }
-        let answer: HTTPResponse = replies.taken(transport, request)
+        let answer = replies.taken(transport, request)
         guard !entry.inbound.isEmpty || entry.isPaused else { return .respond(answer) }
         entry.held = (connection, answer)
         return .later

@@ -20,9 +20,9 @@ protocol SockJSHost: AnyObject {
 /// waits, as one whose socket is not read.
 final class SockJSDoor {
     /// Messages of one session handed on in one turn.
-    static let messagesPerTurn: Int = 32
+    static let messagesPerTurn = 32
     /// Longest name of a function to call back, bytes.
-    static let callbackBytesMax: Int = 128
+    static let callbackBytesMax = 128
     /// Times in the shortest wait that the sessions' clocks are looked at.
     static let looksPerWait: Int64 = 4
     static let lookMax: Int64 = 1_000_000_000
@@ -34,27 +34,27 @@ final class SockJSDoor {
     private(set) var settings: SockJSSettings
 
     /// By place: slot -1 is place 0.
-    var entries: [Entry?] = []
-    private var freePlaces: [Int] = []
+    var entries = [Entry?]()
+    private var freePlaces = [Int]()
     private var lastSerial: UInt32 = 0
-    private(set) var count: Int = 0
-    var byKey: [Key: Entry] = [:]
+    private(set) var count = 0
+    var byKey = [Key: Entry]()
     /// By the slot of the socket.
-    private var bySocket: [Entry?] = []
+    private var bySocket = [Entry?]()
 
-    var dirty: [Entry] = []
-    var pumping: [Entry] = []
-    private var ended: [ConnectionID] = []
+    var dirty = [Entry]()
+    var pumping = [Entry]()
+    private var ended = [ConnectionID]()
     /// Responses of receivers that were refused: what is left to be written.
-    var farewells: [(connection: ConnectionID, bytes: [UInt8])] = []
+    var farewells = [(connection: ConnectionID, bytes: [UInt8])]()
     private var timer: TimerID?
-    private(set) var isStopping: Bool = false
+    private(set) var isStopping = false
 
-    private var queuedTotal: Int = 0
-    private var queuedByLane: [UInt32: Int] = [:]
+    private var queuedTotal = 0
+    private var queuedByLane = [UInt32: Int]()
     /// The newest message as a JSON string, and what it was made from: one change goes to many sessions.
-    private var lastFrame: [UInt8] = []
-    private var lastElement: [UInt8] = []
+    private var lastFrame = [UInt8]()
+    private var lastElement = [UInt8]()
 
     init(
         loop: EventLoop, host: any SockJSHost, settings: SockJSSettings, metrics: Metrics,
@@ -73,15 +73,15 @@ final class SockJSDoor {
     // MARK: Finding
 
     func entry(_ id: ConnectionID) -> Entry? {
-        let place: Int = -1 - Int(id.slot)
-        guard place >= 0, place < entries.count, let entry: Entry = entries[place], entry.id == id else { return nil }
+        let place = -1 - Int(id.slot)
+        guard place >= 0, place < entries.count, let entry = entries[place], entry.id == id else { return nil }
         return entry
     }
 
     /// The session that a socket serves at the moment.
     func entry(servedBy socket: ConnectionID) -> Entry? {
-        let slot: Int = Int(socket.slot)
-        guard slot >= 0, slot < bySocket.count, let entry: Entry = bySocket[slot], entry.socket == socket else {
+        let slot = Int(socket.slot)
+        guard slot >= 0, slot < bySocket.count, let entry = bySocket[slot], entry.socket == socket else {
             return nil
         }
         return entry
@@ -95,16 +95,16 @@ final class SockJSDoor {
     /// - Parameter key: nil for a session that is one socket, and is found by nothing else.
     func makeEntry(_ key: Key?, app: String, _ transport: SockJSTransport) -> Entry {
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
-        let place: Int = freePlaces.popLast() ?? entries.count
+        let place = freePlaces.popLast() ?? entries.count
         if place == entries.count { entries.append(nil) }
-        let id: ConnectionID = .init(slot: Int32(-1 - place), serial: lastSerial)
-        let entry: Entry = .init(
+        let id = ConnectionID(slot: Int32(-1 - place), serial: lastSerial)
+        let entry = Entry(
             id: id, key: key, session: SockJSSession(rules: settings.rules, now: loop.now), transport: transport)
         entries[place] = entry
         count += 1
-        if let key: Key { byKey[key] = entry }
+        if let key { byKey[key] = entry }
         metrics.sockJSSessions.add()
-        if let label: Metrics.SockJSTransportLabel = .init(rawValue: transport.rawValue) {
+        if let label = Metrics.SockJSTransportLabel(rawValue: transport.rawValue) {
             metrics.sockJSOpened.add(1, label)
         }
         host.sessionOpened(id, app: app)
@@ -113,7 +113,7 @@ final class SockJSDoor {
     }
 
     func serve(_ entry: Entry, by socket: ConnectionID, _ transport: SockJSTransport) {
-        let slot: Int = Int(socket.slot)
+        let slot = Int(socket.slot)
         while bySocket.count <= slot { bySocket.append(nil) }
         bySocket[slot] = entry
         (entry.socket, entry.transport) = (socket, transport)
@@ -122,7 +122,7 @@ final class SockJSDoor {
     }
 
     private func part(_ entry: Entry) {
-        guard let socket: ConnectionID = entry.socket else { return }
+        guard let socket = entry.socket else { return }
         if self.entry(servedBy: socket) === entry { bySocket[Int(socket.slot)] = nil }
         (entry.socket, entry.answer) = (nil, nil)
     }
@@ -132,11 +132,11 @@ final class SockJSDoor {
         entry.isForgotten = true
         part(entry)
         account(entry)
-        let place: Int = -1 - Int(entry.id.slot)
+        let place = -1 - Int(entry.id.slot)
         entries[place] = nil
         freePlaces.append(place)
         count -= 1
-        if let key: Key = entry.key, byKey[key] === entry { byKey[key] = nil }
+        if let key = entry.key, byKey[key] === entry { byKey[key] = nil }
         metrics.sockJSSessions.subtract()
     }
 
@@ -145,10 +145,10 @@ final class SockJSDoor {
     /// A WebSocket on a session's path is open.
     /// - Returns: false when the path is none of ours.
     func opened(_ socket: ConnectionID, _ request: HTTPRequest) -> Bool {
-        guard let path: SockJSPath = .init(request.path), case .session(_, .websocket) = path.place else {
+        guard let path = SockJSPath(request.path), case .session(_, .websocket) = path.place else {
             return false
         }
-        let entry: Entry = makeEntry(nil, app: path.app, .websocket)
+        let entry = makeEntry(nil, app: path.app, .websocket)
         _ = entry.session.attach(SockJSReceiver(.websocket), now: loop.now)
         serve(entry, by: socket, .websocket)
         return true
@@ -157,9 +157,9 @@ final class SockJSDoor {
     /// A message of such a socket.
     /// - Returns: false when the socket is none of ours.
     func received(_ socket: ConnectionID, _ text: UnsafeRawBufferPointer) -> Bool {
-        guard let entry: Entry = entry(servedBy: socket) else { return false }
+        guard let entry = entry(servedBy: socket) else { return false }
         do throws(SockJSPayload.Failure) {
-            let messages: [[UInt8]] = try SockJSPayload.messages(ofSocket: [UInt8](text))
+            let messages = try SockJSPayload.messages(ofSocket: [UInt8](text))
             take(messages, entry)
             if !entry.inbound.isEmpty { loop.pauseReading(socket) }
         } catch {
@@ -172,7 +172,7 @@ final class SockJSDoor {
     /// The socket, or the peer of an answer, is gone.
     /// - Returns: false when it was none of ours.
     func closed(_ socket: ConnectionID) -> Bool {
-        guard let entry: Entry = entry(servedBy: socket) else { return false }
+        guard let entry = entry(servedBy: socket) else { return false }
         part(entry)
         perform(entry.session.vanished(now: loop.now), entry)
         // A session that is a socket ends with it.
@@ -184,7 +184,7 @@ final class SockJSDoor {
 
     /// Queues a message.
     func send(_ id: ConnectionID, _ frame: SharedFrame) {
-        guard let entry: Entry = entry(id) else { return }
+        guard let entry = entry(id) else { return }
         guard entry.session.enqueue(element(of: frame)) else {
             metrics.limitHits.add(1, .pendingBytes)
             return giveUp(entry)
@@ -193,7 +193,7 @@ final class SockJSDoor {
     }
 
     private func element(of frame: SharedFrame) -> [UInt8] {
-        let isLast: Bool = frame.bytes.withUnsafeBufferPointer { (new: UnsafeBufferPointer<UInt8>) in
+        let isLast = frame.bytes.withUnsafeBufferPointer { (new: UnsafeBufferPointer<UInt8>) in
             lastFrame.withUnsafeBufferPointer { $0.baseAddress == new.baseAddress && $0.count == new.count }
         }
         if !isLast { (lastFrame, lastElement) = (frame.bytes, SockJSText.element(frame.text)) }
@@ -201,7 +201,7 @@ final class SockJSDoor {
     }
 
     func close(_ id: ConnectionID, _ code: WebSocketCloseCode, reason: String) {
-        guard let entry: Entry = entry(id) else { return }
+        guard let entry = entry(id) else { return }
         close(entry, code, reason)
     }
 
@@ -216,26 +216,26 @@ final class SockJSDoor {
     }
 
     func pause(_ id: ConnectionID) {
-        guard let entry: Entry = entry(id) else { return }
+        guard let entry = entry(id) else { return }
         entry.isPaused = true
-        if entry.transport == .websocket, let socket: ConnectionID = entry.socket { loop.pauseReading(socket) }
+        if entry.transport == .websocket, let socket = entry.socket { loop.pauseReading(socket) }
     }
 
     func resume(_ id: ConnectionID) {
-        guard let entry: Entry = entry(id) else { return }
+        guard let entry = entry(id) else { return }
         entry.isPaused = false
         pumpLater(entry)
     }
 
     /// Bytes on their way to the session's client.
     func pendingBytes(_ id: ConnectionID) -> Int {
-        guard let entry: Entry = entry(id) else { return 0 }
+        guard let entry = entry(id) else { return 0 }
         return entry.session.queueBytes + (entry.socket.map(loop.pendingBytes) ?? 0)
     }
 
     /// Whether the session's user has half of what may wait.
     func isCrowded(_ id: ConnectionID) -> Bool {
-        guard let entry: Entry = entry(id) else { return false }
+        guard let entry = entry(id) else { return false }
         return (queuedByLane[entry.countedLane] ?? 0) > settings.queueBytesPerUserMax / 2
             || (entry.socket.map(loop.isCrowded) ?? false)
     }
@@ -244,15 +244,15 @@ final class SockJSDoor {
 
     /// Gives receivers what the turn brought for them; to be called at its end.
     func flush() {
-        for (connection, bytes): (ConnectionID, [UInt8]) in farewells {
+        for (connection, bytes) in farewells {
             loop.write(connection, chunk: bytes)
             loop.finish(connection, closes: isStopping)
         }
         farewells = []
         while !dirty.isEmpty {
-            let batch: [Entry] = dirty
+            let batch = dirty
             dirty = []
-            for entry: Entry in batch {
+            for entry in batch {
                 entry.isDirty = false
                 perform(entry.session.flush(now: loop.now), entry)
                 account(entry)
@@ -260,9 +260,9 @@ final class SockJSDoor {
         }
         (lastFrame, lastElement) = ([], [])
         while !ended.isEmpty {
-            let batch: [ConnectionID] = ended
+            let batch = ended
             ended = []
-            for id: ConnectionID in batch { host.sessionClosed(id) }
+            for id in batch { host.sessionClosed(id) }
         }
     }
 
@@ -280,7 +280,7 @@ final class SockJSDoor {
     }
 
     private func perform(_ actions: [SockJSSession.Action], _ entry: Entry) {
-        for action: SockJSSession.Action in actions {
+        for action in actions {
             switch action {
             case .write(let bytes): write(bytes, entry)
             case .finish: finish(entry)
@@ -294,7 +294,7 @@ final class SockJSDoor {
     }
 
     private func write(_ bytes: [UInt8], _ entry: Entry) {
-        guard let socket: ConnectionID = entry.socket else { return }
+        guard let socket = entry.socket else { return }
         switch entry.transport.role {
         case .poll: entry.answer?.body = bytes
         case .stream: loop.write(socket, chunk: bytes)
@@ -304,10 +304,10 @@ final class SockJSDoor {
     }
 
     private func finish(_ entry: Entry) {
-        guard let socket: ConnectionID = entry.socket else { return }
+        guard let socket = entry.socket else { return }
         switch entry.transport.role {
         case .poll:
-            if var answer: HTTPResponse = entry.answer {
+            if var answer = entry.answer {
                 answer.closes = isStopping
                 loop.respond(socket, answer, group: host.lane(of: entry.id))
             }
@@ -325,7 +325,7 @@ final class SockJSDoor {
 
     /// Keeps the sums of what waits, and within their bounds.
     private func account(_ entry: Entry) {
-        let before: Int = entry.countedBytes
+        let before = entry.countedBytes
         recount(entry)
         guard entry.countedBytes != before, entry.countedBytes > settings.queueBytesFree else { return }
         if (queuedByLane[entry.countedLane] ?? 0) > settings.queueBytesPerUserMax {
@@ -341,9 +341,9 @@ final class SockJSDoor {
     }
 
     private func recount(_ entry: Entry) {
-        let bytes: Int = entry.isForgotten ? 0 : entry.session.queueBytes
+        let bytes = entry.isForgotten ? 0 : entry.session.queueBytes
         guard bytes != entry.countedBytes else { return }
-        let lane: UInt32 = entry.isForgotten ? entry.countedLane : host.lane(of: entry.id)
+        let lane = entry.isForgotten ? entry.countedLane : host.lane(of: entry.id)
         add(-entry.countedBytes, to: entry.countedLane)
         add(bytes, to: lane)
         (entry.countedBytes, entry.countedLane) = (bytes, lane)
@@ -352,7 +352,7 @@ final class SockJSDoor {
     private func add(_ bytes: Int, to lane: UInt32) {
         queuedTotal += bytes
         metrics.sockJSQueuedBytes.add(bytes)
-        let sum: Int = (queuedByLane[lane] ?? 0) + bytes
+        let sum = (queuedByLane[lane] ?? 0) + bytes
         queuedByLane[lane] = sum == 0 ? nil : sum
     }
 
@@ -360,7 +360,7 @@ final class SockJSDoor {
 
     private func watchClock() {
         guard timer == nil, count > 0 else { return }
-        let shortest: Int64 = min(settings.rules.heartbeat, settings.rules.patience) / Self.looksPerWait
+        let shortest = min(settings.rules.heartbeat, settings.rules.patience) / Self.looksPerWait
         timer = loop.schedule(after: .nanoseconds(max(1_000_000, min(Self.lookMax, shortest)))) { [unowned self] in
             timer = nil
             for case let entry? in entries { perform(entry.session.tick(now: loop.now), entry) }

@@ -7,7 +7,7 @@ extension SockJSDoor {
         let key: Key?
         var session: SockJSSession
         /// Where its first receiver came from.
-        var address: String = ""
+        var address = ""
         /// What takes its frames.
         var socket: ConnectionID?
         /// The transport of `socket`.
@@ -15,18 +15,18 @@ extension SockJSDoor {
         /// For a poll: the answer, so far without its body.
         var answer: HTTPResponse?
         /// Messages that the hub has not seen, and where they begin.
-        var inbound: [[UInt8]] = []
-        var inboundStart: Int = 0
+        var inbound = [[UInt8]]()
+        var inboundStart = 0
         /// The request that brought them.
         var held: (connection: ConnectionID, answer: HTTPResponse)?
-        var isPaused: Bool = false
-        var isDirty: Bool = false
-        var isPumping: Bool = false
-        var isForgotten: Bool = false
+        var isPaused = false
+        var isDirty = false
+        var isPumping = false
+        var isForgotten = false
         /// Code with which a socket is closed behind the last frame.
-        var closeCode: WebSocketCloseCode = .normal
+        var closeCode = WebSocketCloseCode.normal
         /// As counted into the door's sums.
-        var countedBytes: Int = 0
+        var countedBytes = 0
         var countedLane: UInt32 = 0
 
         init(id: ConnectionID, key: Key?, session: SockJSSession, transport: SockJSTransport) {

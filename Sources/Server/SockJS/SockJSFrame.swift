@@ -3,20 +3,20 @@ import ThicketProtocol
 /// What a SockJS server says, before a transport wraps it (sockjs-protocol 0.3.3, "Protocol and framing").
 enum SockJSFrame {
     /// The session is new.
-    static let open: [UInt8] = [UInt8(ascii: "o")]
+    static let open = [UInt8(ascii: "o")]
     /// Nothing happened for a while; keeps proxies from cutting the connection.
-    static let heartbeat: [UInt8] = [UInt8(ascii: "h")]
+    static let heartbeat = [UInt8(ascii: "h")]
     /// To a receiver that comes while another one waits.
-    static let busy: [UInt8] = close(2010, "Another connection still open")
+    static let busy = close(2010, "Another connection still open")
     /// To a receiver that comes after another one broke off: what that one was sent may be lost.
-    static let interrupted: [UInt8] = close(1002, "Connection interrupted")
+    static let interrupted = close(1002, "Connection interrupted")
 
     /// `a[…]` of messages that are JSON strings already.
     static func messages(_ elements: ArraySlice<[UInt8]>) -> [UInt8] {
-        var frame: [UInt8] = []
+        var frame = [UInt8]()
         frame.reserveCapacity(elements.reduce(3) { (sum: Int, element: [UInt8]) in sum + element.count + 1 })
         frame.append(contentsOf: [UInt8(ascii: "a"), UInt8(ascii: "[")])
-        for (place, element): (Int, [UInt8]) in elements.enumerated() {
+        for (place, element) in elements.enumerated() {
             if place > 0 { frame.append(UInt8(ascii: ",")) }
             frame.append(contentsOf: element)
         }

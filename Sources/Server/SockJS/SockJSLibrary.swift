@@ -11,13 +11,13 @@ enum SockJSLibrary: Sendable, Equatable {
     case kept([UInt8])
 
     /// Its name below an app's base, and in the page beside it.
-    static let name: String = "sockjs.min.js"
+    static let name = "sockjs.min.js"
     /// Where Debian's package `node-sockjs-client` puts it; the container image has it there, too.
-    static let path: String = "/usr/share/nodejs/sockjs-client/dist/sockjs.min.js"
+    static let path = "/usr/share/nodejs/sockjs-client/dist/sockjs.min.js"
     /// Bytes of it at most; version 1.6.1 has 92 KB.
-    private static let bytesMax: Int = 1 << 20
+    private static let bytesMax = 1 << 20
     /// Seconds for which browsers may keep it: another version comes with an update of the machine.
-    private static let keptSeconds: Int = 3_600
+    private static let keptSeconds = 3_600
 
     /// - Parameters:
     ///   - setting: `auto`, `none` or an address.
@@ -42,7 +42,7 @@ enum SockJSLibrary: Sendable, Equatable {
     /// The file itself.
     func response(_ request: HTTPRequest) -> HTTPResponse? {
         guard case .kept(let bytes) = self else { return nil }
-        let tag: String = "\"\(Hex.encode(Array(Hash.sha256(bytes)[..<16])))\""
+        let tag = "\"\(Hex.encode(Array(Hash.sha256(bytes)[..<16])))\""
         var fields: HTTPFields = [
             .init("cache-control", "public, max-age=\(Self.keptSeconds)"), .init("etag", tag),
             .init("x-content-type-options", "nosniff"),
@@ -55,7 +55,7 @@ enum SockJSLibrary: Sendable, Equatable {
     }
 
     /// In the place of page and file where there is no library.
-    static let missing: HTTPResponse = RESTAnswer.failure(
+    static let missing = RESTAnswer.failure(
         404, "no_sockjs_client", "This server has no SockJS client for pages in frames.",
         "Its operator installs Debian's node-sockjs-client, or sets sockjs-script to the address of \(name), and reloads."
     )

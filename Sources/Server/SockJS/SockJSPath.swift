@@ -18,7 +18,7 @@ struct SockJSPath: Equatable {
     let place: Place
 
     /// Bytes of a session's name, and of the part before it.
-    static let partBytesMax: Int = 128
+    static let partBytesMax = 128
 
     /// nil for paths that are not SockJS's.
     init?(_ path: Substring) {
@@ -34,7 +34,7 @@ struct SockJSPath: Equatable {
         place = Self.place(rest)
     }
 
-    private static let prefix: String = "/sock/1/"
+    private static let prefix = "/sock/1/"
 
     private static func place(_ rest: Substring) -> Place {
         switch rest {
@@ -61,7 +61,7 @@ struct SockJSPath: Equatable {
     private static func session(_ rest: Substring) -> Place {
         let parts: [Substring] = rest.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 4, isPart(parts[1]), isPart(parts[2]),
-            let transport: SockJSTransport = .init(rawValue: String(parts[3]))
+            let transport = SockJSTransport(rawValue: String(parts[3]))
         else { return .nothing }
         return .session(String(parts[2]), transport)
     }

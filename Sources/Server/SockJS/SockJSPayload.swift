@@ -23,12 +23,12 @@ enum SockJSPayload {
     }
 
     /// Messages of one payload at most.
-    static let messagesMax: Int = 10_000
+    static let messagesMax = 10_000
 
     /// The messages of a body of `xhr_send`, of any content type.
     static func messages(_ body: [UInt8]) throws(Failure) -> [[UInt8]] {
         guard !body.isEmpty else { throw .missing }
-        let root: JSONNode = try document(body).root
+        let root = try document(body).root
         guard root.kind == .array else { throw .missing }
         return try strings(of: root)
     }
@@ -39,15 +39,15 @@ enum SockJSPayload {
         guard SockJSQuery.lowercased(type).elementsEqual("application/x-www-form-urlencoded".utf8) else {
             return try messages(body)
         }
-        guard let field: ArraySlice<UInt8> = SockJSQuery.field("d", of: body[...]) else { throw .missing }
-        guard let decoded: [UInt8] = SockJSQuery.decode(field) else { throw .broken }
+        guard let field = SockJSQuery.field("d", of: body[...]) else { throw .missing }
+        guard let decoded = SockJSQuery.decode(field) else { throw .broken }
         return try messages(decoded)
     }
 
     /// The messages of one WebSocket message: an array, or a single string; empty for an empty one.
     static func messages(ofSocket text: [UInt8]) throws(Failure) -> [[UInt8]] {
         guard !text.isEmpty else { return [] }
-        let root: JSONNode = try document(text).root
+        let root = try document(text).root
         if root.kind == .string { return [bytes(of: root)] }
         guard root.kind == .array else { throw .broken }
         return try strings(of: root)
@@ -55,9 +55,9 @@ enum SockJSPayload {
 
     private static func strings(of array: JSONNode) throws(Failure) -> [[UInt8]] {
         guard array.count <= messagesMax else { throw .tooMany }
-        var strings: [[UInt8]] = []
+        var strings = [[UInt8]]()
         strings.reserveCapacity(array.count)
-        for element: JSONNode in array.elements {
+        for element in array.elements {
             guard element.kind == .string else { throw .broken }
             strings.append(bytes(of: element))
         }
@@ -65,7 +65,7 @@ enum SockJSPayload {
     }
 
     private static func bytes(of string: JSONNode) -> [UInt8] {
-        let raw: ArraySlice<UInt8> = string.rawBytes.dropFirst().dropLast()
+        let raw = string.rawBytes.dropFirst().dropLast()
         guard raw.contains(UInt8(ascii: "\\")) else { return Array(raw) }
         return Array((string.string ?? "").utf8)
     }
@@ -86,20 +86,20 @@ enum SockJSPayload {
     /// Half a surrogate pair becomes U+FFFD, as it does in every text that a browser puts into a WebSocket: scripts may
     /// hold such halves, UTF-8 cannot.
     private static func mended(_ body: [UInt8]) -> [UInt8] {
-        var mended: [UInt8] = []
+        var mended = [UInt8]()
         mended.reserveCapacity(body.count)
-        var at: Int = 0
+        var at = 0
         while at < body.count {
             guard body[at] == UInt8(ascii: "\\"), at + 1 < body.count else {
                 mended.append(body[at])
                 at += 1
                 continue
             }
-            let unit: UInt16? = escapedUnit(body, at)
-            let isHigh: Bool = unit.map { $0 & 0xFC00 == 0xD800 } ?? false
-            let isLow: Bool = unit.map { $0 & 0xFC00 == 0xDC00 } ?? false
-            let isPair: Bool = isHigh && (escapedUnit(body, at + 6).map { $0 & 0xFC00 == 0xDC00 } ?? false)
-            let length: Int = isPair ? 12 : unit == nil ? 2 : 6
+            let unit = escapedUnit(body, at)
+            let isHigh = unit.map { $0 & 0xFC00 == 0xD800 } ?? false
+            let isLow = unit.map { $0 & 0xFC00 == 0xDC00 } ?? false
+            let isPair = isHigh && (escapedUnit(body, at + 6).map { $0 & 0xFC00 == 0xDC00 } ?? false)
+            let length = isPair ? 12 : unit == nil ? 2 : 6
             if (isHigh && !isPair) || isLow {
                 mended.append(contentsOf: "\\ufffd".utf8)
             } else {
@@ -116,8 +116,8 @@ enum SockJSPayload {
             return nil
         }
         var unit: UInt16 = 0
-        for byte: UInt8 in body[(at + 2)..<(at + 6)] {
-            guard let digit: UInt8 = SockJSQuery.hexDigit(byte) else { return nil }
+        for byte in body[(at + 2)..<(at + 6)] {
+            guard let digit = SockJSQuery.hexDigit(byte) else { return nil }
             unit = unit << 4 | UInt16(digit)
         }
         return unit
@@ -128,8 +128,8 @@ enum SockJSPayload {
 enum SockJSQuery {
     /// The first field of that name, still encoded.
     static func field(_ name: String, of form: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        for part: ArraySlice<UInt8> in form.split(separator: UInt8(ascii: "&")) {
-            let key: ArraySlice<UInt8> = part.prefix { $0 != UInt8(ascii: "=") }
+        for part in form.split(separator: UInt8(ascii: "&")) {
+            let key = part.prefix { $0 != UInt8(ascii: "=") }
             guard key.elementsEqual(name.utf8) else { continue }
             return part.dropFirst(key.count + 1)
         }
@@ -138,15 +138,15 @@ enum SockJSQuery {
 
     /// nil when a `%` is not followed by two hex digits.
     static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         bytes.reserveCapacity(text.count)
-        var rest: ArraySlice<UInt8> = text
-        while let byte: UInt8 = rest.popFirst() {
+        var rest = text
+        while let byte = rest.popFirst() {
             switch byte {
             case UInt8(ascii: "+"): bytes.append(0x20)
             case UInt8(ascii: "%"):
-                guard let high: UInt8 = rest.popFirst().flatMap(hexDigit),
-                    let low: UInt8 = rest.popFirst().flatMap(hexDigit)
+                guard let high = rest.popFirst().flatMap(hexDigit),
+                    let low = rest.popFirst().flatMap(hexDigit)
                 else { return nil }
                 bytes.append(high << 4 | low)
             default: bytes.append(byte)

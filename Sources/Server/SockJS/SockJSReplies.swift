@@ -12,13 +12,13 @@ struct SockJSReplies {
 
     // MARK: Without a session
 
-    static let greeting: HTTPResponse = .init(
+    static let greeting = HTTPResponse(
         status: 200, fields: [.init("content-type", "text/plain; charset=UTF-8")],
         body: Array("Welcome to SockJS!\n".utf8))
 
     static func notFound(_ request: HTTPRequest) -> HTTPResponse {
-        var response: HTTPResponse = ServerRoutes.notFound
-        for field: HTTPField in cors(request) { response.fields.append(field.name, field.value) }
+        var response = ServerRoutes.notFound
+        for field in cors(request) { response.fields.append(field.name, field.value) }
         return response
     }
 
@@ -37,7 +37,7 @@ struct SockJSReplies {
 
     /// - Parameter entropy: an unpredictable number, for browsers that have none.
     func info(_ request: HTTPRequest, entropy: UInt32) -> HTTPResponse {
-        let body: String =
+        let body =
             "{\"websocket\":\(settings.takesWebSockets),\"origins\":[\"*:*\"],"
             + "\"cookie_needed\":\(settings.setsCookie),\"entropy\":\(entropy)}"
         return HTTPResponse(
@@ -57,8 +57,8 @@ struct SockJSReplies {
 
     /// The page by which old browsers reach us from other origins, if there is a library for it.
     func iframe(_ request: HTTPRequest) -> HTTPResponse {
-        guard let script: String = settings.library.address else { return missing(request) }
-        let page: String = """
+        guard let script = settings.library.address else { return missing(request) }
+        let page = """
             <!DOCTYPE html>
             <html>
             <head>
@@ -76,10 +76,10 @@ struct SockJSReplies {
             </body>
             </html>
             """
-        let body: [UInt8] = .init(page.utf8)
-        let tag: String = "\"\(Hex.encode(Array(Hash.sha256(body)[..<16])))\""
+        let body = [UInt8](page.utf8)
+        let tag = "\"\(Hex.encode(Array(Hash.sha256(body)[..<16])))\""
         let fields: [HTTPField] = cacheable + [.init("etag", tag)]
-        if let known: String = request.fields["if-none-match"], known.utf8.elementsEqual(tag.utf8) {
+        if let known = request.fields["if-none-match"], known.utf8.elementsEqual(tag.utf8) {
             return HTTPResponse(status: 304, fields: HTTPFields(fields))
         }
         return HTTPResponse(
@@ -90,8 +90,8 @@ struct SockJSReplies {
     func library(_ request: HTTPRequest) -> HTTPResponse { settings.library.response(request) ?? missing(request) }
 
     private func missing(_ request: HTTPRequest) -> HTTPResponse {
-        var response: HTTPResponse = SockJSLibrary.missing
-        for field: HTTPField in Self.cors(request) { response.fields.append(field.name, field.value) }
+        var response = SockJSLibrary.missing
+        for field in Self.cors(request) { response.fields.append(field.name, field.value) }
         return response
     }
 
@@ -116,7 +116,7 @@ struct SockJSReplies {
     func taken(_ transport: SockJSTransport, _ request: HTTPRequest) -> HTTPResponse {
         // Some browsers do strange things on 204 to a form.
         guard transport == .jsonpSend else { return head(transport, request, status: 204) }
-        var response: HTTPResponse = head(transport, request)
+        var response = head(transport, request)
         response.body = Array("ok".utf8)
         return response
     }
@@ -127,13 +127,13 @@ struct SockJSReplies {
 
     /// Every origin may come in: what opens a bucket is a token that the page has to know, never a cookie.
     static func cors(_ request: HTTPRequest) -> [HTTPField] {
-        var origin: String = request.fields["origin"] ?? ""
+        var origin = request.fields["origin"] ?? ""
         if origin.isEmpty || origin.utf8.elementsEqual("null".utf8) { origin = "*" }
         var fields: [HTTPField] = [
             .init("access-control-allow-origin", origin), .init("access-control-allow-credentials", "true"),
             .init("vary", "origin"), .init("x-content-type-options", "nosniff"),
         ]
-        if let wanted: String = request.fields["access-control-request-headers"], !wanted.isEmpty {
+        if let wanted = request.fields["access-control-request-headers"], !wanted.isEmpty {
             fields.append(.init("access-control-allow-headers", wanted))
         }
         return fields
@@ -141,11 +141,11 @@ struct SockJSReplies {
 
     /// The client's own cookie if it has one: load balancers tell sessions apart by it.
     private static func cookie(_ request: HTTPRequest) -> String {
-        for pair: Substring in (request.fields["cookie"] ?? "").split(separator: ";") {
+        for pair in (request.fields["cookie"] ?? "").split(separator: ";") {
             let text: Substring = pair.drop { $0 == " " }
             guard text.hasPrefix("JSESSIONID=") else { continue }
             let value: Substring = text.dropFirst("JSESSIONID=".count)
-            let isClean: Bool = value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !",\"\\".utf8.contains($0) }
+            let isClean = value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !",\"\\".utf8.contains($0) }
             if !value.isEmpty && isClean { return String(value) }
         }
         return "dummy"

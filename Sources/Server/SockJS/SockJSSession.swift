@@ -7,9 +7,9 @@ struct SockJSRules: Sendable, Equatable {
     /// How long a session without a receiver lives, and how long a closed one says so.
     var patience: Int64 = 5_000_000_000
     /// Bytes of frames after which a streaming response ends, and of messages joined into one frame.
-    var responseBytesMax: Int = 128 << 10
+    var responseBytesMax = 128 << 10
     /// Bytes that wait for a receiver. The message that passes it still fits, the next one closes the session.
-    var queueBytesMax: Int = 16 << 20
+    var queueBytesMax = 16 << 20
 }
 
 /// One SockJS session: what waits for its client, and who takes it. Knows no sockets and no clock.
@@ -44,14 +44,14 @@ struct SockJSSession {
     }
 
     private let rules: SockJSRules
-    private var phase: Phase = .fresh
+    private var phase = Phase.fresh
     private var receiver: SockJSReceiver?
     /// Bytes of frames in the receiver's response.
-    private var sent: Int = 0
+    private var sent = 0
     /// JSON strings, oldest first.
-    private var queue: [[UInt8]] = []
+    private var queue = [[UInt8]]()
     /// Bytes that wait for a receiver.
-    private(set) var queueBytes: Int = 0
+    private(set) var queueBytes = 0
     /// When `tick` has something to do, nanoseconds.
     private(set) var deadline: Int64
 
@@ -89,7 +89,7 @@ struct SockJSSession {
 
     /// Gives the receiver what waits for it.
     mutating func flush(now: Int64) -> [Action] {
-        var actions: [Action] = []
+        var actions = [Action]()
         flush(into: &actions, now: now)
         return actions
     }
@@ -100,7 +100,7 @@ struct SockJSSession {
             phase = .open
             guard write(SockJSFrame.open, into: &actions, now: now) else { return }
         }
-        while let batch: [UInt8] = takeBatch() {
+        while let batch = takeBatch() {
             guard write(batch, into: &actions, now: now) else { return }
         }
     }
@@ -115,10 +115,10 @@ struct SockJSSession {
     /// The server closes the session; what waits goes first if the receiver can take it.
     mutating func close(_ code: UInt16, _ reason: String, now: Int64) -> [Action] {
         guard isOpen else { return [] }
-        var actions: [Action] = []
+        var actions = [Action]()
         flush(into: &actions, now: now)
-        let frame: [UInt8] = SockJSFrame.close(code, reason)
-        if let receiver: SockJSReceiver { actions += [.write(receiver.wrap(frame)), .finish] }
+        let frame = SockJSFrame.close(code, reason)
+        if let receiver { actions += [.write(receiver.wrap(frame)), .finish] }
         receiver = nil
         return actions + end(with: frame, now: now)
     }
@@ -127,7 +127,7 @@ struct SockJSSession {
     mutating func tick(now: Int64) -> [Action] {
         guard now >= deadline else { return [] }
         if receiver != nil {
-            var actions: [Action] = []
+            var actions = [Action]()
             _ = write(SockJSFrame.heartbeat, into: &actions, now: now)
             return actions
         }
@@ -139,11 +139,11 @@ struct SockJSSession {
 
     /// - Returns: whether the receiver takes more.
     private mutating func write(_ frame: [UInt8], into actions: inout [Action], now: Int64) -> Bool {
-        guard let receiver: SockJSReceiver else { return false }
-        let bytes: [UInt8] = receiver.wrap(frame)
+        guard let receiver else { return false }
+        let bytes = receiver.wrap(frame)
         sent += bytes.count
         actions.append(.write(bytes))
-        let isFull: Bool =
+        let isFull =
             switch receiver.transport.role {
             case .poll: true
             case .stream: sent >= rules.responseBytesMax
@@ -159,13 +159,13 @@ struct SockJSSession {
     /// The next frame of messages: as many as make a response, one at least.
     private mutating func takeBatch() -> [UInt8]? {
         guard !queue.isEmpty else { return nil }
-        var count: Int = 0
-        var bytes: Int = 0
+        var count = 0
+        var bytes = 0
         while count < queue.count, count == 0 || bytes + queue[count].count <= rules.responseBytesMax {
             bytes += queue[count].count
             count += 1
         }
-        let frame: [UInt8] = SockJSFrame.messages(queue[..<count])
+        let frame = SockJSFrame.messages(queue[..<count])
         queueBytes -= bytes
         if count == queue.count { queue = [] } else { queue.removeFirst(count) }
         return frame

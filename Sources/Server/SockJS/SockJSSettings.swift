@@ -2,20 +2,20 @@ import ThicketProtocol
 
 /// What an operator chose for SockJS.
 struct SockJSSettings: Sendable, Equatable {
-    var rules: SockJSRules = .init()
+    var rules = SockJSRules()
     /// Sessions without a socket of their own; one more is answered 503.
-    var sessionsMax: Int = 20_000
+    var sessionsMax = 20_000
     /// Bytes that wait for all sessions together, and for one user's. Above it sessions that are behind are closed.
-    var queueBytesTotalMax: Int = 512 << 20
-    var queueBytesPerUserMax: Int = 32 << 20
+    var queueBytesTotalMax = 512 << 20
+    var queueBytesPerUserMax = 32 << 20
     /// Bytes that every session may have waiting, however much the others have.
-    var queueBytesFree: Int = 4 << 10
+    var queueBytesFree = 4 << 10
     /// Whether sessions may be WebSockets.
-    var takesWebSockets: Bool = true
+    var takesWebSockets = true
     /// Whether answers bear a cookie for load balancers.
-    var setsCookie: Bool = false
+    var setsCookie = false
     /// The client library for the iframe page.
-    var library: SockJSLibrary = .none
+    var library = SockJSLibrary.none
 
     init() {}
 

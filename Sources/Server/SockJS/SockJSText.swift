@@ -18,28 +18,28 @@ enum SockJSText {
 
     /// The string with its quotes, as an element of a frame.
     static func element<Bytes: Collection<UInt8>>(_ text: Bytes) -> [UInt8] {
-        var json: [UInt8] = []
+        var json = [UInt8]()
         json.reserveCapacity(text.count + text.count / 4 + 2)
         append(text, to: &json)
         return json
     }
 
-    private static let quote: UInt8 = .init(ascii: "\"")
-    private static let backslash: UInt8 = .init(ascii: "\\")
+    private static let quote = UInt8(ascii: "\"")
+    private static let backslash = UInt8(ascii: "\\")
 
     private static func escape(_ text: UnsafeBufferPointer<UInt8>, to json: inout [UInt8], hidesTags: Bool) {
-        var start: Int = 0
-        var at: Int = 0
+        var start = 0
+        var at = 0
         while at < text.count {
-            let byte: UInt8 = text[at]
-            let isPlain: Bool =
+            let byte = text[at]
+            let isPlain =
                 byte >= 0x20 && byte != quote && byte != backslash && byte != 0xE2 && byte != 0xEF
                 && (byte != UInt8(ascii: "<") || !hidesTags)
             if isPlain {
                 at += 1
                 continue
             }
-            let length: Int = byte >= 0x80 ? 3 : 1
+            let length = byte >= 0x80 ? 3 : 1
             guard length == 1 || isFragile(text, at) else {
                 at += 1
                 continue
@@ -81,7 +81,7 @@ enum SockJSText {
     private static func append(unit: UInt16, to json: inout [UInt8]) {
         json.append(contentsOf: [backslash, UInt8(ascii: "u")])
         for shift: UInt16 in [12, 8, 4, 0] {
-            let digit: UInt8 = .init(unit >> shift & 0x0F)
+            let digit = UInt8(unit >> shift & 0x0F)
             json.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
         }
     }

@@ -72,10 +72,10 @@ struct SockJSReceiver: Sendable, Equatable {
     }
 
     /// Bytes of the first part of an htmlfile page, at least.
-    private static let htmlPreludeBytes: Int = 1_024
+    private static let htmlPreludeBytes = 1_024
 
     private var htmlPrelude: [UInt8] {
-        let page: String = """
+        let page = """
             <!doctype html>
             <html><head>
               <meta http-equiv="X-UA-Compatible" content="IE=edge" />
@@ -89,7 +89,7 @@ struct SockJSReceiver: Sendable, Equatable {
                 window.onload = function() {c.stop();};
               </script>
             """
-        var bytes: [UInt8] = .init(page.utf8)
+        var bytes = [UInt8](page.utf8)
         bytes.append(contentsOf: repeatElement(0x20, count: max(1, Self.htmlPreludeBytes - bytes.count)))
         bytes.append(contentsOf: [0x0D, 0x0A, 0x0D, 0x0A])
         return bytes
@@ -97,7 +97,7 @@ struct SockJSReceiver: Sendable, Equatable {
 
     /// A frame as this transport writes it.
     func wrap(_ frame: [UInt8]) -> [UInt8] {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         bytes.reserveCapacity(frame.count + 32)
         switch transport {
         case .xhr, .xhrStreaming:

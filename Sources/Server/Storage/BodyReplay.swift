@@ -8,33 +8,33 @@ enum BodyReplay {
     ///   - base: JSON of the body before the first; nil for `{}`.
     ///   - gid: the change the result belongs to, for the error.
     static func apply(_ diffs: [[UInt8]], to base: [UInt8]?, upTo gid: GlobalID) throws(StoreError) -> [UInt8] {
-        if diffs.isEmpty, let base: [UInt8] { return base }
-        if base == nil, diffs.count == 1, let body: [UInt8] = created(by: diffs[0]) { return body }
-        var object: JSONObject = try base.map { (base) throws(StoreError) in try parse(base, gid) } ?? JSONObject()
-        for diff: [UInt8] in diffs { object = try apply(diff, to: object, gid) }
+        if diffs.isEmpty, let base { return base }
+        if base == nil, diffs.count == 1, let body = created(by: diffs[0]) { return body }
+        var object = try base.map { (base) throws(StoreError) in try parse(base, gid) } ?? JSONObject()
+        for diff in diffs { object = try apply(diff, to: object, gid) }
         return object.serialized()
     }
 
     static func apply(_ diff: [UInt8], to object: JSONObject, _ gid: GlobalID) throws(StoreError) -> JSONObject {
         do {
-            let document: JSONDocument = try .init(parsing: diff, maxDepth: JSONDocument.depthCeiling)
+            let document = try JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling)
             return try JSONDiff.apply(try ObjectDiff(document.root), to: object)
         } catch {
             throw StoreError(.corrupt, "a logged diff on the way to change \(gid) does not fit its object")
         }
     }
 
-    /// The object that a diff from `{}` makes when all it does is to add values: their text is copied as it stands, since
-    /// the log's diffs are written as bodies are. nil for any other diff.
+    /// The object that a diff from `{}` makes when all it does is to add values: their text is copied as it stands,
+    /// since the log's diffs are written as bodies are. nil for any other diff.
     static func created(by diff: [UInt8]) -> [UInt8]? {
-        guard let root: JSONNode = try? JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling).root,
+        guard let root = try? JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling).root,
             root.kind == .object
         else { return nil }
-        var writer: JSONWriter = .init(reservingBytes: diff.count)
-        var isFirst: Bool = true
+        var writer = JSONWriter(reservingBytes: diff.count)
+        var isFirst = true
         writer.raw(byte: UInt8(ascii: "{"))
         for (key, operation) in root.members {
-            guard operation.count == 2, let name: JSONNode = operation["o"], let value: JSONNode = operation["v"],
+            guard operation.count == 2, let name = operation["o"], let value = operation["v"],
                 name.rawBytes.elementsEqual([0x22, 0x2B, 0x22])
             else { return nil }
             if !isFirst { writer.raw(byte: UInt8(ascii: ",")) }
@@ -54,7 +54,7 @@ enum BodyReplay {
         } catch {
             throw StoreError(.corrupt, "the stored body before change \(gid) is no JSON")
         }
-        guard let object: JSONObject = value.objectValue else {
+        guard let object = value.objectValue else {
             throw StoreError(.corrupt, "the stored body before change \(gid) is no object")
         }
         return object

@@ -14,7 +14,7 @@ public struct BucketID: Sendable, Hashable {
             self.app = app
             self.user = user
             self.name = name
-            var hasher: Hasher = .init()
+            var hasher = Hasher()
             hasher.combine(app)
             hasher.combine(user)
             hasher.combine(name)
@@ -34,7 +34,7 @@ public struct BucketID: Sendable, Hashable {
     public init(app: AppID, user: UserID, name: BucketName) { names = Names(app, user, name) }
 
     public static func == (left: Self, right: Self) -> Bool {
-        let (left, right): (Names, Names) = (left.names, right.names)
+        let (left, right) = (left.names, right.names)
         if left === right { return true }
         return left.hash == right.hash && left.app == right.app && left.user == right.user && left.name == right.name
     }

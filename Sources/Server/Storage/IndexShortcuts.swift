@@ -9,19 +9,20 @@ extension IndexQuery {
 extension LogSource {
     /// Steps of the log after which looking at all objects is the shorter way.
     static var stepsMax: Int { 256 }
-    /// The same where a walk is brought forward, for each object in it: a step is a look-up, an object a row in passing.
+    /// The same where a walk is brought forward, for each object in it: a step is a look-up, an object a row in
+    /// passing.
     static var objectsPerStep: Int { 8 }
 
     /// The newest object alone; nil when the log does not tell soon.
     func newestObject(_ query: IndexQuery, floor: GlobalID) throws(StoreError) -> IndexSlice? {
-        var seen: Set<EntityKey> = []
+        var seen = Set<EntityKey>()
         var newest: IndexEntry?
-        var place: GlobalID = query.current
+        var place = query.current
         for _ in 0..<Self.stepsMax {
             // A position that is another bucket's says nothing about this one.
-            guard place > floor, let step: LogStep = try logStep(place), step.bucket == query.bucket else { return nil }
+            guard place > floor, let step = try logStep(place), step.bucket == query.bucket else { return nil }
             if seen.insert(step.key).inserted, step.kind == .modify {
-                if let newest: IndexEntry {
+                if let newest {
                     // There is more to walk through, if the client wants to.
                     return IndexSlice(entries: [newest], next: newest.gid, total: 0)
                 }
@@ -37,14 +38,14 @@ extension LogSource {
         _ old: IndexWalk, of bucket: BucketRow, from: GlobalID, to: GlobalID, floor: GlobalID
     ) throws(StoreError) -> IndexWalk? {
         guard from >= floor else { return nil }
-        var seen: Set<EntityKey> = []
-        var fresh: [(key: EntityKey, version: Version, gid: GlobalID)] = []
-        var gone: [GlobalID] = []
-        var place: GlobalID = to
-        var left: Int = Self.stepsMax + old.count / Self.objectsPerStep
+        var seen = Set<EntityKey>()
+        var fresh = [(key: EntityKey, version: Version, gid: GlobalID)]()
+        var gone = [GlobalID]()
+        var place = to
+        var left = Self.stepsMax + old.count / Self.objectsPerStep
         while place > from {
             left -= 1
-            guard left >= 0, let step: LogStep = try logStep(place), step.bucket == bucket else { return nil }
+            guard left >= 0, let step = try logStep(place), step.bucket == bucket else { return nil }
             if seen.insert(step.key).inserted, step.kind == .modify {
                 fresh.append((step.key, step.endVersion, place))
             }

@@ -6,7 +6,7 @@ import ThicketProtocol
 /// takes some 4 MB.
 final class IndexWalk: Sendable {
     /// Bytes that one object takes, roughly: two numbers, the end of a key, and the key.
-    static let bytesPerObject: Int = 60
+    static let bytesPerObject = 60
     private let gids: [GlobalID]
     private let versions: [Version]
     /// Entry n's key is `keyBytes[keyEnds[n - 1]..<keyEnds[n]]`.
@@ -17,11 +17,11 @@ final class IndexWalk: Sendable {
         let order: [Int] = builder.gids.indices.sorted { builder.gids[$0] > builder.gids[$1] }
         gids = order.map { builder.gids[$0] }
         versions = order.map { builder.versions[$0] }
-        var ends: [Int] = []
-        var bytes: [UInt8] = []
+        var ends = [Int]()
+        var bytes = [UInt8]()
         ends.reserveCapacity(order.count)
         bytes.reserveCapacity(builder.keyBytes.count)
-        for place: Int in order {
+        for place in order {
             bytes.append(contentsOf: builder.keyBytes[builder.keyStart(place)..<builder.keyEnds[place]])
             ends.append(bytes.count)
         }
@@ -36,12 +36,12 @@ final class IndexWalk: Sendable {
     ///   - gone: gids of `old` that are no longer listed, descending; others are passed over.
     ///   - fresh: what is listed instead, newest first, all newer than anything in `old`.
     init(_ old: IndexWalk, without gone: [GlobalID], fresh: [(key: EntityKey, version: Version, gid: GlobalID)]) {
-        var builder: Builder = .init()
+        var builder = Builder()
         for object in fresh { builder.add(key: object.key.text.utf8, version: object.version, gid: object.gid) }
         builder.reserve(old.gids.count, bytes: old.keyBytes.count)
-        var place: Int = 0
-        for gid: GlobalID in gone {
-            let found: Int = old.firstBelow(gid + 1)
+        var place = 0
+        for gid in gone {
+            let found = old.firstBelow(gid + 1)
             guard found >= place, found < old.gids.count, old.gids[found] == gid else { continue }
             builder.add(old, place..<found)
             place = found + 1
@@ -55,17 +55,17 @@ final class IndexWalk: Sendable {
     var positions: [GlobalID] { gids }
 
     func entry(_ place: Int) throws(StoreError) -> (EntityKey, Version, GlobalID) {
-        let start: Int = place == 0 ? 0 : keyEnds[place - 1]
+        let start = place == 0 ? 0 : keyEnds[place - 1]
         let key: EntityKey = try .stored(String(decoding: keyBytes[start..<keyEnds[place]], as: UTF8.self))
         return (key, versions[place], gids[place])
     }
 
     /// Place of the first entry whose gid is below `gid`.
     func firstBelow(_ gid: GlobalID) -> Int {
-        var low: Int = 0
-        var high: Int = gids.count
+        var low = 0
+        var high = gids.count
         while low < high {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if gids[middle] >= gid { low = middle + 1 } else { high = middle }
         }
         return low
@@ -73,10 +73,10 @@ final class IndexWalk: Sendable {
 
     /// Takes the objects in any order.
     struct Builder {
-        fileprivate var gids: [GlobalID] = []
-        fileprivate var versions: [Version] = []
-        fileprivate var keyEnds: [Int] = []
-        fileprivate var keyBytes: [UInt8] = []
+        fileprivate var gids = [GlobalID]()
+        fileprivate var versions = [Version]()
+        fileprivate var keyEnds = [Int]()
+        fileprivate var keyBytes = [UInt8]()
 
         mutating func add(key: some Sequence<UInt8>, version: Version, gid: GlobalID) {
             gids.append(gid)
@@ -96,13 +96,13 @@ final class IndexWalk: Sendable {
 
         /// Adds a stretch of another walk.
         fileprivate mutating func add(_ walk: IndexWalk, _ places: Range<Int>) {
-            guard let last: Int = places.last else { return }
-            let start: Int = places.lowerBound == 0 ? 0 : walk.keyEnds[places.lowerBound - 1]
-            let moved: Int = keyBytes.count - start
+            guard let last = places.last else { return }
+            let start = places.lowerBound == 0 ? 0 : walk.keyEnds[places.lowerBound - 1]
+            let moved = keyBytes.count - start
             gids.append(contentsOf: walk.gids[places])
             versions.append(contentsOf: walk.versions[places])
             keyBytes.append(contentsOf: walk.keyBytes[start..<walk.keyEnds[last]])
-            for end: Int in walk.keyEnds[places] { keyEnds.append(end + moved) }
+            for end in walk.keyEnds[places] { keyEnds.append(end + moved) }
         }
 
         fileprivate func keyStart(_ place: Int) -> Int { place == 0 ? 0 : keyEnds[place - 1] }

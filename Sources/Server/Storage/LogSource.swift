@@ -51,25 +51,25 @@ extension LogSource {
     func replay(
         to gid: GlobalID, version: Version, _ key: EntityKey, _ bucket: BucketRow
     ) throws(StoreError) -> Replayed? {
-        var pending: [[UInt8]] = []
-        var pendingBytes: Int = 0
-        var place: GlobalID = gid
-        var placeVersion: Version = version
+        var pending = [[UInt8]]()
+        var pendingBytes = 0
+        var place = gid
+        var placeVersion = version
         var base: [UInt8]?
         while true {
-            guard let row: ReplayRow = try replayRow(place) else {
-                guard let kept: [UInt8] = try keptBody(key, placeVersion, bucket) else { return nil }
+            guard let row = try replayRow(place) else {
+                guard let kept = try keptBody(key, placeVersion, bucket) else { return nil }
                 base = kept
                 break
             }
             if row.kind == .remove { return place == gid ? Replayed(body: nil, diffs: 0, diffBytes: 0) : nil }
-            if let body: [UInt8] = row.keyframe {
+            if let body = row.keyframe {
                 base = body
                 break
             }
             pending.append(row.diff)
             pendingBytes += row.diff.count
-            guard let source: Version = row.sourceVersion else { break }
+            guard let source = row.sourceVersion else { break }
             guard row.previousOfEntity < place else {
                 throw StoreError(.corrupt, "change \(place) follows change \(row.previousOfEntity) of its object")
             }
@@ -77,16 +77,16 @@ extension LogSource {
             placeVersion = source
         }
         pending.reverse()
-        let body: [UInt8] = try BodyReplay.apply(pending, to: base, upTo: gid)
+        let body = try BodyReplay.apply(pending, to: base, upTo: gid)
         return Replayed(body: body, diffs: pending.count, diffBytes: pendingBytes)
     }
 
     func entityHead(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityHead? {
-        guard let record: EntityRecord = try entityRecord(key, bucket) else { return nil }
+        guard let record = try entityRecord(key, bucket) else { return nil }
         if record.isDeleted {
             return EntityHead(record: record, body: nil, diffsSinceKeyframe: 0, diffBytesSinceKeyframe: 0)
         }
-        guard let replayed: Replayed = try replay(to: record.gid, version: record.version, key, bucket) else {
+        guard let replayed = try replay(to: record.gid, version: record.version, key, bucket) else {
             throw StoreError(.corrupt, "the newest body of an object cannot be replayed from change \(record.gid)")
         }
         return EntityHead(
@@ -98,18 +98,18 @@ extension LogSource {
     func bodyAt(
         _ key: EntityKey, _ version: Version, _ bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> [UInt8]? {
-        guard let record: EntityRecord = try entityRecord(key, bucket), version <= record.version, version > 0 else {
+        guard let record = try entityRecord(key, bucket), version <= record.version, version > 0 else {
             return nil
         }
-        var place: GlobalID = record.gid
-        var keyframe: GlobalID = record.keyframe
-        while keyframe > 0, keyframe < place || place == record.gid, let link: ChangeLink = try changeLink(keyframe),
+        var place = record.gid
+        var keyframe = record.keyframe
+        while keyframe > 0, keyframe < place || place == record.gid, let link = try changeLink(keyframe),
             link.endVersion >= version
         {
             place = keyframe
             keyframe = link.previousKeyframe
         }
-        while place > 0, let link: ChangeLink = try changeLink(place), link.endVersion >= version {
+        while place > 0, let link = try changeLink(place), link.endVersion >= version {
             if link.endVersion == version {
                 guard place <= upTo else { return nil }
                 return try replay(to: place, version: version, key, bucket)?.body
@@ -126,16 +126,16 @@ extension LogSource {
         _ key: EntityKey, _ version: Version, _ bucket: BucketRow, limit: Int,
         bytesMax: Int = EntityHistory.bytesMax
     ) throws(StoreError) -> EntityHistory? {
-        guard let record: EntityRecord = try entityRecord(key, bucket), version <= record.version, version > 0 else {
+        guard let record = try entityRecord(key, bucket), version <= record.version, version > 0 else {
             return nil
         }
-        var changes: [ChangeRecord] = []
-        var place: GlobalID = record.gid
-        var placeVersion: Version = record.version
-        var bytes: Int = 0
+        var changes = [ChangeRecord]()
+        var place = record.gid
+        var placeVersion = record.version
+        var bytes = 0
         while placeVersion > version {
             guard changes.count < limit, bytes < bytesMax,
-                let change: ChangeRecord = try changeRecord(place)
+                let change = try changeRecord(place)
             else { return nil }
             bytes += change.diff.count + (change.keyframe?.count ?? 0)
             changes.append(change)
@@ -144,12 +144,12 @@ extension LogSource {
             if place == 0 { return nil }
         }
         changes.reverse()
-        if let replayed: Replayed = try replay(to: place, version: version, key, bucket) {
+        if let replayed = try replay(to: place, version: version, key, bucket) {
             return EntityHistory(base: replayed.body, changes: changes)
         }
         // The row is cut and no body was kept: right only when the object stood deleted there.
         if changes.isEmpty && record.isDeleted { return EntityHistory(base: nil, changes: []) }
-        guard let first: ChangeRecord = changes.first, first.sourceVersion == nil, first.kind == .modify else {
+        guard let first = changes.first, first.sourceVersion == nil, first.kind == .modify else {
             return nil
         }
         return EntityHistory(base: nil, changes: changes)
@@ -159,10 +159,10 @@ extension LogSource {
     func logPositions(
         from head: GlobalID, after: GlobalID, upTo: GlobalID
     ) throws(StoreError) -> [GlobalID] {
-        var found: [GlobalID] = []
-        var place: GlobalID = head
+        var found = [GlobalID]()
+        var place = head
         while place > after {
-            guard let link: ChangeLink = try changeLink(place) else { break }
+            guard let link = try changeLink(place) else { break }
             if place <= upTo { found.append(place) }
             guard link.previousOfBucket < place else {
                 throw StoreError(.corrupt, "change \(place) follows change \(link.previousOfBucket) of its bucket")
@@ -177,10 +177,10 @@ extension LogSource {
     func changePage(
         _ positions: ArraySlice<GlobalID>, limit: Int, byteLimit: Int
     ) throws(StoreError) -> ChangePage {
-        var changes: [ChangeRecord] = []
-        var bytes: Int = 0
-        for gid: GlobalID in positions.prefix(max(limit, 1)) {
-            guard let change: ChangeRecord = try changeRecord(gid) else {
+        var changes = [ChangeRecord]()
+        var bytes = 0
+        for gid in positions.prefix(max(limit, 1)) {
+            guard let change = try changeRecord(gid) else {
                 throw StoreError(.corrupt, "change \(gid) is missing from its bucket's chain")
             }
             bytes += change.diff.count
@@ -201,16 +201,16 @@ extension LogSource {
     private func indexBody(
         _ place: Int, _ walk: IndexWalk, _ bucket: BucketRow, _ known: (any KnownBodies)?, _ ahead: inout Int
     ) throws(StoreError) -> [UInt8] {
-        let gid: GlobalID = walk.positions[place]
-        if let body: [UInt8] = known?.body(of: gid) { return body }
-        if let body: [UInt8] = try segmentBody(gid, bucket) { return body }
+        let gid = walk.positions[place]
+        if let body = known?.body(of: gid) { return body }
+        if let body = try segmentBody(gid, bucket) { return body }
         if place >= ahead {
             ahead = min(place + Self.aheadMax, walk.count)
             try readAhead(walk.positions[place..<ahead])
         }
-        if let body: [UInt8] = aheadBody(gid) { return body }
-        let (key, version, _): (EntityKey, Version, GlobalID) = try walk.entry(place)
-        guard let body: [UInt8] = try replay(to: gid, version: version, key, bucket)?.body else {
+        if let body = aheadBody(gid) { return body }
+        let (key, version, _) = try walk.entry(place)
+        guard let body = try replay(to: gid, version: version, key, bucket)?.body else {
             throw StoreError(.corrupt, "a listed object cannot be replayed from change \(gid)")
         }
         return body
@@ -220,15 +220,15 @@ extension LogSource {
     func page(
         _ query: IndexQuery, of walk: IndexWalk, known: (any KnownBodies)? = nil
     ) throws(StoreError) -> IndexSlice {
-        var place: Int = query.before.map { walk.firstBelow($0) } ?? 0
-        var ahead: Int = 0
-        var entries: [IndexEntry] = []
-        var bytes: Int = 0
+        var place = query.before.map { walk.firstBelow($0) } ?? 0
+        var ahead = 0
+        var entries = [IndexEntry]()
+        var bytes = 0
         while place < walk.count, entries.count < max(query.limit, 1) {
-            let (key, version, gid): (EntityKey, Version, GlobalID) = try walk.entry(place)
+            let (key, version, gid) = try walk.entry(place)
             var body: [UInt8]?
             if query.withData {
-                let found: [UInt8] = try indexBody(place, walk, query.bucket, known, &ahead)
+                let found = try indexBody(place, walk, query.bucket, known, &ahead)
                 if !entries.isEmpty && bytes + found.count > query.byteLimit { break }
                 bytes += found.count
                 body = found
@@ -236,7 +236,7 @@ extension LogSource {
             entries.append(IndexEntry(key: key, version: version, gid: gid, body: body))
             place += 1
         }
-        let next: GlobalID? = place < walk.count ? entries.last?.gid : nil
+        let next = place < walk.count ? entries.last?.gid : nil
         return IndexSlice(entries: entries, next: next, total: walk.count)
     }
 
@@ -245,12 +245,12 @@ extension LogSource {
         _ record: EntityRecord, at current: GlobalID
     ) throws(StoreError) -> (version: Version, gid: GlobalID)? {
         if record.gid <= current { return record.isDeleted ? nil : (record.version, record.gid) }
-        var place: GlobalID = record.gid
+        var place = record.gid
         while true {
-            guard let link: ChangeLink = try changeLink(place) else {
+            guard let link = try changeLink(place) else {
                 throw StoreError(.corrupt, "change \(place) is missing from its object's chain")
             }
-            let previous: GlobalID = link.previousOfEntity
+            let previous = link.previousOfEntity
             if previous > current {
                 guard previous < place else {
                     throw StoreError(.corrupt, "change \(place) follows change \(previous) of its object")
@@ -260,7 +260,7 @@ extension LogSource {
             }
             // `previous` is the state at `current`. A creation above it means there was no object then.
             if link.kind == .modify {
-                guard let source: Version = link.sourceVersion, previous > 0 else { return nil }
+                guard let source = link.sourceVersion, previous > 0 else { return nil }
                 return (source, previous)
             }
             // A deletion always deletes something that lived.

@@ -29,11 +29,11 @@ public enum NoteRule: Sendable, Hashable {
     case pro
 
     /// The bucket of notes in each user's account.
-    static let bucket: String = "onions"
+    static let bucket = "onions"
     /// Notes of a user who is not Pro.
-    static let freeMax: Int = 10
-    /// Fields that hold sealed text, and the letters of it that the longest clear text takes: 30 and 2,500 UTF-16 units, of
-    /// three bytes of UTF-8 at most, padded, in base64 and in lines.
+    static let freeMax = 10
+    /// Fields that hold sealed text, and the letters of it that the longest clear text takes: 30 and 2,500 UTF-16
+    /// units, of three bytes of UTF-8 at most, padded, in base64 and in lines.
     static let fields: [(name: String, lettersMax: Int)] = [("onionTitle", 222), ("onionInfo", 10_410)]
 
     init(_ stored: Int64, isPro: Bool) {
@@ -50,8 +50,8 @@ public enum NoteRule: Sendable, Hashable {
     /// Whether a note may become this.
     /// - Throws: 413 for a field that is longer than any note's, unless it was as long before.
     static func check(_ note: JSONObject, before: JSONObject?) throws(ChangeRejection) {
-        for (name, lettersMax): (String, Int) in fields {
-            guard let count: Int = note[name]?.stringValue?.utf8.count, count > lettersMax,
+        for (name, lettersMax) in fields {
+            guard let count = note[name]?.stringValue?.utf8.count, count > lettersMax,
                 count > before?[name]?.stringValue?.utf8.count ?? 0
             else { continue }
             throw ChangeRejection(.tooLarge, "\(count) letters in \(name), the most is \(lettersMax)")

@@ -26,7 +26,7 @@ public struct EntityHistory: Hashable, Sendable {
     public let changes: [ChangeRecord]
 
     /// Bytes of diffs and keyframes after which no more are read for one history; it is then nil.
-    public static let bytesMax: Int = 32 << 20
+    public static let bytesMax = 32 << 20
 
     public init(base: [UInt8]?, changes: [ChangeRecord]) {
         self.base = base
@@ -52,8 +52,8 @@ public struct IndexQuery: Hashable, Sendable {
     public var bucket: BucketRow
     /// The walk's `current`: objects are listed as they stood right after this change.
     public var current: GlobalID
-    /// The `current` of the walk that this one took the place of, for clients whose pages must not tell that of this one. The
-    /// store does not look at it.
+    /// The `current` of the walk that this one took the place of, for clients whose pages must not tell that of this
+    /// one. The store does not look at it.
     public var told: GlobalID?
     /// Objects whose newest change is below this one; nil for the first page.
     public var before: GlobalID?
@@ -112,7 +112,7 @@ public struct IndexSlice: Hashable, Sendable {
 
     /// The part of the page above a position; the walk ends there.
     public func since(_ gid: GlobalID?) -> IndexSlice {
-        guard let gid: GlobalID, let end: Int = entries.firstIndex(where: { $0.gid <= gid }) else { return self }
+        guard let gid, let end = entries.firstIndex(where: { $0.gid <= gid }) else { return self }
         return IndexSlice(entries: Array(entries[..<end]), next: nil, total: 0)
     }
 }

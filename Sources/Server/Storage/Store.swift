@@ -90,8 +90,8 @@ public protocol StoreReader: AnyObject {
     /// The same, where bodies may be taken from memory. Optional: a reader may read all of them itself.
     func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice?
 
-    /// The changes that all users of an app have made in their buckets of one name, oldest first, from a bounded part of the
-    /// log; without those whose accounts have ended.
+    /// The changes that all users of an app have made in their buckets of one name, oldest first, from a bounded part
+    /// of the log; without those whose accounts have ended.
     /// - Parameters:
     ///   - after: not above the newest change.
     ///   - limit: changes at most.
@@ -108,7 +108,8 @@ public protocol StoreReader: AnyObject {
     func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
 
     func hasApp(_ app: AppID) throws(StoreError) -> Bool
-    /// What the token with this SHA-256 admits to; nil when there is none, or the user's account has ended. Sees tokens made by other processes at once.
+    /// What the token with this SHA-256 admits to; nil when there is none, or the user's account has ended. Sees tokens
+    /// made by other processes at once.
     func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant?
     /// Whether the user's account has ended and what it had is not erased yet: nobody is to read it. As `grant`.
     func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool
@@ -142,8 +143,8 @@ public protocol StoreWriter: StoreReader {
     /// - Returns: the row that tells whether the hit is real; 0 when retention has cut it and the hash alone decides;
     ///   nil when no such ccid is known.
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
-    /// Ccids of a bucket from which on the group that changes it takes a run of them along, for `settledChange` to answer
-    /// for; nil when the store looks nothing up, so that all must stay in memory.
+    /// Ccids of a bucket from which on the group that changes it takes a run of them along, for `settledChange` to
+    /// answer for; nil when the store looks nothing up, so that all must stay in memory.
     var changeIDRunLength: Int? { get }
     /// Reads from now on, until `commit` or `endReads`, cost less: they share one state of the store. Optional, and a
     /// reader that cannot do it reads as before.
@@ -157,8 +158,8 @@ public protocol StoreWriter: StoreReader {
     /// Bytes of ccids that are kept in memory.
     var changeIDBytes: Int { get }
     /// Writes the group in one transaction and returns when it is durable.
-    /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` or `full` a
-    ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
+    /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` or
+    ///   `full` a crash may still bring the batch back; a change sent again is then found by its ccid.)
     func commit(_ batch: WriteBatch) throws(StoreError)
     /// Objects of the bucket that are not deleted.
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int

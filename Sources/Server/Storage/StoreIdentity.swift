@@ -9,8 +9,8 @@ public struct StoreIdentity: Sendable, Hashable {
     public let changeIDKey: [UInt8]
     /// Raised by every restore: a cv of another epoch is unknown.
     public let epoch: UInt32
-    /// Versions of objects that never existed begin at this + 1. Raised by a multiple of `versionStep` by every restore, with
-    /// all versions in the store, so that no version a client may hold comes again with other content.
+    /// Versions of objects that never existed begin at this + 1. Raised by a multiple of `versionStep` by every
+    /// restore, with all versions in the store, so that no version a client may hold comes again with other content.
     public let versionBase: Version
 
     public init(cvKey: [UInt8], changeIDKey: [UInt8], epoch: UInt32, versionBase: Version) {
@@ -28,14 +28,14 @@ public struct StoreIdentity: Sendable, Hashable {
     /// Keys made from `seed`: the same seed gives the same store in a simulation.
     public static func seeded(_ seed: UInt64) -> StoreIdentity {
         let label: [UInt8] = Array("thicket store \(seed)".utf8)
-        let bytes: [UInt8] = Hash.sha256(label)
+        let bytes = Hash.sha256(label)
         return StoreIdentity(
             cvKey: Array(bytes[0..<16]), changeIDKey: Array(bytes[16..<32]), epoch: 1, versionBase: 0)
     }
 
     /// Keyed 64-bit hash of a ccid, for the set of ccids a bucket has seen. Outsiders cannot make two meet.
     public func hash(of changeID: ChangeID) -> UInt64 {
-        var text: String = changeID.text
+        var text = changeID.text
         return text.withUTF8 { SipHash.hash(key: changeIDKey, UnsafeRawBufferPointer($0)) }
     }
 }
@@ -43,20 +43,20 @@ public struct StoreIdentity: Sendable, Hashable {
 /// SipHash-2-4 (Aumasson and Bernstein, 2012): short keyed hash.
 enum SipHash {
     static func hash(key: [UInt8], _ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        let (k0, k1): (UInt64, UInt64) = key.withUnsafeBytes {
+        let (k0, k1) = key.withUnsafeBytes {
             (
                 UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
                 UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
             )
         }
-        var state: State = .init(k0: k0, k1: k1)
-        var offset: Int = 0
+        var state = State(k0: k0, k1: k1)
+        var offset = 0
         while offset + 8 <= bytes.count {
             state.take(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
             offset += 8
         }
-        var last: UInt64 = UInt64(bytes.count & 0xFF) << 56
-        for index: Int in offset..<bytes.count { last |= UInt64(bytes[index]) << UInt64((index - offset) * 8) }
+        var last = UInt64(bytes.count & 0xFF) << 56
+        for index in offset..<bytes.count { last |= UInt64(bytes[index]) << UInt64((index - offset) * 8) }
         state.take(last)
         return state.finish()
     }

@@ -3,8 +3,8 @@ import ThicketProtocol
 extension StoreReader {
     /// The answer to `removed`, from what is published.
     ///
-    /// - Parameter upTo: the newest published change. An object whose newest change lies above it is left out: it is about
-    ///   to be told as something else.
+    /// - Parameter upTo: the newest published change. An object whose newest change lies above it is left out: it is
+    ///   about to be told as something else.
     func removedPage(
         _ request: RemovedRequest, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> RemovedPage {
@@ -22,7 +22,7 @@ extension StoreReader {
         after: String, limit: Int, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> RemovedPage {
         let heads = try removedHeads(in: bucket, after: try? EntityKey(after), limit: limit + 1)
-        var entries: [RemovedPage.Entry] = []
+        var entries = [RemovedPage.Entry]()
         for head in heads.prefix(limit) where head.gid <= upTo {
             let timestamp = try link(head.gid)?.timestamp
             entries.append(RemovedPage.Entry(key: head.key.text, version: head.version, timestamp: timestamp))
@@ -36,7 +36,7 @@ extension StoreReader {
         of key: EntityKey, limit: Int, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> [RemovedPage.Entry] {
         guard let head = try entity(key, in: bucket) else { return [] }
-        var entries: [RemovedPage.Entry] = []
+        var entries = [RemovedPage.Entry]()
         // The newest removal is known of by the head, also where the log no longer has it.
         if head.isDeleted, head.gid <= upTo, try link(head.gid) == nil {
             return [RemovedPage.Entry(key: key.text, version: head.version, timestamp: nil)]

@@ -16,8 +16,8 @@ public struct WriteBatch: Sendable {
     public private(set) var newBuckets: Set<BucketRow> = []
     /// Ccids of older changes that are settled along with these.
     public private(set) var changeIDRuns: [MaintenanceBatch.ChangeIDRun] = []
-    private var entityPlaces: [EntityPlace: Int] = [:]
-    private var bucketPlaces: [BucketRow: Int] = [:]
+    private var entityPlaces = [EntityPlace: Int]()
+    private var bucketPlaces = [BucketRow: Int]()
 
     /// Changes of one bucket, and the bytes of their diffs and bodies.
     public struct BucketNews: Sendable, Hashable {
@@ -51,14 +51,14 @@ public struct WriteBatch: Sendable {
         _ change: ChangeRecord, entity: EntityRecord, bucket: BucketRecord, isNewBucket: Bool = false
     ) {
         changes.append(change)
-        let place: EntityPlace = .init(bucket: bucket.row, key: entity.key)
-        if let index: Int = entityPlaces[place] {
+        let place = EntityPlace(bucket: bucket.row, key: entity.key)
+        if let index = entityPlaces[place] {
             entities[index].record = entity
         } else {
             entityPlaces[place] = entities.count
             entities.append(EntityWrite(bucket: bucket.row, record: entity))
         }
-        if let index: Int = bucketPlaces[bucket.row] {
+        if let index = bucketPlaces[bucket.row] {
             buckets[index] = bucket
             news[index].add(change)
         } else {

@@ -10,13 +10,13 @@ final class ActiveBucket: RecencyNode {
     /// Head and floor; nil row until the first change is decided.
     var record: BucketRecord?
     /// True from the first change until it is durable.
-    var isNew: Bool = false
+    var isNew = false
     /// Ccids of the newest changes by keyed hash: all above `settled`. The row tells whether a hit is real.
-    private(set) var changeIDs: [UInt64: GlobalID] = [:]
+    private(set) var changeIDs = [UInt64: GlobalID]()
     /// Ccids of changes up to here the store looks up.
     private var settled: GlobalID = 0
     /// Objects in use.
-    private(set) var entities: [EntityKey: ActiveEntity] = [:]
+    private(set) var entities = [EntityKey: ActiveEntity]()
     /// Who may know what stands in it: as its row says, or an operator of those that have none yet.
     private(set) var mode: BucketMode
     /// How many objects it may have; nil: as many as come.
@@ -27,11 +27,11 @@ final class ActiveBucket: RecencyNode {
     let mayHoldNotes: Bool
     /// It holds the options of the others of its app.
     let isOptions: Bool
-    /// Every object that the bucket ever had is among `entities`: the bucket began in this memory, and nothing of it was
-    /// dropped. A key that is not there has never been.
+    /// Every object that the bucket ever had is among `entities`: the bucket began in this memory, and nothing of it
+    /// was dropped. A key that is not there has never been.
     private(set) var hasAllEntities: Bool
     /// Objects that are large and not in memory: it takes long to read them.
-    private(set) var large: Set<EntityKey> = []
+    private(set) var large = Set<EntityKey>()
     /// Place among the open group's buckets; nil when the group does not touch it.
     var groupIndex: Int?
 
@@ -48,10 +48,10 @@ final class ActiveBucket: RecencyNode {
         isOptions = BucketOptions.isBucket(id.name)
         mayHoldNotes = NoteRule.isBucket(id.name)
         super.init()
-        guard let changeIDs: ChangeIDTail else { return }
+        guard let changeIDs else { return }
         settled = changeIDs.settled
         self.changeIDs.reserveCapacity(changeIDs.entries.count)
-        for entry: ChangeIDEntry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
+        for entry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
     }
 
     /// Before its first change.
@@ -63,7 +63,7 @@ final class ActiveBucket: RecencyNode {
     }
 
     /// Keys of large objects that are remembered; of more, some are read where changes are decided.
-    private static let largeMax: Int = 1_024
+    private static let largeMax = 1_024
 
     /// The object leaves the memory, and is large.
     func dropLarge(_ key: EntityKey) {
@@ -99,8 +99,8 @@ final class ActiveBucket: RecencyNode {
     }
 
     func sighting(ofHash hash: UInt64) -> Sighting {
-        let floor: GlobalID = record?.floor ?? 0
-        guard let gid: GlobalID = changeIDs[hash] else { return settled > 0 || floor > 0 ? .notInTail : .new }
+        let floor = record?.floor ?? 0
+        guard let gid = changeIDs[hash] else { return settled > 0 || floor > 0 ? .notInTail : .new }
         return gid <= floor ? .known : .perhaps(gid)
     }
 
@@ -111,12 +111,12 @@ final class ActiveBucket: RecencyNode {
         guard move.settled > settled else { return }
         defer { settled = move.settled }
         guard let run, run.settledBefore == settled, run.settled == move.settled,
-            let block: ChangeIDBlock = try? ChangeIDBlock(run.block), Int64(block.count) == run.count
+            let block = try? ChangeIDBlock(run.block), Int64(block.count) == run.count
         else {
             changeIDs = changeIDs.filter { $0.value > move.settled }
             return
         }
-        for entry: ChangeIDEntry in block.entries where changeIDs[entry.hash] ?? .max <= move.settled {
+        for entry in block.entries where changeIDs[entry.hash] ?? .max <= move.settled {
             changeIDs[entry.hash] = nil
         }
     }
@@ -128,10 +128,10 @@ final class ActiveBucket: RecencyNode {
     ///   - length: how many make a block; up to twice as many are taken.
     ///   - first: the first change that is not durable yet: those from there on stay.
     func run(of length: Int, before first: GlobalID) -> MaintenanceBatch.ChangeIDRun? {
-        guard changeIDs.count >= length, let row: BucketRow = record?.row else { return nil }
-        var entries: [ChangeIDEntry] = []
+        guard changeIDs.count >= length, let row = record?.row else { return nil }
+        var entries = [ChangeIDEntry]()
         entries.reserveCapacity(changeIDs.count)
-        for (hash, gid): (UInt64, GlobalID) in changeIDs where gid < first {
+        for (hash, gid) in changeIDs where gid < first {
             entries.append(ChangeIDEntry(hash: hash, gid: gid))
         }
         guard entries.count >= length else { return nil }
@@ -139,7 +139,7 @@ final class ActiveBucket: RecencyNode {
             entries.sort { $0.gid < $1.gid }
             entries.removeLast(entries.count - length)
         }
-        let newest: GlobalID = entries.reduce(0) { max($0, $1.gid) }
+        let newest = entries.reduce(0) { max($0, $1.gid) }
         return MaintenanceBatch.ChangeIDRun(
             bucket: row, settledBefore: settled, settled: newest,
             block: ChangeIDBlock(sorted: entries.sorted { $0.hash < $1.hash }).bytes, count: Int64(entries.count))

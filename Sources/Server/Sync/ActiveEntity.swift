@@ -20,7 +20,7 @@ final class ActiveEntity: RecencyNode {
     /// Version that the newest creation made, as far as that is known: always in sealed buckets.
     private(set) var born: Version?
     /// The open group changes it.
-    var isInGroup: Bool = false
+    var isInGroup = false
 
     /// An object as the store has it.
     init(key: EntityKey, bucket: ActiveBucket, state: ObjectState, head: EntityHead, serial: UInt64) {
@@ -50,7 +50,7 @@ final class ActiveEntity: RecencyNode {
     }
 
     /// Bytes of an object in memory up to which one more state of it is kept, however few `recentBytesMax` allows.
-    private static let keptBesideMax: Int = 4 << 20
+    private static let keptBesideMax = 4 << 20
 
     /// True while a change of the open group is not durable.
     var isTentative: Bool { durableVersion != state.version }
@@ -88,7 +88,7 @@ final class ActiveEntity: RecencyNode {
             case .text(let text): .text(text)
             }
         // What a diff holds beside its text, as far as it does not share it with the object.
-        let operations: Int = if case .value(.modify(let diff)) = action { diff.operations.count } else { 0 }
+        let operations = if case .value(.modify(let diff)) = action { diff.operations.count } else { 0 }
         recent.append(
             action, before: state.value, beforeSize: state.memory, makes: decision.state.version,
             diffSize: diffBytes + operations * DocumentMeasure.nodeBytes)
@@ -110,7 +110,7 @@ final class ActiveEntity: RecencyNode {
     func settle(recentCountMax: Int, recentBytesMax: Int) -> [any Sendable] {
         durableVersion = state.version
         // Room for the state before, for an edit that is late by one; of very large objects the log is asked instead.
-        let room: Int = state.memory <= Self.keptBesideMax ? 2 * state.memory : 0
+        let room = state.memory <= Self.keptBesideMax ? 2 * state.memory : 0
         recent.trim(countMax: recentCountMax, bytesMax: max(recentBytesMax, room))
         return recent.takeLarge()
     }

@@ -5,18 +5,18 @@ import ThicketProtocol
 /// The same bytes go to every receiver, live or catching up, the author included.
 public enum ChangeElement {
     /// Bytes of the fixed texts, the cv and two numbers, at most.
-    private static let frameBytes: Int = 160
+    private static let frameBytes = 160
 
     /// - Parameters:
     ///   - change: a row of the log.
     ///   - tag: of the bucket, for the cv.
     public static func encode(_ change: borrowing ChangeRecord, _ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
-        let length: Int =
+        let length =
             frameBytes + JSONText.quotedSize(change.clientID.text) + JSONText.quotedSize(change.changeID.text)
             + JSONText.quotedSize(change.key.text) + change.diff.count
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-            guard let base: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return }
-            var place: TextPlace = .init(base)
+            guard let base = buffer.baseAddress else { return }
+            var place = TextPlace(base)
             place.put("{\"clientid\":")
             place.put(quoted: change.clientID.text)
             place.put(",\"cv\":\"")
@@ -30,7 +30,7 @@ public enum ChangeElement {
             case .modify:
                 place.put(",\"o\":\"M\",\"v\":")
                 place.put(change.diff)
-                if let source: Version = change.sourceVersion {
+                if let source = change.sourceVersion {
                     place.put(",\"sv\":")
                     place.put(source)
                 }
@@ -61,7 +61,7 @@ struct TextPlace {
     @inline(__always)
     mutating func put(_ bytes: [UInt8]) {
         bytes.withUnsafeBufferPointer { source in
-            guard let base: UnsafePointer<UInt8> = source.baseAddress else { return }
+            guard let base = source.baseAddress else { return }
             next.update(from: base, count: source.count)
             next += source.count
         }
@@ -74,15 +74,15 @@ struct TextPlace {
             next += 1
             return
         }
-        var rest: UInt64 = number.magnitude
+        var rest = number.magnitude
         if number < 0 {
             next[0] = UInt8(ascii: "-")
             next += 1
         }
-        var digits: Int = 1
+        var digits = 1
         var bound: UInt64 = 10
         while digits < 19, rest >= bound { (digits, bound) = (digits + 1, bound &* 10) }
-        var place: Int = digits
+        var place = digits
         while place > 0 {
             place -= 1
             next[place] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)

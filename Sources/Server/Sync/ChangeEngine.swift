@@ -5,10 +5,10 @@ import ThicketProtocol
 /// Names, rights and ccids have been checked before (`CheckedChange`, the bucket's set of ccids).
 struct ChangeEngine: Sendable {
     /// Bytes of an object as compact JSON; more is answered 413.
-    var documentBytesMax: Int = 1 << 20
+    var documentBytesMax = 1 << 20
     /// Nesting of an object, the object itself counting one; more is answered 413. An operation takes two levels of a
     /// diff, so at less than half of the parser's limit every diff of such objects can be read inside any message.
-    var documentDepthMax: Int = (Limits.jsonDepthMax - 16) / 2
+    var documentDepthMax = (Limits.jsonDepthMax - 16) / 2
     /// Version before the first of a key that never existed (raised by restores).
     var versionBase: Version = 0
 
@@ -30,7 +30,7 @@ struct ChangeEngine: Sendable {
         case .modify(let diff, .ghostRecord?):
             // The client cannot get out of this by itself: after 412 it drops the change, and its next edit, made
             // from its newer ghost, carries everything (wire contract, 1.11).
-            let outcome: Outcome = try modification(change, diff: diff, state: state, history: history)
+            let outcome = try modification(change, diff: diff, state: state, history: history)
             guard case .failure(let reason) = outcome, [.notFound, .badVersion, .invalidDiff].contains(reason.code)
             else { return outcome }
             return .failure(ChangeRejection(.emptyChange, "a ghost record in d, and v: \(reason)"))
@@ -48,9 +48,9 @@ struct ChangeEngine: Sendable {
     // MARK: Removal
 
     private func removal(_ change: CheckedChange, state: ObjectState?) throws(ChangeRejection) -> Decision {
-        guard let state: ObjectState else { throw ChangeRejection(.notFound, "removal of a key that never existed") }
+        guard let state else { throw ChangeRejection(.notFound, "removal of a key that never existed") }
         guard !state.isDeleted else { throw ChangeRejection(.emptyChange, "removed already") }
-        if let source: Version = change.source {
+        if let source = change.source {
             guard source == state.version else {
                 throw ChangeRejection(.badVersion, "removal of version \(source), the newest is \(state.version)")
             }
@@ -66,7 +66,7 @@ struct ChangeEngine: Sendable {
         _ change: CheckedChange, diff sent: ChangeRequest.Diff?, state: ObjectState?,
         history: (Version) throws(Failure) -> LaterChanges?
     ) throws(Failure) -> Outcome {
-        if state?.isDeleted ?? true, change.source == nil, let creation: Decision = creation(sent, after: state) {
+        if state?.isDeleted ?? true, change.source == nil, let creation = creation(sent, after: state) {
             return .success(creation)
         }
         let edit: ObjectDiff
@@ -75,15 +75,15 @@ struct ChangeEngine: Sendable {
         } catch {
             return .failure(error)
         }
-        guard let state: ObjectState, !state.isDeleted else {
-            if let source: Version = change.source {
+        guard let state, !state.isDeleted else {
+            if let source = change.source {
                 return .failure(ChangeRejection(.notFound, "sv \(source) of an object that is not there"))
             }
             return create(edit, after: state)
         }
-        guard let source: Version = change.source else { return merge(edit, change.rule, into: state) }
+        guard let source = change.source else { return merge(edit, change.rule, into: state) }
         if source == state.version { return apply(edit, to: state, sent: sent) }
-        guard source < state.version, let later: LaterChanges = try history(source) else {
+        guard source < state.version, let later = try history(source) else {
             return .failure(ChangeRejection(.badVersion, "sv \(source) is not kept, the newest is \(state.version)"))
         }
         let wanted = change.isWhole ? try? JSONDiff.apply(edit, to: later.base) : nil
@@ -91,7 +91,7 @@ struct ChangeEngine: Sendable {
     }
 
     private func parse(_ sent: ChangeRequest.Diff?) throws(ChangeRejection) -> ObjectDiff {
-        guard let sent: ChangeRequest.Diff else { throw ChangeRejection(.invalidDiff, "no v") }
+        guard let sent else { throw ChangeRejection(.invalidDiff, "no v") }
         do {
             // Reading and writing again also spells text deltas as every client reads them: some libraries escape
             // more than JavaScript's decodeURI undoes (wire contract, 7.2).
@@ -106,7 +106,7 @@ struct ChangeEngine: Sendable {
         guard case .node(let node)? = sent, let diff = SettingDiff(node), diff.objectSize <= documentBytesMax,
             diff.depthMax <= documentDepthMax
         else { return nil }
-        let text: [UInt8] = Array(node.rawBytes)
+        let text = Array(node.rawBytes)
         return Decision(
             isRemoval: false, source: nil, edit: .text(text),
             state: ObjectState(
@@ -127,16 +127,16 @@ struct ChangeEngine: Sendable {
         } catch {
             return .failure(error)
         }
-        guard let state: ObjectState, !state.isDeleted else {
-            if change.needsSource, let source: Version = change.source {
+        guard let state, !state.isDeleted else {
+            if change.needsSource, let source = change.source {
                 return .failure(ChangeRejection(.notFound, "version \(source) of an object that is not there"))
             }
             return create(JSONDiff.diff(from: JSONObject(), to: whole), after: state)
         }
-        if let source: Version = change.source, source != state.version {
-            if source < state.version, let later: LaterChanges = try history(source) {
+        if let source = change.source, source != state.version {
+            if source < state.version, let later = try history(source) {
                 let wanted = target(whole, later.base)
-                let edit: ObjectDiff = JSONDiff.diff(from: later.base, to: wanted)
+                let edit = JSONDiff.diff(from: later.base, to: wanted)
                 return rebase(
                     edit, over: later, change.rule, onto: state, wanted: change.wantsWholeObject ? wanted : nil)
             }
@@ -148,16 +148,16 @@ struct ChangeEngine: Sendable {
         return apply(JSONDiff.diff(from: state.value, to: target(whole, state.value)), to: state)
     }
 
-    /// Reads an object of at most `sizeMax` bytes as compact JSON. What is longer even if every byte of it is an escape is
-    /// not read, and nothing too long is compared with anything.
+    /// Reads an object of at most `sizeMax` bytes as compact JSON. What is longer even if every byte of it is an escape
+    /// is not read, and nothing too long is compared with anything.
     private func read(_ sent: JSONFragment, sizeMax: Int) throws(ChangeRejection) -> JSONObject {
         if case .node(let node) = sent, node.rawBytes.count > sizeMax * Limits.jsonEscapeBytesMax {
             throw ChangeRejection(.tooLarge, "\(node.rawBytes.count) bytes in d, the most is \(documentBytesMax)")
         }
-        guard let object: JSONObject = sent.object else {
+        guard let object = sent.object else {
             throw ChangeRejection(.invalidRequest, "d is not an object")
         }
-        let size: Int = JSONValue.object(object).serializedSize
+        let size = JSONValue.object(object).serializedSize
         guard size <= sizeMax else {
             throw ChangeRejection(.tooLarge, "\(size) bytes in d, the most is \(documentBytesMax)")
         }
@@ -179,8 +179,8 @@ struct ChangeEngine: Sendable {
         return rebase(edit, over: LaterChanges(base: JSONObject(), changes: [creation]), rule, onto: state)
     }
 
-    /// - Parameter wanted: the object that the author wants to have set as a whole; nil for an edit that is only what it
-    ///   does. Values that are already as wanted are left as they are (docs/decisions/0086).
+    /// - Parameter wanted: the object that the author wants to have set as a whole; nil for an edit that is only what
+    ///   it does. Values that are already as wanted are left as they are (docs/decisions/0086).
     private func rebase(
         _ edit: ObjectDiff, over later: LaterChanges, _ rule: TransformRule, onto state: ObjectState,
         wanted: JSONObject? = nil
@@ -200,9 +200,9 @@ struct ChangeEngine: Sendable {
     /// - Parameter sent: `edit` as it came; nil for one that has been carried over others.
     private func apply(_ edit: ObjectDiff, to state: ObjectState, sent: ChangeRequest.Diff? = nil) -> Outcome {
         Outcome { () throws(ChangeRejection) in
-            var edit: ObjectDiff = edit
-            let after: ObjectState = try applied(&edit, to: state)
-            let changes: Bool = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
+            var edit = edit
+            let after = try applied(&edit, to: state)
+            let changes = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
             guard changes else { throw ChangeRejection(.emptyChange, "nothing changes") }
             var decision = Decision(isRemoval: false, source: state.version, edit: .value(edit), state: after)
             if case .node(let node)? = sent, SettingDiff(node) != nil { decision.sent = Array(node.rawBytes) }
@@ -213,9 +213,9 @@ struct ChangeEngine: Sendable {
     /// Versions go on after a removal; `sv` stays absent, and the diff is one from `{}` (wire contract, 6.3).
     private func create(_ edit: ObjectDiff, after state: ObjectState?) -> Outcome {
         Outcome { () throws(ChangeRejection) in
-            let nothing: ObjectState = .nothing(version: state?.version ?? versionBase)
-            var edit: ObjectDiff = edit
-            let after: ObjectState = try applied(&edit, to: nothing)
+            let nothing = ObjectState.nothing(version: state?.version ?? versionBase)
+            var edit = edit
+            let after = try applied(&edit, to: nothing)
             return Decision(isRemoval: false, source: nil, edit: .value(edit), state: after)
         }
     }
@@ -228,7 +228,7 @@ struct ChangeEngine: Sendable {
         } catch {
             throw ChangeRejection(.invalidDiff, "the diff does not fit version \(state.version)")
         }
-        let (size, nodes): (Int, Int) = DocumentMeasure.measure(
+        let (size, nodes) = DocumentMeasure.measure(
             after: edit, before: state.value, size: state.size, nodes: state.nodes, after: value)
         // An object that an earlier, higher limit let in may still shrink.
         guard size <= documentBytesMax || size <= state.size else {

@@ -8,7 +8,7 @@ import ThicketProtocol
 /// and one of another bucket, of another server or from before a restore (which raises the epoch) decodes to nil.
 public struct ChangeVersionCodec: Sendable {
     /// Bytes of the key that is kept in the store's meta table.
-    public static let keyBytes: Int = 16
+    public static let keyBytes = 16
 
     private let key: [UInt8]
     private let block: AESBlock
@@ -37,15 +37,15 @@ public struct ChangeVersionCodec: Sendable {
         text.append(contentsOf: bucket.user.text.utf8)
         text.append(0)
         text.append(contentsOf: bucket.name.text.utf8)
-        let mac: [UInt8] = Hash.hmacSHA256(key: key, text)
+        let mac = Hash.hmacSHA256(key: key, text)
         return mac.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 
     /// What tells this bucket from every other one that a client may have met under the same name: 16 hex digits, the
     /// first 64 bits of HMAC-SHA-256(key, "store" 0x00 epoch 0x00 row 0x00 app 0x00 owner 0x00 name).
     ///
-    /// The same only in the same data folder, since the same restore, and for the same row: an account or an app that is
-    /// made anew under an old name has other rows.
+    /// The same only in the same data folder, since the same restore, and for the same row: an account or an app that
+    /// is made anew under an old name has other rows.
     public func identity(of bucket: BucketID, row: BucketRow) -> String {
         let parts = ["store", String(epoch), String(row), bucket.app.text, bucket.user.text, bucket.name.text]
         let mac = Hash.hmacSHA256(key: key, Array(parts.joined(separator: "\0").utf8))
@@ -53,12 +53,12 @@ public struct ChangeVersionCodec: Sendable {
     }
 
     /// Bytes of a cv's text.
-    static let textBytes: Int = 32
+    static let textBytes = 32
 
     /// 32 hex digits for a position. Position 0 is the `current` of an empty bucket.
     public func encode(_ gid: GlobalID, tag: UInt32) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.textBytes) { buffer, count in
-            guard let place: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return }
+            guard let place = buffer.baseAddress else { return }
             write(gid, tag: tag, to: place)
             count = Self.textBytes
         }
@@ -67,9 +67,9 @@ public struct ChangeVersionCodec: Sendable {
     /// As `encode(_:tag:)`, to memory that has room for `textBytes`.
     @inline(__always)
     func write(_ gid: GlobalID, tag: UInt32, to place: UnsafeMutablePointer<UInt8>) {
-        let (high, low): (UInt64, UInt64) = block.encrypt(
+        let (high, low) = block.encrypt(
             UInt64(epoch) << 32 | UInt64(tag), UInt64(bitPattern: gid))
-        for digit: Int in 0..<16 {
+        for digit in 0..<16 {
             place[digit] = hexDigit(UInt8(truncatingIfNeeded: high >> UInt64(60 - 4 * digit)) & 15)
             place[16 + digit] = hexDigit(UInt8(truncatingIfNeeded: low >> UInt64(60 - 4 * digit)) & 15)
         }
@@ -85,11 +85,11 @@ public struct ChangeVersionCodec: Sendable {
     /// - Returns: nil when the text is no cv of this bucket in this epoch: answer `cv:?`. Whether the position is still
     ///   kept, and not above the head, is for the caller to check.
     public func decode(_ text: String, tag: UInt32) -> GlobalID? {
-        guard text.utf8.count == 32, let cipher: [UInt8] = Hex.decode(text) else { return nil }
-        let plain: [UInt8] = block.decrypt(cipher)
-        let head: UInt64 = number(plain[0..<8])
+        guard text.utf8.count == 32, let cipher = Hex.decode(text) else { return nil }
+        let plain = block.decrypt(cipher)
+        let head = number(plain[0..<8])
         guard head == UInt64(epoch) << 32 | UInt64(tag) else { return nil }
-        let gid: GlobalID = GlobalID(bitPattern: number(plain[8..<16]))
+        let gid = GlobalID(bitPattern: number(plain[8..<16]))
         return gid >= 0 ? gid : nil
     }
 

@@ -51,8 +51,8 @@ extension CheckedChange {
     ///
     /// - Throws: 400 for a bad key, ccid, shape or operation; 401 without the right to write (wire contract, 6.3).
     init(_ submitted: SubmittedChange) throws(ChangeRejection) {
-        let request: ChangeRequest = submitted.request
-        if let problem: String = request.problems.first { throw ChangeRejection(.invalidRequest, problem) }
+        let request = submitted.request
+        if let problem = request.problems.first { throw ChangeRejection(.invalidRequest, problem) }
         do {
             changeID = try ChangeID(request.ccid)
         } catch {
@@ -63,7 +63,7 @@ extension CheckedChange {
         } catch {
             throw ChangeRejection(.invalidRequest, error.description)
         }
-        if let source: Version = request.sv, source < 0 { throw ChangeRejection(.invalidRequest, "sv below 0") }
+        if let source = request.sv, source < 0 { throw ChangeRejection(.invalidRequest, "sv below 0") }
         source = request.sv == 0 ? nil : request.sv
         library = submitted.library
         echoesRemoval = submitted.echoesRemoval
@@ -99,7 +99,7 @@ extension CheckedChange {
     private static func whole(
         of request: ChangeRequest, submitted: SubmittedChange
     ) throws(ChangeRejection) -> WholeObject? {
-        guard let sent: JSONFragment = request.object else { return nil }
+        guard let sent = request.object else { return nil }
         guard sent.isObject else { throw ChangeRejection(.invalidRequest, "d is not an object") }
         if submitted.terms?.mergesObject == true { return .members(sent) }
         return submitted.library == .nodeSimperium && isGhostRecord(sent) ? .ghostRecord : .object(sent)

@@ -4,10 +4,10 @@ import ThicketProtocol
 enum DocumentMeasure {
     /// Bytes that a member takes in memory besides its text: its place, its key, its share of the index and of the room
     /// that is kept for more.
-    static let nodeBytes: Int = 100
+    static let nodeBytes = 100
 
     /// Bytes in memory from which an object takes long to let go of: ten thousand members, about a millisecond.
-    static let largeBytes: Int = 1 << 20
+    static let largeBytes = 1 << 20
 
     /// Members and elements, of all levels.
     static func nodes(of object: JSONObject) -> Int {
@@ -28,10 +28,10 @@ enum DocumentMeasure {
     static func measure(
         after diff: ObjectDiff, before: JSONObject, size: Int, nodes count: Int, after: JSONObject
     ) -> (size: Int, nodes: Int) {
-        var size: Int = size - max(0, before.count - 1) + max(0, after.count - 1)
-        var count: Int = count - before.count + after.count
+        var size = size - max(0, before.count - 1) + max(0, after.count - 1)
+        var count = count - before.count + after.count
         for (key, _) in diff.operations {
-            let (old, new): (JSONValue?, JSONValue?) = (before[key], after[key])
+            let (old, new) = (before[key], after[key])
             // A keystroke in a large text: most of it is the same.
             if case .string(let old)? = old, case .string(let new)? = new {
                 size += JSONText.growth(from: old, to: new)
@@ -52,7 +52,7 @@ enum DocumentMeasure {
     /// True when no value under a changed key is nested deeper than `limit`, the object itself counting one.
     static func fits(_ diff: ObjectDiff, in object: JSONObject, depth limit: Int) -> Bool {
         diff.operations.allSatisfy { key, _ in
-            guard let value: JSONValue = object[key] else { return true }
+            guard let value = object[key] else { return true }
             return fits(value, depth: limit - 1)
         }
     }

@@ -11,15 +11,15 @@ struct EmptyJob {
     /// Newest change of the bucket when it was asked for.
     let snapshot: GlobalID
     /// True from the group after the one it came with.
-    var isReady: Bool = false
+    var isReady = false
     /// True when its answer is in the open group.
-    var isDone: Bool = false
+    var isDone = false
     /// Keys up to here have been looked at.
     var cursor: EntityKey?
     /// An object that is removed when the next one is found, or as the last.
     var held: EntityKey?
     /// Removals made.
-    var removedCount: Int = 0
+    var removedCount = 0
 
     /// The ccid of a removal that is not the last: made from the request's, the key and the row.
     func changeID(for key: EntityKey, gid: GlobalID) -> ChangeID? {

@@ -1,23 +1,23 @@
 import ThicketProtocol
 
-/// Users whose data is erased, so that no change of theirs that was under way comes behind it. Bounded: their tokens ended
-/// long before any falls out.
+/// Users whose data is erased, so that no change of theirs that was under way comes behind it. Bounded: their tokens
+/// ended long before any falls out.
 struct EndedUsers {
     /// Users kept.
-    static let namesMax: Int = 4_096
+    static let namesMax = 4_096
 
     private struct Owner: Hashable {
         let app: AppID
         let user: UserID
     }
 
-    private var owners: Set<Owner> = []
-    private var order: [Owner] = []
+    private var owners = Set<Owner>()
+    private var order = [Owner]()
 
     var isEmpty: Bool { owners.isEmpty }
 
     mutating func insert(_ app: AppID, _ user: UserID) {
-        let owner: Owner = .init(app: app, user: user)
+        let owner = Owner(app: app, user: user)
         guard owners.insert(owner).inserted else { return }
         order.append(owner)
         if order.count > Self.namesMax { owners.remove(order.removeFirst()) }
@@ -30,7 +30,7 @@ extension ShardCore {
     /// The user's buckets leave the memory before their rows leave the store.
     func endUser(_ erasure: MaintenanceBatch.Erasure) {
         endedUsers.insert(erasure.app, erasure.user)
-        for bucket: ActiveBucket in Array(buckets.values)
+        for bucket in Array(buckets.values)
         where bucket.id.app == erasure.app && bucket.id.user == erasure.user {
             drop(bucket)
         }

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// A change that may take long to decide, with all that it takes to decide it on another thread: the shard's goes on with
-/// everybody else's meanwhile.
+/// A change that may take long to decide, with all that it takes to decide it on another thread: the shard's goes on
+/// with everybody else's meanwhile.
 ///
 /// The shard takes the result only if the object is still as it was. Nothing is promised before: until then the change
 /// counts as one that waits.
@@ -44,12 +44,12 @@ public struct LongDecision: Sendable {
 
     /// Tries on another thread; after them the shard's decides, whatever it takes, so that changes of several users to
     /// one object cannot keep each other from being decided for ever.
-    static let triesMax: Int = 3
+    static let triesMax = 3
 
     /// Decides it: as the shard would have, in the same state of the object.
     /// - Parameter reader: for edits that are later than memory goes back; without one the shard decides those itself.
     public func decide(reading reader: (any StoreReader)?) -> Result {
-        var result: Result = .init(submitted: submitted, tries: tries + 1, basis: basis)
+        var result = Result(submitted: submitted, tries: tries + 1, basis: basis)
         var known: Known?
         switch object {
         case .none: break
@@ -57,13 +57,13 @@ public struct LongDecision: Sendable {
             known = inMemory
             known?.state.makeValue()
         case .stored(let row, let bounds):
-            guard let reader, let read: (EntityHead, Known) = Self.read(change.key, row, bounds, reader) else {
+            guard let reader, let read = Self.read(change.key, row, bounds, reader) else {
                 return result
             }
             (result.basis, result.head, known) = (.stored(read.0.record), read.0, read.1)
         }
         result.state = known?.state
-        let found: ChangeEngine.Outcome? = try? engine.decide(change, state: known?.state) {
+        let found = try? engine.decide(change, state: known?.state) {
             version throws(Unreadable) in try later(than: version, known?.history, reader)
         }
         guard case .success(var decision)? = found else {
@@ -80,10 +80,10 @@ public struct LongDecision: Sendable {
     private static func read(
         _ key: EntityKey, _ row: BucketRow, _ bounds: LateHistory.Bounds, _ reader: any StoreReader
     ) -> (EntityHead, Known)? {
-        guard let head: EntityHead = try? reader.head(of: key, in: row),
-            let state: ObjectState = try? ShardCore.objectState(head)
+        guard let head = try? reader.head(of: key, in: row),
+            let state = try? ShardCore.objectState(head)
         else { return nil }
-        let history: LateHistory = .init(
+        let history = LateHistory(
             key: key, row: row, recent: RecentChanges(), newest: state.version, durable: state.version,
             changesMax: bounds.changesMax(size: state.size))
         return (
@@ -100,7 +100,7 @@ public struct LongDecision: Sendable {
     private func later(
         than version: Version, _ history: LateHistory?, _ reader: (any StoreReader)?
     ) throws(Unreadable) -> LaterChanges? {
-        guard let history: LateHistory else { return nil }
+        guard let history else { return nil }
         if history.asksStore(after: version), reader == nil { throw Unreadable() }
         do {
             return try history.changes(after: version, reading: reader)
@@ -110,7 +110,7 @@ public struct LongDecision: Sendable {
     }
 
     private func keyframe(_ decision: Decision, after known: Known?) -> [UInt8]? {
-        guard let known: Known, !decision.isRemoval,
+        guard let known, !decision.isRemoval,
             keyframes.isDue(
                 diffs: known.diffsSinceKeyframe + 1,
                 diffBytes: known.diffBytesSinceKeyframe + (decision.sent?.count ?? 0),
@@ -142,11 +142,11 @@ extension LongDecision {
     /// much less.
     static func work(_ change: CheckedChange, on state: ObjectState?) -> Int {
         guard case .modify(let diff, let whole) = change.intent else { return 0 }
-        var work: Int = sentCost * (bytes(diff) + bytes(whole))
-        guard let state: ObjectState, !state.isDeleted else { return work }
+        var work = sentCost * (bytes(diff) + bytes(whole))
+        guard let state, !state.isDeleted else { return work }
         work += memberCost * state.nodes + (state.isMade ? 0 : parseCost * state.size)
-        if let source: Version = change.source, source < state.version {
-            let (late, isTooMuch): (Int, Bool) = Int(state.version - source)
+        if let source = change.source, source < state.version {
+            let (late, isTooMuch) = Int(state.version - source)
                 .multipliedReportingOverflow(by: LateEdit.stepWork + state.size)
             work = isTooMuch ? .max / 2 : work + min(late, .max / 2)
         }
@@ -156,12 +156,12 @@ extension LongDecision {
     }
 
     /// A byte that was sent is read, counted and written again.
-    private static let sentCost: Int = 16
+    private static let sentCost = 16
     /// A member of the object is copied when another one changes.
-    private static let memberCost: Int = 128
+    private static let memberCost = 128
     /// A byte of an object that is kept as text is made a tree.
-    private static let parseCost: Int = 16
-    private static let compareCost: Int = 256
+    private static let parseCost = 16
+    private static let compareCost = 256
 
     private static func bytes(_ sent: JSONFragment?) -> Int {
         // One that does not come from a text has been made here, and is small.
@@ -210,21 +210,21 @@ struct LateHistory: Sendable {
         after version: Version, reading reader: (any StoreReader)?
     ) throws(ChangeRejection) -> LaterChanges? {
         guard newest - version <= Version(changesMax) else { return nil }
-        if let recent: LaterChanges = recent.changes(after: version) { return recent }
-        guard version < durable, let row: BucketRow, let reader else { return nil }
+        if let recent = recent.changes(after: version) { return recent }
+        guard version < durable, let row, let reader else { return nil }
         // Other threads may see more than is certain here.
-        let limit: Int = changesMax + Int(newest - durable)
-        let stored: EntityHistory? = try ShardCore.reading { () throws(StoreError) in
+        let limit = changesMax + Int(newest - durable)
+        let stored = try ShardCore.reading { () throws(StoreError) in
             try reader.history(of: key, after: version, in: row, limit: limit)
         }
-        guard let stored: EntityHistory, let sure: [ChangeRecord] = whole(stored, after: version) else { return nil }
+        guard let stored, let sure = whole(stored, after: version) else { return nil }
         var later = LaterChanges(base: try stored.base.map(ShardCore.object) ?? JSONObject(), changes: [])
         later.changes.reserveCapacity(sure.count)
-        for record: ChangeRecord in sure {
+        for record in sure {
             later.changes.append(LaterChange(action: try Self.action(record), before: nil))
         }
         if newest != durable {
-            guard let tentative: LaterChanges = recent.changes(after: durable) else { return nil }
+            guard let tentative = recent.changes(after: durable) else { return nil }
             later.changes.append(contentsOf: tentative.changes)
         }
         return later
@@ -232,9 +232,9 @@ struct LateHistory: Sendable {
 
     /// What is durable, its versions without gaps: a restore raises them, and what came before it is another past.
     private func whole(_ history: EntityHistory, after version: Version) -> [ChangeRecord]? {
-        let sure: [ChangeRecord] = history.changes.filter { $0.endVersion <= durable }
-        var expected: Version = version
-        for record: ChangeRecord in sure {
+        let sure = history.changes.filter { $0.endVersion <= durable }
+        var expected = version
+        for record in sure {
             expected += 1
             guard record.endVersion == expected else { return nil }
         }

@@ -53,7 +53,7 @@ struct ObjectState: Sendable {
     /// Makes the object now, so that nobody makes it twice.
     mutating func makeValue() {
         guard case .creation(let diff) = content else { return }
-        let value: JSONObject = SettingDiff.object(diff)
+        let value = SettingDiff.object(diff)
         nodes = DocumentMeasure.nodes(of: value)
         content = .value(value)
     }

@@ -2,9 +2,9 @@
 class RecencyNode {
     fileprivate(set) unowned(unsafe) var newer: RecencyNode?
     fileprivate(set) unowned(unsafe) var older: RecencyNode?
-    fileprivate(set) var isListed: Bool = false
+    fileprivate(set) var isListed = false
     /// Bytes this member is counted with; changed through the list only.
-    fileprivate(set) var countedBytes: Int = 0
+    fileprivate(set) var countedBytes = 0
 }
 
 /// Members in order of last use, with the bytes they hold: what a bounded cache forgets first stands at the end.
@@ -14,8 +14,8 @@ final class RecencyList<Member: RecencyNode> {
     private unowned(unsafe) var newest: RecencyNode?
     private unowned(unsafe) var oldestNode: RecencyNode?
     /// Bytes of all members.
-    private(set) var bytes: Int = 0
-    private(set) var count: Int = 0
+    private(set) var bytes = 0
+    private(set) var count = 0
 
     /// The member that was not used for longest.
     var oldest: Member? { oldestNode.map { unsafeDowncast($0, to: Member.self) } }
@@ -51,8 +51,8 @@ final class RecencyList<Member: RecencyNode> {
     }
 
     private func unlink(_ member: RecencyNode) {
-        let newer: RecencyNode? = member.newer
-        let older: RecencyNode? = member.older
+        let newer = member.newer
+        let older = member.older
         if let newer { newer.older = older } else { newest = older }
         if let older { older.newer = newer } else { oldestNode = newer }
         member.newer = nil

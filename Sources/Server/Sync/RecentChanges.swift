@@ -31,17 +31,17 @@ struct RecentChanges {
         }
     }
 
-    private static let anchorDistance: Int = 16
+    private static let anchorDistance = 16
 
     /// Oldest first, versions without gaps. The first is an anchor.
     private var entries: ArraySlice<Entry> = []
     /// Entries before this index keep no value unless they are anchors.
-    private var thinnedEnd: Int = 0
-    private var sinceAnchor: Int = 0
+    private var thinnedEnd = 0
+    private var sinceAnchor = 0
     /// What was given up and is large: to let go of it takes time, which is not to be the shard's.
-    private var large: [any Sendable] = []
+    private var large = [any Sendable]()
     /// Bytes held, roughly: values count whole though they share what a change did not touch.
-    private(set) var size: Int = 0
+    private(set) var size = 0
 
     var count: Int { entries.count }
     /// The version that the oldest change in here made; nil when there is none.
@@ -53,11 +53,11 @@ struct RecentChanges {
     mutating func append(
         _ action: Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
     ) {
-        if let last: Entry = entries.last, last.version + 1 != version { removeAll() }
+        if let last = entries.last, last.version + 1 != version { removeAll() }
         if entries.isEmpty { thinnedEnd = 0 }
-        let isAnchor: Bool = entries.isEmpty || sinceAnchor >= Self.anchorDistance
+        let isAnchor = entries.isEmpty || sinceAnchor >= Self.anchorDistance
         sinceAnchor = isAnchor ? 1 : sinceAnchor + 1
-        let entry: Entry = .init(
+        let entry = Entry(
             version: version, action: action, before: before, valueSize: beforeSize, diffSize: diffSize,
             isAnchor: isAnchor)
         // Most objects are made and not changed soon: room for one is enough at first.
@@ -67,29 +67,29 @@ struct RecentChanges {
 
     /// Whether everything done after `version` is here.
     func reaches(back version: Version) -> Bool {
-        guard let oldest: Version = oldestVersion, let newest: Version = entries.last?.version else { return false }
+        guard let oldest = oldestVersion, let newest = entries.last?.version else { return false }
         return oldest <= version + 1 && version < newest
     }
 
     /// Everything done after `version`; nil when some of it is no longer here, or nothing was done.
     func changes(after version: Version) -> LaterChanges? {
-        guard let oldest: Version = oldestVersion, oldest <= version + 1, let newest: Version = entries.last?.version,
+        guard let oldest = oldestVersion, oldest <= version + 1, let newest = entries.last?.version,
             version < newest
         else { return nil }
-        let first: Int = entries.startIndex + Int(version + 1 - oldest)
-        guard let anchor: Int = entries[...first].lastIndex(where: { $0.before != nil }),
-            var base: JSONObject = entries[anchor].before
+        let first = entries.startIndex + Int(version + 1 - oldest)
+        guard let anchor = entries[...first].lastIndex(where: { $0.before != nil }),
+            var base = entries[anchor].before
         else { return nil }
-        for index: Int in anchor..<first {
-            guard let action: LaterChange.Action = entries[index].action.value,
-                let after: JSONObject = try? LaterChange(action: action, before: nil).applied(to: base)
+        for index in anchor..<first {
+            guard let action = entries[index].action.value,
+                let after = try? LaterChange(action: action, before: nil).applied(to: base)
             else { return nil }
             base = after
         }
-        var changes: [LaterChange] = []
+        var changes = [LaterChange]()
         changes.reserveCapacity(entries.endIndex - first)
-        for entry: Entry in entries[first...] {
-            guard let action: LaterChange.Action = entry.action.value else { return nil }
+        for entry in entries[first...] {
+            guard let action = entry.action.value else { return nil }
             changes.append(LaterChange(action: action, before: entry.before))
         }
         return LaterChanges(base: base, changes: changes)
@@ -126,11 +126,10 @@ struct RecentChanges {
     private mutating func thinOldest() -> Bool {
         thinnedEnd = max(thinnedEnd, entries.startIndex)
         while thinnedEnd < entries.endIndex {
-            let index: Int = thinnedEnd
+            let index = thinnedEnd
             thinnedEnd += 1
             if !entries[index].isAnchor, entries[index].before != nil {
-                if entries[index].valueSize >= DocumentMeasure.largeBytes, let value: JSONObject = entries[index].before
-                {
+                if entries[index].valueSize >= DocumentMeasure.largeBytes, let value = entries[index].before {
                     large.append(value)
                 }
                 entries[index].before = nil
@@ -145,7 +144,7 @@ struct RecentChanges {
     private mutating func dropOldest() -> Bool {
         guard entries.isEmpty == false else { return false }
         repeat {
-            guard let entry: Entry = entries.first else { break }
+            guard let entry = entries.first else { break }
             // A slice keeps what it has passed: what stood there must not be held by it.
             entries[entries.startIndex].empty()
             entries.removeFirst()

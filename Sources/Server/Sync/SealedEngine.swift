@@ -4,7 +4,8 @@ import ThicketSealedShape
 /// Decides one change of a sealed bucket: puts it in order and reads nothing. Without I/O.
 ///
 /// Positions are absolute: the operation at index i of a tail of L, behind a snapshot at N, stands at N + L − i. So an
-/// insertion at 0 needs no look at what was done since its author looked, and a compaction only at how long the tail was.
+/// insertion at 0 needs no look at what was done since its author looked, and a compaction only at how long the tail
+/// was.
 struct SealedEngine {
     /// Bytes of one snapshot as base64url, and half of what all snapshots of an object may have; more is answered 413.
     /// The tail has a bound of its own, so that a large object never keeps an edit from being taken.
@@ -18,7 +19,7 @@ struct SealedEngine {
         .Change
     {
         do {
-            let shape: SealedShape.Change = try SealedShape.check(submitted.request)
+            let shape = try SealedShape.check(submitted.request)
             // The bucket's own name stands in an `EMPTY`.
             if case .empty = change.intent { return shape }
             try SealedShape.check(key: change.key.text)
@@ -41,7 +42,7 @@ struct SealedEngine {
         if case .creation(let snapshot) = shape {
             return Result { () throws(ChangeRejection) in try creation(snapshot, after: state) }
         }
-        guard let state: ObjectState, !state.isDeleted, let source: Version else {
+        guard let state, !state.isDeleted, let source else {
             return .failure(ChangeRejection(.notFound, "an operation on an object that is not there"))
         }
         guard source <= state.version, source >= born ?? state.version else {
@@ -77,18 +78,18 @@ struct SealedEngine {
 
     private func insertion(_ operation: String, into state: ObjectState) throws(ChangeRejection) -> Decision {
         guard case .array(var tail)? = state.value["d"] else { throw Self.unreadable }
-        let bytes: Int = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
+        let bytes = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
         do {
             try SealedShape.checkRoom(for: operation, operations: tail.count, bytes: bytes)
         } catch {
             throw ChangeRejection(error)
         }
-        let isFirst: Bool = tail.isEmpty
+        let isFirst = tail.isEmpty
         tail.insert(.string(operation), at: 0)
-        var value: JSONObject = state.value
+        var value = state.value
         value["d"] = .array(tail)
         // base64url is never escaped: the text between its quotes, and a comma.
-        let size: Int = state.size + operation.utf8.count + (isFirst ? 2 : 3)
+        let size = state.size + operation.utf8.count + (isFirst ? 2 : 3)
         return Decision(
             isRemoval: false, source: state.version, edit: .value(SealedEntity.insertion(operation)),
             state: ObjectState(
@@ -111,15 +112,15 @@ struct SealedEngine {
         guard compaction.position > newest else {
             throw ChangeRejection(.emptyChange, "position \(compaction.position) is covered already")
         }
-        let removed: [Int] = compaction.removedSnapshots.filter { entity.snapshots[$0] != nil }
-        for position: Int in removed { entity.snapshots[position] = nil }
+        let removed = compaction.removedSnapshots.filter { entity.snapshots[$0] != nil }
+        for position in removed { entity.snapshots[position] = nil }
         entity.snapshots[compaction.position] = compaction.snapshot
-        let bytes: Int = entity.snapshots.values.reduce(0) { $0 + $1.utf8.count }
+        let bytes = entity.snapshots.values.reduce(0) { $0 + $1.utf8.count }
         guard entity.snapshots.count <= SealedLimits.snapshotsMax, bytes <= 2 * snapshotBytesMax else {
             throw ChangeRejection(.badVersion, "others have compacted too: look again, and remove what they left")
         }
         guard compaction.position - newest <= entity.tail.count else { throw Self.unreadable }
-        let covered: Range<Int> = (entity.tail.count - (compaction.position - newest))..<entity.tail.count
+        let covered = (entity.tail.count - (compaction.position - newest))..<entity.tail.count
         entity.tail.removeSubrange(covered)
         return decision(
             Self.diff(compaction, removing: removed, covered), entity.object, on: state.version,
@@ -132,7 +133,7 @@ struct SealedEngine {
         var named: [(key: String, operation: Operation)] = [
             (key: String(compaction.position), operation: .insert(.string(compaction.snapshot)))
         ]
-        for position: Int in removed { named.append((key: String(position), operation: .remove)) }
+        for position in removed { named.append((key: String(position), operation: .remove)) }
         let tail: [(index: Int, operation: Operation)] = covered.map { (index: $0, operation: .remove) }
         return ObjectDiff([
             (key: "s", operation: .object(ObjectDiff(named))), (key: "d", operation: .list(ListDiff(tail))),
@@ -158,5 +159,5 @@ struct SealedEngine {
         }
     }
 
-    private static let unreadable: ChangeRejection = .init(.serverError, "a stored object of a sealed bucket is none")
+    private static let unreadable = ChangeRejection(.serverError, "a stored object of a sealed bucket is none")
 }

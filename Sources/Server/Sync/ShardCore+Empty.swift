@@ -6,7 +6,7 @@ extension ShardCore {
     func enqueueEmpty(
         _ change: CheckedChange, _ submitted: SubmittedChange, _ bucket: ActiveBucket
     ) throws(ChangeRejection) {
-        let isUnderWay: Bool = emptyJobs.contains {
+        let isUnderWay = emptyJobs.contains {
             $0.submitted.bucket == bucket.id && $0.change.changeID == change.changeID
         }
         guard !isUnderWay else { throw ChangeRejection(.unavailable, "this EMPTY is under way") }
@@ -19,9 +19,9 @@ extension ShardCore {
 
     /// Does this group's share of the oldest requests.
     func advanceEmptyJobs() {
-        var budget: Int = settings.emptyObjectsPerGroup
-        while budget > 0, let index: Int = emptyJobs.firstIndex(where: { $0.isReady && !$0.isDone }) {
-            var job: EmptyJob = emptyJobs[index]
+        var budget = settings.emptyObjectsPerGroup
+        while budget > 0, let index = emptyJobs.firstIndex(where: { $0.isReady && !$0.isDone }) {
+            var job = emptyJobs[index]
             do {
                 job.isDone = try advance(&job, &budget)
             } catch {
@@ -34,21 +34,21 @@ extension ShardCore {
 
     /// - Returns: whether the request has been answered.
     private func advance(_ job: inout EmptyJob, _ budget: inout Int) throws(ChangeRejection) -> Bool {
-        let bucket: ActiveBucket = try activeBucket(job.submitted.bucket)
-        guard let row: BucketRow = bucket.record?.row else {
+        let bucket = try activeBucket(job.submitted.bucket)
+        guard let row = bucket.record?.row else {
             throw ChangeRejection(.emptyChange, "the bucket is empty")
         }
-        let cursor: EntityKey? = job.cursor
-        let limit: Int = budget
-        let keys: [EntityKey] = try reading { () throws(StoreError) in
+        let cursor = job.cursor
+        let limit = budget
+        let keys = try reading { () throws(StoreError) in
             try store.liveKeys(in: row, after: cursor, limit: limit)
         }
-        for key: EntityKey in keys {
+        for key in keys {
             guard try target(key, in: bucket, of: job) != nil else {
                 job.cursor = key
                 continue
             }
-            if let held: EntityKey = job.held, let entity: ActiveEntity = try target(held, in: bucket, of: job) {
+            if let held = job.held, let entity = try target(held, in: bucket, of: job) {
                 try remove(entity, isLast: false, &job)
             }
             job.held = key
@@ -56,7 +56,7 @@ extension ShardCore {
         }
         budget -= max(keys.count, 1)
         guard keys.count < limit else { return false }
-        guard let held: EntityKey = job.held, let last: ActiveEntity = try target(held, in: bucket, of: job) else {
+        guard let held = job.held, let last = try target(held, in: bucket, of: job) else {
             throw ChangeRejection(.emptyChange, "\(job.removedCount) objects removed, nothing is left to remove")
         }
         try remove(last, isLast: true, &job)
@@ -67,7 +67,7 @@ extension ShardCore {
     private func target(
         _ key: EntityKey, in bucket: ActiveBucket, of job: EmptyJob
     ) throws(ChangeRejection) -> ActiveEntity? {
-        guard let entity: ActiveEntity = try activeEntity(key, in: bucket), !entity.state.isDeleted,
+        guard let entity = try activeEntity(key, in: bucket), !entity.state.isDeleted,
             entity.gid <= job.snapshot
         else { return nil }
         return entity
@@ -75,8 +75,8 @@ extension ShardCore {
 
     private func remove(_ entity: ActiveEntity, isLast: Bool, _ job: inout EmptyJob) throws(ChangeRejection) {
         try takePosition()
-        let next: GlobalID = nextGlobalID ?? 0
-        guard let changeID: ChangeID = isLast ? job.change.changeID : job.changeID(for: entity.key, gid: next) else {
+        let next = nextGlobalID ?? 0
+        guard let changeID = isLast ? job.change.changeID : job.changeID(for: entity.key, gid: next) else {
             throw ChangeRejection(.serverError, "no ccid could be made")
         }
         write(

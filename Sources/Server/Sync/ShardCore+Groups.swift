@@ -4,21 +4,21 @@ import ThicketProtocol
 extension ShardCore {
     /// The group is durable: its answers may leave, and its states are what readers see.
     func settle() -> CommitOutcome {
-        for entity: ActiveEntity in group.entities where entity.isTentative {
+        for entity in group.entities where entity.isTentative {
             garbage += entity.settle(
                 recentCountMax: settings.recentChangesMax, recentBytesMax: settings.recentBytesMax)
             objects.use(entity, share: settings.entityCacheBytesPerUser)
         }
-        for bucket: ActiveBucket in group.buckets {
+        for bucket in group.buckets {
             bucket.isNew = false
             bucketRecency.use(bucket, bytes: bucket.memory)
         }
         takeRuns()
         var outcome = CommitOutcome()
         outcome.buckets.reserveCapacity(group.parts.count)
-        for part: ShardGroup.Part in group.parts {
+        for part in group.parts {
             // Of a bucket without a change nobody has anything to read.
-            let record: BucketRecord? = part.isTouched && part.active?.head ?? 0 > 0 ? part.active?.record : nil
+            let record = part.isTouched && part.active?.head ?? 0 > 0 ? part.active?.record : nil
             outcome.buckets.append(
                 BucketOutcome(
                     bucket: part.bucket, row: record?.row, published: record?.head, events: part.events,
@@ -35,9 +35,9 @@ extension ShardCore {
 
     /// The ccids that the group settled are looked up from now on.
     private func takeRuns() {
-        for run: MaintenanceBatch.ChangeIDRun in group.batch.changeIDRuns {
+        for run in group.batch.changeIDRuns {
             guard let bucket = group.buckets.first(where: { $0.record?.row == run.bucket }),
-                let floor: GlobalID = bucket.record?.floor
+                let floor = bucket.record?.floor
             else { continue }
             bucket.take(BucketMove(bucket: run.bucket, floor: floor, settled: run.settled), by: run)
         }
@@ -52,7 +52,7 @@ extension ShardCore {
         } else if error.kind == .constraint || error.kind == .corrupt, group.requests.count + emptyJobs.count > 1 {
             outcome = retryOneByOne(error)
         } else {
-            let isBadRow: Bool = error.kind == .constraint || error.kind == .corrupt
+            let isBadRow = error.kind == .constraint || error.kind == .corrupt
             outcome = refuseGroup(ChangeRejection(isBadRow ? .serverError : .unavailable, error.description))
         }
         outcome.failure = outcome.failure ?? error.description
@@ -65,24 +65,24 @@ extension ShardCore {
     /// those that rest on nothing stay.
     private func refuseGroup(_ reason: ChangeRejection) -> CommitOutcome {
         var outcome = CommitOutcome()
-        let touched: Set<BucketID> = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
-        var parts: [ShardGroup.Part] = group.parts.filter { !$0.isTouched }
-        let unsealed: [BucketID] = group.parts.filter { $0.isTouched && $0.mode != nil }.map(\.bucket)
-        let requests: [SubmittedChange] = group.requests.filter { touched.contains($0.bucket) }
-        let jobs: [EmptyJob] = emptyJobs.filter { $0.isReady && touched.contains($0.submitted.bucket) }
+        let touched = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
+        var parts = group.parts.filter { !$0.isTouched }
+        let unsealed = group.parts.filter { $0.isTouched && $0.mode != nil }.map(\.bucket)
+        let requests = group.requests.filter { touched.contains($0.bucket) }
+        let jobs = emptyJobs.filter { $0.isReady && touched.contains($0.submitted.bucket) }
         rollBack()
         var again = ShardGroup()
-        for submitted: SubmittedChange in requests {
+        for submitted in requests {
             let refusal = RefusedOutcome(submitted, flaw(of: submitted) ?? reason)
             again.add(.refused(refusal), of: submitted.bucket, active: nil)
         }
-        for job: EmptyJob in jobs {
+        for job in jobs {
             again.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
-        for bucket: BucketID in unsealed { again.noteModeUnknown(of: bucket, active: nil) }
+        for bucket in unsealed { again.noteModeUnknown(of: bucket, active: nil) }
         emptyJobs.removeAll { touched.contains($0.submitted.bucket) || $0.isDone }
         parts.append(contentsOf: again.parts)
-        for part: ShardGroup.Part in parts {
+        for part in parts {
             outcome.refusedCount += part.events.count
             outcome.buckets.append(
                 BucketOutcome(bucket: part.bucket, row: nil, published: nil, events: part.events, mode: part.mode))
@@ -102,21 +102,21 @@ extension ShardCore {
     }
 
     private func retryOneByOne(_ error: StoreError) -> CommitOutcome {
-        let requests: [SubmittedChange] = group.requests
-        let touched: Set<BucketID> = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
-        let asked: [BucketID] = group.parts.filter { $0.mode != nil }.map(\.bucket)
+        let requests = group.requests
+        let touched = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
+        let asked = group.parts.filter { $0.mode != nil }.map(\.bucket)
         // Those received with this group come again with its requests; those under way have rows in it.
         emptyJobs.removeAll { !$0.isReady }
         rollBack()
         var outcome = CommitOutcome()
-        for job: EmptyJob in emptyJobs where job.isReady && (touched.contains(job.submitted.bucket) || job.isDone) {
+        for job in emptyJobs where job.isReady && (touched.contains(job.submitted.bucket) || job.isDone) {
             let reason = ChangeRejection(.unavailable, error.description)
             group.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
         emptyJobs.removeAll { $0.isDone || touched.contains($0.submitted.bucket) }
-        for bucket: BucketID in asked { group.noteModeUnknown(of: bucket, active: nil) }
+        for bucket in asked { group.noteModeUnknown(of: bucket, active: nil) }
         outcome.merge(settle())
-        for submitted: SubmittedChange in requests {
+        for submitted in requests {
             group.requests.append(submitted)
             _ = decide(submitted, mayTakeLong: true)
             guard !group.batch.isEmpty else {
@@ -128,7 +128,7 @@ extension ShardCore {
                 try store.commit(group.batch)
                 outcome.merge(settle())
             } catch {
-                let isBadRow: Bool = error.kind == .constraint || error.kind == .corrupt
+                let isBadRow = error.kind == .constraint || error.kind == .corrupt
                 let code: ErrorCode = isBadRow ? .serverError : .unavailable
                 outcome.merge(refuseGroup(ChangeRejection(code, error.description)))
             }
@@ -138,15 +138,15 @@ extension ShardCore {
 
     /// Drops the group and everything in memory that it touched.
     private func rollBack() {
-        for bucket: ActiveBucket in group.buckets { drop(bucket) }
+        for bucket in group.buckets { drop(bucket) }
         nextGlobalID = nil
         close()
     }
 
     private func close() {
-        for bucket: ActiveBucket in group.buckets { bucket.groupIndex = nil }
-        for entity: ActiveEntity in group.entities { entity.isInGroup = false }
-        for index: Int in emptyJobs.indices { emptyJobs[index].isReady = true }
+        for bucket in group.buckets { bucket.groupIndex = nil }
+        for entity in group.entities { entity.isInGroup = false }
+        for index in emptyJobs.indices { emptyJobs[index].isReady = true }
         group = ShardGroup(reserving: min(group.requests.count, settings.groupChangesMax))
         evict()
     }
@@ -155,7 +155,7 @@ extension ShardCore {
 extension CommitOutcome {
     /// Adds what came later.
     mutating func merge(_ other: CommitOutcome) {
-        for part: BucketOutcome in other.buckets {
+        for part in other.buckets {
             if let index: Int = buckets.firstIndex(where: { $0.bucket == part.bucket }) {
                 buckets[index].events.append(contentsOf: part.events)
                 buckets[index].row = part.row ?? buckets[index].row

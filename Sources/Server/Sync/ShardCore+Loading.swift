@@ -5,18 +5,18 @@ extension ShardCore {
     /// The bucket in memory, loaded when it is not there.
     func activeBucket(_ id: BucketID) throws(ChangeRejection) -> ActiveBucket {
         let bucket: ActiveBucket
-        if let known: ActiveBucket = buckets[id] {
+        if let known = buckets[id] {
             bucket = known
         } else {
-            let (record, changeIDs): (BucketRecord?, ChangeIDTail?) = try reading { () throws(StoreError) in
-                let record: BucketRecord? = try store.bucket(id)
+            let (record, changeIDs) = try reading { () throws(StoreError) in
+                let record = try store.bucket(id)
                 return (
                     record, try record.map { (record) throws(StoreError) in try store.changeIDTail(of: record.row) }
                 )
             }
-            let mode: BucketMode = try mode(of: id, record)
+            let mode = try mode(of: id, record)
             // What the server removes by itself would look to every device as if somebody had taken it away.
-            let room: BucketRoom? = mode == .sealed ? nil : try room(of: id, record)
+            let room = mode == .sealed ? nil : try room(of: id, record)
             bucket = ActiveBucket(
                 id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
                 changeIDs: changeIDs)
@@ -30,8 +30,8 @@ extension ShardCore {
 
     /// The object in memory, loaded when it is not there; nil when the key never existed.
     func activeEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
-        let entity: ActiveEntity? = try foundEntity(key, in: bucket)
-        if let entity: ActiveEntity { make(entity) }
+        let entity = try foundEntity(key, in: bucket)
+        if let entity { make(entity) }
         return entity
     }
 
@@ -44,14 +44,14 @@ extension ShardCore {
 
     /// The same, but as it is kept: it may be a text still.
     func foundEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
-        if let known: ActiveEntity = bucket.entities[key] {
+        if let known = bucket.entities[key] {
             use(known)
             return known
         }
-        guard !bucket.hasAllEntities, let row: BucketRow = bucket.record?.row else { return nil }
-        let stored: EntityHead? = try reading { () throws(StoreError) in try store.head(of: key, in: row) }
-        guard let stored: EntityHead else { return nil }
-        let state: ObjectState = try Self.objectState(stored)
+        guard !bucket.hasAllEntities, let row = bucket.record?.row else { return nil }
+        let stored = try reading { () throws(StoreError) in try store.head(of: key, in: row) }
+        guard let stored else { return nil }
+        let state = try Self.objectState(stored)
         let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored, serial: takeSerial())
         bucket.add(entity)
         use(entity)
@@ -72,8 +72,8 @@ extension ShardCore {
     }
 
     static func objectState(_ head: EntityHead) throws(ChangeRejection) -> ObjectState {
-        guard let body: [UInt8] = head.body else { return .nothing(version: head.record.version) }
-        let value: JSONObject = try object(body)
+        guard let body = head.body else { return .nothing(version: head.record.version) }
+        let value = try object(body)
         return ObjectState(
             version: head.record.version, isDeleted: false, value: value, size: value.serializedSize)
     }
@@ -100,10 +100,10 @@ extension ShardCore {
 
     /// Takes an object into memory that was read elsewhere, if nobody has changed it since.
     func takeIn(_ result: LongDecision.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
-        guard let head: EntityHead = result.head, let state: ObjectState = result.state,
-            let row: BucketRow = bucket.record?.row, bucket.entities[head.record.key] == nil
+        guard let head = result.head, let state = result.state,
+            let row = bucket.record?.row, bucket.entities[head.record.key] == nil
         else { return }
-        let newest: EntityRecord? = try reading { () throws(StoreError) in
+        let newest = try reading { () throws(StoreError) in
             try store.entity(head.record.key, in: row)
         }
         guard newest == head.record else { return }
@@ -138,7 +138,7 @@ extension ShardCore {
     /// Drops what was not used for longest until the bounds hold. Only between groups: everything is durable then.
     func evict() {
         objects.evict(bytesMax: settings.entityCacheBytes, share: settings.entityCacheBytesPerUser)
-        while bucketRecency.bytes > settings.bucketCacheBytes, let bucket: ActiveBucket = bucketRecency.oldest {
+        while bucketRecency.bytes > settings.bucketCacheBytes, let bucket = bucketRecency.oldest {
             drop(bucket)
         }
     }
@@ -150,21 +150,21 @@ extension ShardCore {
     }
 
     func dropEntities(of bucket: ActiveBucket) {
-        for entity: ActiveEntity in bucket.entities.values { objects.remove(entity) }
+        for entity in bucket.entities.values { objects.remove(entity) }
         bucket.dropEntities()
     }
 
     func dropEntities(of bucket: ActiveBucket, _ keys: Set<EntityKey>) {
-        for key: EntityKey in keys {
-            guard let entity: ActiveEntity = bucket.entities[key] else { continue }
+        for key in keys {
+            guard let entity = bucket.entities[key] else { continue }
             objects.remove(entity)
             bucket.drop(key)
         }
     }
 
     func forgetWhatWasAsked() {
-        for id: BucketID in forgotten {
-            if let bucket: ActiveBucket = buckets[id] { drop(bucket) }
+        for id in forgotten {
+            if let bucket = buckets[id] { drop(bucket) }
         }
         forgotten.removeAll()
         forgetWhoseOptionsChanged()

@@ -9,35 +9,36 @@ extension ShardCore {
         case givenOut(LongDecision)
     }
 
-    /// Decides a change that is sound and new, or takes what it came to elsewhere, if its object is still as it was then.
+    /// Decides a change that is sound and new, or takes what it came to elsewhere, if its object is still as it was
+    /// then.
     /// - Parameter mayTakeLong: it is decided here, whatever it costs.
     func consider(
         _ change: CheckedChange, _ shape: SealedShape.Change?, _ submitted: SubmittedChange, in bucket: ActiveBucket,
         _ result: LongDecision.Result?, mayTakeLong: Bool
     ) throws(ChangeRejection) -> Consideration {
         // Those of sealed buckets are short.
-        let mayGiveOut: Bool =
+        let mayGiveOut =
             !mayTakeLong && shape == nil && settings.decidedHereMax < .max
             && result?.tries ?? 0 < LongDecision.triesMax
         let object: LongDecision.Object
-        var known: LongDecision.Result? = result
-        if let result: LongDecision.Result, case .stored(let record)? = result.basis {
+        var known = result
+        if let result, case .stored(let record)? = result.basis {
             try takeIn(result, in: bucket)
             if bucket.entities[change.key]?.isAs(record) != true { known = nil }
-        } else if mayGiveOut, bucket.large.contains(change.key), let row: BucketRow = bucket.record?.row {
+        } else if mayGiveOut, bucket.large.contains(change.key), let row = bucket.record?.row {
             object = .stored(row, history: historyBounds)
             return .givenOut(longDecision(on: change, submitted, object, nil, after: result))
         }
-        let entity: ActiveEntity? = try foundEntity(change.key, in: bucket)
+        let entity = try foundEntity(change.key, in: bucket)
         try submitted.terms?.condition?.check(entity?.state)
-        let basis: LongDecision.Basis = entity?.basis ?? .nothing
+        let basis = entity?.basis ?? .nothing
         if known?.head == nil, known?.basis != basis { known = nil }
         if known == nil, mayGiveOut, LongDecision.work(change, on: entity?.state) > settings.decidedHereMax {
             object = entity.map { .inMemory(knowing($0)) } ?? .none
             return .givenOut(longDecision(on: change, submitted, object, basis, after: result))
         }
-        if let state: ObjectState = known?.state { entity?.take(made: state) }
-        if let outcome: ChangeEngine.Outcome = known?.outcome {
+        if let state = known?.state { entity?.take(made: state) }
+        if let outcome = known?.outcome {
             return .decided(outcome, of: entity, keyframe: known?.keyframe)
         }
         return .decided(try decideHere(change, shape, on: entity), of: entity, keyframe: nil)
@@ -46,10 +47,10 @@ extension ShardCore {
     private func decideHere(
         _ change: CheckedChange, _ shape: SealedShape.Change?, on entity: ActiveEntity?
     ) throws(ChangeRejection) -> ChangeEngine.Outcome {
-        if let entity: ActiveEntity { make(entity) }
+        if let entity { make(entity) }
         if let shape, shape != .removal { return try decide(shape, change, on: entity) }
         return try engine.decide(change, state: entity?.state) { version throws(ChangeRejection) in
-            guard let entity: ActiveEntity else { return nil }
+            guard let entity else { return nil }
             return try laterChanges(of: entity, after: version)
         }
     }

@@ -16,12 +16,12 @@ extension ShardCore {
         _ decision: Decision, before: ObjectState?, in bucket: ActiveBucket
     ) throws(ChangeRejection) {
         guard !decision.isRemoval else { return }
-        let rule: NoteRule = try reading { () throws(StoreError) in try store.noteRule(of: bucket.id) }
+        let rule = try reading { () throws(StoreError) in try store.noteRule(of: bucket.id) }
         guard rule != .none else { return }
-        let known: ObjectState? = before.flatMap { $0.isDeleted ? nil : $0 }
+        let known = before.flatMap { $0.isDeleted ? nil : $0 }
         try NoteRule.check(decision.state.value, before: known?.value)
         guard rule == .free, known == nil else { return }
-        guard let count: Int = bucket.noteCount else {
+        guard let count = bucket.noteCount else {
             // The operator has changed the rule since the bucket came into memory: it comes anew, and is counted then.
             forgotten.append(bucket.id)
             throw ChangeRejection(.unavailable, "the notes are to be counted first")

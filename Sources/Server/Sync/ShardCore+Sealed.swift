@@ -5,7 +5,7 @@ import ThicketSealedShape
 extension ShardCore {
     /// As the bucket's row says; without one as an operator has said of buckets of that name.
     func mode(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketMode {
-        if let record: BucketRecord { return record.mode }
+        if let record { return record.mode }
         return try reading { () throws(StoreError) in try store.mode(ofNew: id.name, in: id.app) }
     }
 
@@ -16,7 +16,7 @@ extension ShardCore {
             guard endedUsers.isEmpty || !endedUsers.contains(id) else {
                 throw ChangeRejection(.unauthorized, "the user's account has ended")
             }
-            let bucket: ActiveBucket = try activeBucket(id)
+            let bucket = try activeBucket(id)
             if bucket.record == nil, !bucket.isOptions {
                 try admit(bucket)
                 bucket.seal()
@@ -33,12 +33,12 @@ extension ShardCore {
     func decide(
         _ shape: SealedShape.Change, _ change: CheckedChange, on entity: ActiveEntity?
     ) throws(ChangeRejection) -> ChangeEngine.Outcome {
-        let engine: SealedEngine = .init(
+        let engine = SealedEngine(
             snapshotBytesMax: settings.documentBytesMax, versionBase: identity.versionBase)
         return try engine.decide(
             shape, source: change.source, isWhole: change.isWhole, state: entity?.state, born: entity?.born
         ) { (version) throws(ChangeRejection) in
-            guard let entity: ActiveEntity else { return nil }
+            guard let entity else { return nil }
             return try laterChanges(of: entity, after: version)?.base
         }
     }

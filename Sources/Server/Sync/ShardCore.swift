@@ -18,25 +18,25 @@ public final class ShardCore {
     private(set) var settings: ShardSettings
     private(set) var engine: ChangeEngine
 
-    var buckets: [BucketID: ActiveBucket] = [:]
+    var buckets = [BucketID: ActiveBucket]()
     let bucketRecency = RecencyList<ActiveBucket>()
     var objects = ObjectCache()
     var group = ShardGroup()
     /// Of the changes received since the last commit.
-    private var tickets: [ChangeTicket] = []
+    private var tickets = [ChangeTicket]()
     /// What is no longer needed and takes long to let go of.
-    var garbage: [any Sendable] = []
+    var garbage = [any Sendable]()
     /// Of the objects brought into memory.
     private var lastSerial: UInt64 = 0
     /// Next position of the log; nil when the store must be asked.
     var nextGlobalID: GlobalID?
     /// Oldest first.
-    var emptyJobs: [EmptyJob] = []
+    var emptyJobs = [EmptyJob]()
     /// To be dropped at the end of the group.
-    var forgotten: [BucketID] = []
+    var forgotten = [BucketID]()
     /// Options that the open group changes: whose buckets are dropped at its end.
-    var changedOptions: [(app: AppID, key: EntityKey)] = []
-    var endedUsers: EndedUsers = .init()
+    var changedOptions = [(app: AppID, key: EntityKey)]()
+    var endedUsers = EndedUsers()
 
     public init(store: any StoreWriter, settings: ShardSettings = ShardSettings()) {
         self.store = store
@@ -73,8 +73,8 @@ public final class ShardCore {
 
     /// Decides a request now, against everything received before it. The answer comes with `commit`.
     ///
-    /// - Returns: nil, or a change that would take long (`ShardSettings.decidedHereMax`): it is to be decided elsewhere, and
-    ///   its result received as `.decided`. Until then no later change of its author may be received.
+    /// - Returns: nil, or a change that would take long (`ShardSettings.decidedHereMax`): it is to be decided
+    ///   elsewhere, and its result received as `.decided`. Until then no later change of its author may be received.
     public func receive(_ request: ShardRequest) -> LongDecision? {
         switch request {
         case .change(let submitted):
@@ -93,7 +93,7 @@ public final class ShardCore {
 
     private func receive(_ submitted: SubmittedChange, _ result: LongDecision.Result?) -> LongDecision? {
         if group.requests.isEmpty { store.beginReads() }
-        if let long: LongDecision = decide(submitted, result, mayTakeLong: false) { return long }
+        if let long = decide(submitted, result, mayTakeLong: false) { return long }
         tickets.append(submitted.ticket)
         group.requests.append(submitted)
         return nil
@@ -103,8 +103,8 @@ public final class ShardCore {
     ///
     /// - Returns: every answer of the group, in order. Never throws: a store that fails shows as refusals with 503.
     public func commit() -> CommitOutcome {
-        let settled: [ChangeTicket] = tickets
-        var outcome: CommitOutcome = commitGroup()
+        let settled = tickets
+        var outcome = commitGroup()
         outcome.settled = settled
         // Those of a second try, one by one, are the same again.
         tickets.removeAll(keepingCapacity: true)
@@ -133,14 +133,14 @@ public final class ShardCore {
     /// - Returns: the buckets whose marks it moved.
     public func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         precondition(group.requests.isEmpty, "background work belongs between groups, after a commit")
-        for erasure: MaintenanceBatch.Erasure in work.erasures { endUser(erasure) }
-        let moves: [BucketMove] = try store.apply(work)
-        for move: BucketMove in moves {
-            guard let bucket: ActiveBucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
+        for erasure in work.erasures { endUser(erasure) }
+        let moves = try store.apply(work)
+        for move in moves {
+            guard let bucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
                 continue
             }
             // The chains of objects whose rows went may now end elsewhere.
-            for cut: MaintenanceBatch.Cut in work.cuts where cut.bucket == move.bucket {
+            for cut in work.cuts where cut.bucket == move.bucket {
                 if bucket.record?.floor != move.floor { dropEntities(of: bucket, cut.keys) }
             }
             bucket.take(move, by: work.changeIDRuns.first { $0.bucket == move.bucket })
@@ -151,7 +151,7 @@ public final class ShardCore {
 
     /// What is no longer needed and takes long to let go of: whoever drops the last reference to it waits for that.
     public func takeGarbage() -> [any Sendable] {
-        let taken: [any Sendable] = garbage + objects.takeGarbage()
+        let taken = garbage + objects.takeGarbage()
         garbage = []
         return taken
     }
@@ -178,11 +178,11 @@ public final class ShardCore {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
             throw ChangeRejection(.unauthorized, "the user's account has ended")
         }
-        let change: CheckedChange = try CheckedChange(submitted)
-        let bucket: ActiveBucket = try activeBucket(submitted.bucket)
-        let shape: SealedShape.Change? =
+        let change = try CheckedChange(submitted)
+        let bucket = try activeBucket(submitted.bucket)
+        let shape =
             bucket.mode == .sealed ? try SealedEngine.shape(of: submitted, change) : nil
-        let hash: UInt64 = identity.hash(of: change.changeID)
+        let hash = identity.hash(of: change.changeID)
         guard try !isKnown(change.changeID, hash: hash, in: bucket) else {
             throw ChangeRejection(.duplicateChange, "this ccid was applied before")
         }
@@ -197,15 +197,15 @@ public final class ShardCore {
         case .givenOut(let long): return long
         case .decided(let outcome, let target, let made): (found, entity, keyframe) = (outcome, target, made)
         }
-        let decision: Decision = try found.get()
+        let decision = try found.get()
         if bucket.isOptions {
             if !decision.isRemoval { try BucketOptions.check(decision.state.value, of: change.key) }
             noteOptions(change.key, of: bucket.id.app)
         }
         if bucket.mayHoldNotes { try checkNote(decision, before: entity?.state, in: bucket) }
         try admit(bucket)
-        let target: ActiveEntity = entity ?? newEntity(change.key, in: bucket)
-        let isCreation: Bool = target.state.isDeleted
+        let target = entity ?? newEntity(change.key, in: bucket)
+        let isCreation = target.state.isDeleted
         write(
             decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
         if isCreation, bucket.room != nil { makeRoom(in: bucket, now: submitted.now) }
@@ -232,9 +232,9 @@ public final class ShardCore {
             }
             return try reading { () throws(StoreError) in try store.confirms(changeID, at: gid) }
         case .notInTail:
-            guard let record: BucketRecord = bucket.record else { return false }
+            guard let record = bucket.record else { return false }
             return try reading { () throws(StoreError) in
-                guard let gid: GlobalID = try store.settledChange(hash: hash, in: record) else { return false }
+                guard let gid = try store.settledChange(hash: hash, in: record) else { return false }
                 if gid == 0 { return true }
                 return try store.confirms(changeID, at: gid)
             }
@@ -245,9 +245,9 @@ public final class ShardCore {
     func admit(_ bucket: ActiveBucket) throws(ChangeRejection) {
         try takePosition()
         guard bucket.record == nil else { return }
-        let id: BucketID = bucket.id
-        let stored: Int = try reading { () throws(StoreError) in try store.buckets(of: id.app, user: id.user).count }
-        let tentative: Int = group.buckets.count { $0.isNew && $0.id.app == id.app && $0.id.user == id.user }
+        let id = bucket.id
+        let stored = try reading { () throws(StoreError) in try store.buckets(of: id.app, user: id.user).count }
+        let tentative = group.buckets.count { $0.isNew && $0.id.app == id.app && $0.id.user == id.user }
         guard stored + tentative < settings.bucketsPerUserMax else {
             throw ChangeRejection(.serverError, "the user has \(stored + tentative) buckets, which is the most")
         }
@@ -266,35 +266,35 @@ public final class ShardCore {
         _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64,
         keyframe made: [UInt8]? = nil, isStep: Bool = false
     ) {
-        let bucket: ActiveBucket = entity.bucket
-        guard let gid: GlobalID = nextGlobalID, let record: BucketRecord = bucket.record else {
+        let bucket = entity.bucket
+        guard let gid = nextGlobalID, let record = bucket.record else {
             preconditionFailure("a change is written before its bucket was admitted")
         }
         nextGlobalID = gid + 1
         if group.batch.isEmpty { group.firstGlobalID = gid }
-        let diff: [UInt8] = decision.diffText
-        let body: [UInt8]? = made ?? keyframe(after: decision, of: entity, diffBytes: diff.count)
+        let diff = decision.diffText
+        let body = made ?? keyframe(after: decision, of: entity, diffBytes: diff.count)
         let row = ChangeRecord(
             gid: gid, bucket: record.row, key: entity.key, kind: decision.isRemoval ? .remove : .modify,
             sourceVersion: decision.source, endVersion: decision.state.version, previousOfEntity: entity.gid,
             previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
             changeID: changeID, timestamp: author.now, diff: diff, keyframe: body)
-        let element: [UInt8] = ChangeElement.encode(row, codec, tag: bucket.tag)
+        let element = ChangeElement.encode(row, codec, tag: bucket.tag)
         if bucket.room != nil {
             bucket.room?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
-        if let count: Int = bucket.noteCount {
+        if let count = bucket.noteCount {
             bucket.noteCount = count + (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
-        let before: Int = entity.state.memory
+        let before = entity.state.memory
         entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
         bucket.record?.head = gid
         bucket.noteChangeID(hash: hash, gid: gid)
-        if let sent: Version = author.request.sv, let source: Version = decision.source, sent != source {
+        if let sent = author.request.sv, let source = decision.source, sent != source {
             group.rebasedCount += 1
         }
         if body != nil { group.keyframeCount += 1 }
-        let event: ChangeOutcome = .applied(
+        let event = ChangeOutcome.applied(
             AppliedOutcome(
                 gid: gid, origin: author.origin, key: entity.key, version: decision.state.version, isStep: isStep,
                 isRemoval: decision.isRemoval, element: element))
@@ -311,7 +311,7 @@ public final class ShardCore {
     }
 
     func refuse(_ submitted: SubmittedChange, _ reason: ChangeRejection) {
-        let event: ChangeOutcome = .refused(RefusedOutcome(submitted, reason))
+        let event = ChangeOutcome.refused(RefusedOutcome(submitted, reason))
         group.add(event, of: submitted.bucket, active: buckets[submitted.bucket])
     }
 }

@@ -7,10 +7,10 @@ struct ShardGroup {
         let bucket: BucketID
         /// The bucket, when it is in memory.
         var active: ActiveBucket?
-        var events: [ChangeOutcome] = []
-        var news: WriteBatch.BucketNews = .init()
+        var events = [ChangeOutcome]()
+        var news = WriteBatch.BucketNews()
         /// True when a row of this group belongs to the bucket: its other answers may rest on it.
-        var isTouched: Bool = false
+        var isTouched = false
         /// The answer to who wants the bucket sealed.
         var mode: BucketModeAnswer?
     }
@@ -20,31 +20,31 @@ struct ShardGroup {
     /// Position of the first row; positions are given without gaps.
     var firstGlobalID: GlobalID = 0
     /// Changes that were made on an older version.
-    var rebasedCount: Int = 0
+    var rebasedCount = 0
     /// Rows that carry the whole body.
-    var keyframeCount: Int = 0
+    var keyframeCount = 0
     /// Objects that a smaller capacity has pushed out, beyond the one that each new object does.
-    var extraRemovals: Int = 0
-    /// Bytes of the rows, and of the objects before each change: they are kept until the group is durable, and share what a
-    /// change did not touch, so that this is what they take at most.
-    var bytes: Int = 0
+    var extraRemovals = 0
+    /// Bytes of the rows, and of the objects before each change: they are kept until the group is durable, and share
+    /// what a change did not touch, so that this is what they take at most.
+    var bytes = 0
     /// A bucket that nobody has changed yet gets a row.
-    private var hasNewRow: Bool = false
+    private var hasNewRow = false
     /// In order of first answer.
-    var parts: [Part] = []
+    var parts = [Part]()
     /// The buckets of `parts` that are in memory.
-    var buckets: [ActiveBucket] = []
+    var buckets = [ActiveBucket]()
     /// Objects changed, each once.
-    private(set) var entities: [ActiveEntity] = []
+    private(set) var entities = [ActiveEntity]()
     /// What was asked, in order: for the second try one by one.
-    var requests: [SubmittedChange] = []
+    var requests = [SubmittedChange]()
     /// Of buckets that are not in memory.
-    private var partIndexes: [BucketID: Int] = [:]
+    private var partIndexes = [BucketID: Int]()
 
     /// Answers of one bucket that have room at once.
-    private static let eventsReserved: Int = 8
+    private static let eventsReserved = 8
     /// Runs of ccids that one group takes along: each writes 32 KiB, which everybody in the group waits for.
-    private static let runsMax: Int = 4
+    private static let runsMax = 4
 
     /// - Parameter changes: how many are expected, about.
     init(reserving changes: Int = 0) {
@@ -55,7 +55,7 @@ struct ShardGroup {
 
     /// Adds an answer; `active` saves a look-up.
     mutating func add(_ event: ChangeOutcome, of bucket: BucketID, active: ActiveBucket?) {
-        let index: Int = partIndex(of: bucket, active)
+        let index = partIndex(of: bucket, active)
         parts[index].events.append(event)
     }
 
@@ -82,8 +82,8 @@ struct ShardGroup {
     mutating func add(
         row: consuming ChangeRecord, entity: ActiveEntity, before: Int, event: consuming ChangeOutcome
     ) {
-        let bucket: ActiveBucket = entity.bucket
-        let index: Int = partIndex(of: bucket.id, bucket)
+        let bucket = entity.bucket
+        let index = partIndex(of: bucket.id, bucket)
         parts[index].isTouched = true
         parts[index].news.add(row)
         parts[index].events.append(event)
@@ -99,22 +99,22 @@ struct ShardGroup {
     /// - Parameter length: how many ccids are settled as one run; nil for none.
     mutating func finish(runsOf length: Int?) {
         batch.forgetHeads()
-        for entity: ActiveEntity in entities {
-            guard let row: BucketRow = entity.bucket.record?.row else { continue }
+        for entity in entities {
+            guard let row = entity.bucket.record?.row else { continue }
             batch.append(WriteBatch.EntityWrite(bucket: row, record: entity.record))
         }
-        for part: Part in parts where part.isTouched {
-            guard let active: ActiveBucket = part.active, let record: BucketRecord = active.record else { continue }
+        for part in parts where part.isTouched {
+            guard let active = part.active, let record = active.record else { continue }
             batch.append(record, part.news, isNew: active.isNew)
-            guard let length: Int, batch.changeIDRuns.count < Self.runsMax, !active.isNew else { continue }
+            guard let length, batch.changeIDRuns.count < Self.runsMax, !active.isNew else { continue }
             if let run = active.run(of: length, before: firstGlobalID) { batch.append(run) }
         }
     }
 
     private mutating func partIndex(of bucket: BucketID, _ active: ActiveBucket?) -> Int {
-        if let index: Int = active?.groupIndex { return index }
-        let known: Int? = partIndexes.isEmpty && active != nil ? nil : partIndexes[bucket]
-        let index: Int = known ?? parts.count
+        if let index = active?.groupIndex { return index }
+        let known = partIndexes.isEmpty && active != nil ? nil : partIndexes[bucket]
+        let index = known ?? parts.count
         if known == nil {
             parts.append(Part(bucket: bucket))
             if active == nil { partIndexes[bucket] = index }

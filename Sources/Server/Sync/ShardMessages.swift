@@ -27,7 +27,7 @@ public enum AuthorLibrary: Sendable, Hashable {
 
     /// - Parameter name: `library` of the channel's `init`, as sent; nil when it sent none.
     public init(named name: String?) {
-        guard let name: String else {
+        guard let name else {
             self = .other
             return
         }

@@ -2,8 +2,8 @@
 public struct ShardSettings: Sendable, Equatable {
     /// Changes of one commit at most, 1 and up. More hardly raises the rate and waits longer.
     public var groupChangesMax: Int = 256
-    /// Bytes of the rows of one commit and of the objects before its changes, after which no more changes are taken into it: bounds what a group holds in
-    /// memory.
+    /// Bytes of the rows of one commit and of the objects before its changes, after which no more changes are taken
+    /// into it: bounds what a group holds in memory.
     public var groupBytesMax: Int = 16 << 20
     /// Bytes of one object as compact JSON; more is answered 413 (wire contract, 6.3).
     public var documentBytesMax: Int = 1 << 20
@@ -25,8 +25,8 @@ public struct ShardSettings: Sendable, Equatable {
     public var rebaseBytesMax: Int = 1 << 30
     /// When a row carries the whole body.
     public var keyframes = KeyframePolicy()
-    /// What a change may cost to decide here, in the bytes of `LongDecision.work`; one that costs more is given out to be
-    /// decided elsewhere. As it stands everything is decided here.
+    /// What a change may cost to decide here, in the bytes of `LongDecision.work`; one that costs more is given out to
+    /// be decided elsewhere. As it stands everything is decided here.
     public var decidedHereMax: Int = .max
     /// Objects that one `EMPTY` removes in one group.
     public var emptyObjectsPerGroup: Int = 128

@@ -7,7 +7,7 @@ extension EventLoop {
     /// From now on connections of secure listeners begin with this certificate. Those that are open keep theirs.
     public func use(_ context: TLSContext) {
         checkThread()
-        if let old: TLSContext = tls { context.takeTicketKeys(of: old) }
+        if let old = tls { context.takeTicketKeys(of: old) }
         tls = context
         metrics.tlsCertificateEnd.set(Int(context.validity.upperBound))
     }
@@ -23,7 +23,7 @@ extension EventLoop {
             refusePlain(connection)
             return false
         }
-        guard let stream: TLSStream = tls?.accept(connection.id.slot, now: now) else {
+        guard let stream = tls?.accept(connection.id.slot, now: now) else {
             drop(connection, .vanished)
             return false
         }
@@ -35,7 +35,7 @@ extension EventLoop {
     private func refusePlain(_ connection: Connection) {
         metrics.tlsHandshakes.add(1, .plain)
         connection.greeting = nil
-        let answer: HTTPResponse = .text(
+        let answer = HTTPResponse.text(
             400, "this port speaks TLS: the address begins with https:// or wss://\n", closes: true)
         enqueue(connection, answer.encoded(for: nil, date: date.text(now)))
         drain(connection)
@@ -45,10 +45,10 @@ extension EventLoop {
     func receive(_ connection: Connection, _ stream: TLSStream) {
         guard connection.phase != .draining else { return discard(connection) }
         guard !stream.isHandshaking || shakeHands(connection, stream) else { return }
-        let (count, stop): (Int, TLSOutcome?) = stream.read(into: scratch)
+        let (count, stop) = stream.read(into: scratch)
         if count > 0 {
             metrics.receivedBytes.add(count)
-            var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<count])
+            var input = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
             heard(connection, count)
             consume(connection, &input)
         }
@@ -71,7 +71,7 @@ extension EventLoop {
 
     /// What OpenSSL may have and epoll does not know of.
     func receiveMore(_ connection: Connection) {
-        guard let stream: TLSStream = connection.tls, stream.hasMore else { return }
+        guard let stream = connection.tls, stream.hasMore else { return }
         guard connection.backlog.isEmpty, connection.mayConsume else { return }
         receive(connection, stream)
     }
@@ -102,7 +102,7 @@ extension EventLoop {
 
     /// Whatever comes while we wait for the peer's end is not worth decrypting.
     private func discard(_ connection: Connection) {
-        let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
+        let count = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count == 0 { return inputEnded(connection) }
         if count < 0 && errno != EAGAIN && errno != EINTR { drop(connection, .vanished) }
     }

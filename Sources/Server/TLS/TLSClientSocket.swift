@@ -21,7 +21,7 @@ package final class TLSClientSocket {
 
         /// nil: OpenSSL could not start.
         package init?(_ version: Version = .any) {
-            guard let made: OpaquePointer = thicket_tls_client_context() else { return nil }
+            guard let made = thicket_tls_client_context() else { return nil }
             raw = made
             switch version {
             case .any: break
@@ -38,7 +38,7 @@ package final class TLSClientSocket {
     /// Shakes hands on a connected socket, which stays its owner's.
     /// - Returns: nil when the other side does not speak TLS, or not with us.
     package init?(_ descriptor: Int32, _ context: Context, ticket: Ticket? = nil) {
-        guard let made: OpaquePointer = thicket_tls_connect_on(context.raw, descriptor, ticket?.raw) else { return nil }
+        guard let made = thicket_tls_connect_on(context.raw, descriptor, ticket?.raw) else { return nil }
         raw = made
         guard thicket_tls_handshake(made) == 1 else {
             ERR_clear_error()
@@ -48,7 +48,8 @@ package final class TLSClientSocket {
 
     deinit { SSL_free(raw) }
 
-    /// - Returns: how many bytes came; 0 at the end, below 0 when the connection broke or the socket's patience is over.
+    /// - Returns: how many bytes came; 0 at the end, below 0 when the connection broke or the socket's patience is
+    ///   over.
     package func read(into room: UnsafeMutableRawBufferPointer) -> Int {
         switch TLSOutcome(thicket_tls_read(raw, room.baseAddress, room.count)) {
         case .bytes(let count): count
@@ -77,7 +78,7 @@ package final class TLSClientSocket {
 
     /// SHA-256 of the server's public key (its SubjectPublicKeyInfo); empty without a certificate.
     package var peerKeyHash: [UInt8] {
-        var hash: [UInt8] = .init(repeating: 0, count: 32)
+        var hash = [UInt8](repeating: 0, count: 32)
         return thicket_tls_peer_key_hash(raw, &hash) == 32 ? hash : []
     }
 }

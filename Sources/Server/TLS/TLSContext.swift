@@ -28,20 +28,20 @@ public final class TLSContext {
     public let validity: Range<Int64>
     /// The certificate's subject, for the log.
     public let subject: String
-    private var ticketKeys: [UInt8] = []
+    private var ticketKeys = [UInt8]()
     /// Nanoseconds of the monotonic clock at which the keys of tickets were made.
-    private var ticketKeysMade: Int64 = .min
+    private var ticketKeysMade = Int64.min
 
     /// How long tickets are made under the same keys. Who has stolen them reads TLS 1.2 sessions that tickets resumed.
     private static let ticketKeysNanoseconds: Int64 = 6 * 3_600 * 1_000_000_000
     /// Bytes of a PEM file; more is no certificate of ours.
-    private static let fileBytesMax: Int = 1 << 20
+    private static let fileBytesMax = 1 << 20
 
     /// Reads both files.
     public init(_ files: TLSFiles) throws(TLSError) {
         try Self.look(files.certificate)
         try Self.look(files.key)
-        guard let made: OpaquePointer = thicket_tls_server_context() else {
+        guard let made = thicket_tls_server_context() else {
             throw Self.error(files.certificate, "OpenSSL could not start", "look whether OpenSSL 3 is installed")
         }
         raw = made
@@ -51,7 +51,7 @@ public final class TLSContext {
             SSL_CTX_free(made)
             throw error
         }
-        let begin: Int64 = thicket_tls_certificate_time(made, 0)
+        let begin = thicket_tls_certificate_time(made, 0)
         validity = begin..<max(begin, thicket_tls_certificate_time(made, 1))
         subject = Self.text { thicket_tls_certificate_subject(made, $0, $1) }
     }
@@ -65,7 +65,7 @@ public final class TLSContext {
                 remedy: "TLS needs a certificate and its key")
         }
         guard access(path, R_OK) == 0 else {
-            let reason: String = systemReason(errno)
+            let reason = systemReason(errno)
             throw TLSError(
                 path: path, problem: "cannot be read: \(reason)",
                 remedy: "--tls-cert and --tls-key name PEM files that the server's user may read")
@@ -96,14 +96,14 @@ public final class TLSContext {
 
     /// With OpenSSL's own word, and its queue empty.
     private static func error(_ path: String, _ problem: String, _ remedy: String) -> TLSError {
-        let reason: String = text { thicket_tls_problem($0, $1) }
+        let reason = text { thicket_tls_problem($0, $1) }
         return TLSError(path: path, problem: "\(problem) (\(reason))", remedy: remedy)
     }
 
     private static func text(_ write: (UnsafeMutablePointer<CChar>, Int32) -> Int32) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { room in
-            guard let start: UnsafeMutablePointer<CChar> = room.baseAddress else { return "" }
-            let count: Int = Int(max(0, write(start, 512)))
+            guard let start = room.baseAddress else { return "" }
+            let count = Int(max(0, write(start, 512)))
             return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
         }
     }

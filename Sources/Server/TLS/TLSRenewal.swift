@@ -8,10 +8,11 @@ extension TLSFiles {
         self.init(certificate: config.tlsCertificate, key: config.tlsKey)
     }
 
-    /// The mode of the key's file when more than its owner and a group that reads may use it; nil when all is well, or the
-    /// file cannot be looked at. Nothing is refused: in a container, where secrets have mode 0444, nobody else is there.
+    /// The mode of the key's file when more than its owner and a group that reads may use it; nil when all is well, or
+    /// the file cannot be looked at. Nothing is refused: in a container, where secrets have mode 0444, nobody else is
+    /// there.
     var exposedMode: UInt32? {
-        var info: stat = .init()
+        var info = stat()
         guard stat(key, &info) == 0, info.st_mode & 0o027 != 0 else { return nil }
         return info.st_mode & 0o777
     }
@@ -22,7 +23,7 @@ extension TLSFiles {
     }
 
     private func octal(_ mode: UInt32) -> String {
-        let digits: String = .init(mode, radix: 8)
+        let digits = String(mode, radix: 8)
         return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits
     }
 
@@ -35,11 +36,11 @@ extension TLSContext {
 
     /// Tells the log whose certificate it is and until when, louder when it is over or soon will be.
     func describe(_ files: TLSFiles, to log: Log) {
-        if let mode: UInt32 = files.exposedMode {
+        if let mode = files.exposedMode {
             log.warning("tls.key_exposed", ["advice": .text(files.exposure(mode))])
         }
-        let now: Int64 = SystemClock.unixMilliseconds() / 1_000
-        let days: Int64 = (validity.upperBound - now) / 86_400
+        let now = SystemClock.unixMilliseconds() / 1_000
+        let days = (validity.upperBound - now) / 86_400
         let fields: LogFields = [
             "subject": .text(subject), "ends_unix": .int(Int(validity.upperBound)), "days_left": .int(Int(days)),
         ]
@@ -54,10 +55,11 @@ extension TLSContext {
 }
 
 extension EventLoop {
-    /// Reads certificate and key again. Connections that are open keep theirs; files that cannot be used change nothing.
+    /// Reads certificate and key again. Connections that are open keep theirs; files that cannot be used change
+    /// nothing.
     func renew(_ files: TLSFiles, _ log: Log) {
         do throws(TLSError) {
-            let fresh: TLSContext = try .init(files)
+            let fresh = try TLSContext(files)
             use(fresh)
             metrics.tlsReloads.add(1, .done)
             fresh.describe(files, to: log)

@@ -25,20 +25,20 @@ enum TLSOutcome: Equatable {
 /// One connection's TLS, over the descriptor of its socket. Never blocks, belongs to the loop's thread.
 final class TLSStream {
     private let raw: OpaquePointer
-    private(set) var isHandshaking: Bool = true
+    private(set) var isHandshaking = true
     /// Whether the client showed a ticket that was good.
-    private(set) var isResumed: Bool = false
+    private(set) var isResumed = false
     /// Reading, or the handshake, goes on when the socket takes bytes again.
-    private(set) var readsWhenWritable: Bool = false
+    private(set) var readsWhenWritable = false
     /// There may be more to read than epoll knows of.
-    var hasMore: Bool = false
+    var hasMore = false
     /// Bytes, at most, of a record that is encrypted and that the socket has not taken: they come again, unchanged.
-    private(set) var committed: Int = 0
-    private var isBroken: Bool = false
-    private var isFarewellSaid: Bool = false
+    private(set) var committed = 0
+    private var isBroken = false
+    private var isFarewellSaid = false
 
     /// Plain bytes of one record (RFC 8446, 5.1).
-    private static let recordBytes: Int = 16_384
+    private static let recordBytes = 16_384
 
     init(_ raw: OpaquePointer) { self.raw = raw }
 
@@ -46,13 +46,13 @@ final class TLSStream {
 
     /// Goes on with the handshake; nil: it is done.
     func shakeHands() -> TLSOutcome? {
-        let result: Int32 = thicket_tls_handshake(raw)
+        let result = thicket_tls_handshake(raw)
         readsWhenWritable = Int(result) == THICKET_TLS_WANTS_WRITE
         guard result != 1 else {
             (isHandshaking, isResumed) = (false, thicket_tls_was_resumed(raw) != 0)
             return nil
         }
-        let outcome: TLSOutcome = .init(Int(result))
+        let outcome = TLSOutcome(Int(result))
         if outcome == .broken || outcome == .ended { isBroken = true }
         ERR_clear_error()
         return outcome
@@ -61,10 +61,10 @@ final class TLSStream {
     /// Fills `room` from the front, as far as there is something.
     /// - Returns: how many bytes, and what stopped it; nil: the room is full, or nothing more is here.
     func read(into room: UnsafeMutableRawBufferPointer) -> (count: Int, stop: TLSOutcome?) {
-        var count: Int = 0
+        var count = 0
         (hasMore, readsWhenWritable) = (false, false)
         while count < room.count {
-            let outcome: TLSOutcome = .init(
+            let outcome = TLSOutcome(
                 thicket_tls_read(raw, room.baseAddress?.advanced(by: count), room.count - count))
             guard case .bytes(let taken) = outcome else {
                 readsWhenWritable = outcome == .wantsWrite
@@ -82,7 +82,7 @@ final class TLSStream {
     /// Sends as much as fits into one record. After `wantsWrite` the same bytes must come again, and may be followed by
     /// others.
     func write(_ bytes: UnsafeRawBufferPointer) -> TLSOutcome {
-        let outcome: TLSOutcome = .init(thicket_tls_write(raw, bytes.baseAddress, bytes.count))
+        let outcome = TLSOutcome(thicket_tls_write(raw, bytes.baseAddress, bytes.count))
         committed = outcome == .wantsWrite ? max(committed, min(Self.recordBytes, bytes.count)) : 0
         if outcome == .broken { isBroken = true }
         return outcome

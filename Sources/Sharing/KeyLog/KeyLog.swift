@@ -2,9 +2,9 @@ public import ThicketCrypto
 
 /// The key log of one app, as a server keeps it and whoever wants to check all of it builds it again (spec 4.12).
 ///
-/// Two leaves for each entry: at 2i the entry itself, at 2i + 1 the root of the map from users to their newest entries with that
-/// entry in it. So the entries alone decide every root: whoever has them and a head can tell whether the log is what it says
-/// (`agrees`), and a map that once showed somebody another key cannot be denied later.
+/// Two leaves for each entry: at 2i the entry itself, at 2i + 1 the root of the map from users to their newest entries
+/// with that entry in it. So the entries alone decide every root: whoever has them and a head can tell whether the log
+/// is what it says (`agrees`), and a map that once showed somebody another key cannot be denied later.
 ///
 /// A value without disk, clock or key: entries are appended once they are stored, heads are signed by who calls.
 public struct KeyLog: Sendable {
@@ -12,10 +12,10 @@ public struct KeyLog: Sendable {
     public let app: String
     /// All entries, in their order.
     public private(set) var entries: [[UInt8]] = []
-    private var tree: MerkleLog = .init()
-    private var map: SparseMerkleMap = .init()
+    private var tree = MerkleLog()
+    private var map = SparseMerkleMap()
     /// By user, places in `entries`.
-    private var chains: [Digest256: [Int]] = [:]
+    private var chains = [Digest256: [Int]]()
     private var newest: KeyLogHead?
 
     /// What became of an entry.
@@ -34,7 +34,7 @@ public struct KeyLog: Sendable {
     /// - Throws: what `append` throws.
     public init(app: String, entries: [[UInt8]]) throws(KeyLogError) {
         try self.init(app: app)
-        for bytes: [UInt8] in entries { take(try checked(KeyLogEntry(bytes), isResetAuthorised: true)) }
+        for bytes in entries { take(try checked(KeyLogEntry(bytes), isResetAuthorised: true)) }
     }
 
     /// Leaves in the log.
@@ -45,8 +45,8 @@ public struct KeyLog: Sendable {
 
     /// The newest entry of a user; nil: there is none.
     public func newestEntry(of user: String) -> KeyLogEntry? {
-        guard let place: Int = chains[KeyLogEntry.mapKey(of: user)]?.last else { return nil }
-        guard let entry: KeyLogEntry = try? KeyLogEntry(entries[place]) else {
+        guard let place = chains[KeyLogEntry.mapKey(of: user)]?.last else { return nil }
+        guard let entry = try? KeyLogEntry(entries[place]) else {
             preconditionFailure("what stands in the log was read before it was taken")
         }
         return entry
@@ -57,12 +57,12 @@ public struct KeyLog: Sendable {
     /// - Parameters:
     ///   - isResetAuthorised: whether this user was allowed, on another way, to say that the old key is lost.
     ///   - now: milliseconds since 1970.
-    /// - Throws: what `KeyLogEntry.check` throws, `resetNotAuthorised`, `time` for an entry from the future, `tooMany`. Then nothing
-    ///   has changed.
+    /// - Throws: what `KeyLogEntry.check` throws, `resetNotAuthorised`, `time` for an entry from the future, `tooMany`.
+    ///   Then nothing has changed.
     public mutating func append(
         _ entry: KeyLogEntry, isResetAuthorised: Bool = false, now: UInt64
     ) throws(KeyLogError) -> Appended {
-        let last: KeyLogEntry? = newestEntry(of: entry.user)
+        let last = newestEntry(of: entry.user)
         if let last, entry == last { return .known }
         // An earlier one may have been accepted while a clock was wrong: then the next may carry the same moment.
         guard entry.validFrom <= max(now &+ KeyLogLimits.skewMilliseconds, last?.validFrom ?? 0) else {
@@ -87,7 +87,7 @@ public struct KeyLog: Sendable {
     }
 
     private mutating func take(_ entry: KeyLogEntry) {
-        let user: Digest256 = KeyLogEntry.mapKey(of: entry.user)
+        let user = KeyLogEntry.mapKey(of: entry.user)
         chains[user, default: []].append(entries.count)
         entries.append(entry.bytes)
         map.set(user, to: entry.hash)
@@ -98,7 +98,8 @@ public struct KeyLog: Sendable {
 
 /// What it shows.
 extension KeyLog {
-    /// The head of the log as it is, signed: the one from before if nothing came since and it is younger than ten minutes.
+    /// The head of the log as it is, signed: the one from before if nothing came since and it is younger than ten
+    /// minutes.
     ///
     /// - Parameters:
     ///   - time: milliseconds since 1970.
@@ -110,10 +111,10 @@ extension KeyLog {
         {
             return newest
         }
-        guard size > 0, let root: Digest256 = tree.root() else {
+        guard size > 0, let root = tree.root() else {
             throw KeyLogError(.empty, "the key log has no entry yet")
         }
-        let head: KeyLogHead = try .init(size: size, root: root, mapRoot: map.root, time: time, key: key)
+        let head = try KeyLogHead(size: size, root: root, mapRoot: map.root, time: time, key: key)
         newest = head
         return head
     }
@@ -133,13 +134,13 @@ extension KeyLog {
     public func lookup(
         _ user: String, from sequence: UInt64 = 0, known: UInt64 = 0, head: KeyLogHead
     ) throws(KeyLogError) -> KeyLogLookup {
-        guard agrees(with: head), let mapRootProof: [Digest256] = tree.inclusionProof(index: tree.count - 1) else {
+        guard agrees(with: head), let mapRootProof = tree.inclusionProof(index: tree.count - 1) else {
             throw KeyLogError(.otherLog, "the head is not that of the log as it is")
         }
-        let consistency: [Digest256] = known == 0 ? [] : try way(from: known, to: size)
-        let key: Digest256 = KeyLogEntry.mapKey(of: user)
-        let places: ArraySlice<Int> = (chains[key] ?? [])[...]
-        guard let last: Int = places.last, let inclusion: [Digest256] = tree.inclusionProof(index: 2 * last) else {
+        let consistency = known == 0 ? [] : try way(from: known, to: size)
+        let key = KeyLogEntry.mapKey(of: user)
+        let places = (chains[key] ?? [])[...]
+        guard let last = places.last, let inclusion = tree.inclusionProof(index: 2 * last) else {
             return KeyLogLookup(
                 head: head, known: known, consistency: consistency, mapRootProof: mapRootProof,
                 mapProof: map.proof(of: key), chain: [], index: 0, inclusion: [])
@@ -147,8 +148,8 @@ extension KeyLog {
         guard sequence < UInt64(places.count) else {
             throw KeyLogError(.sequence, "the user has \(places.count) entries, and somebody asks from \(sequence) on")
         }
-        var chain: [KeyLogEntry] = []
-        for place: Int in places.dropFirst(Int(sequence)) { chain.append(try KeyLogEntry(entries[place])) }
+        var chain = [KeyLogEntry]()
+        for place in places.dropFirst(Int(sequence)) { chain.append(try KeyLogEntry(entries[place])) }
         return KeyLogLookup(
             head: head, known: known, consistency: consistency, mapRootProof: mapRootProof,
             mapProof: map.proof(of: key), chain: chain, index: UInt64(2 * last), inclusion: inclusion)
@@ -163,7 +164,7 @@ extension KeyLog {
 
     private func way(from older: UInt64, to newer: UInt64) throws(KeyLogError) -> [Digest256] {
         guard newer <= size, older > 0, older <= newer,
-            let proof: [Digest256] = tree.consistencyProof(oldSize: Int(older), newSize: Int(newer))
+            let proof = tree.consistencyProof(oldSize: Int(older), newSize: Int(newer))
         else {
             throw KeyLogError(
                 .otherSize, "the log has \(size) leaves, and somebody asks for the way from \(older) to \(newer)")

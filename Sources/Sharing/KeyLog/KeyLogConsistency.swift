@@ -2,7 +2,8 @@ public import ThicketCrypto
 
 /// Shows that the log of one size began with that of another: the answer to who has heard of another head.
 ///
-/// Bytes: `thicket/key-consistency/1` ‖ 0x00 ‖ older size (8) ‖ newer size (8) ‖ the proof's hashes, with 16 bits of length.
+/// Bytes: `thicket/key-consistency/1` ‖ 0x00 ‖ older size (8) ‖ newer size (8) ‖ the proof's hashes, with 16 bits of
+/// length.
 public struct KeyLogConsistency: Sendable, Hashable {
     /// Bytes at most.
     public static let bytesMax: Int = 26 + 16 + 2 + 32 * MerkleTree.proofHashesMax
@@ -23,7 +24,7 @@ public struct KeyLogConsistency: Sendable, Hashable {
     /// Reads one.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        var fields: KeyLogFields = try .init(bytes, label: Self.label, max: Self.bytesMax, what: "a way between heads")
+        var fields = try KeyLogFields(bytes, label: Self.label, max: Self.bytesMax, what: "a way between heads")
         (older, newer) = (try fields.number(), try fields.number())
         proof = try fields.proof()
         try fields.end()
@@ -32,7 +33,7 @@ public struct KeyLogConsistency: Sendable, Hashable {
 
     /// As it is sent.
     public var bytes: [UInt8] {
-        var bytes: LabelledBytes = .init(Self.label)
+        var bytes = LabelledBytes(Self.label)
         bytes.add(bare: older)
         bytes.add(bare: newer)
         bytes.put(MerkleTree.bytes(of: proof))

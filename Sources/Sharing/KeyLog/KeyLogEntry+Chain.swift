@@ -6,7 +6,7 @@ extension KeyLogEntry {
     ///
     /// - Throws: `otherApp`, `otherUser`, `sequence`, `previous`, `time`, `sameKeys`, `signature`.
     public func check(after last: KeyLogEntry?) throws(KeyLogError) {
-        guard let last: KeyLogEntry else {
+        guard let last else {
             guard kind == .first else {
                 throw KeyLogError(.sequence, "the user has no entry that this one could follow")
             }
@@ -34,12 +34,12 @@ extension KeyLogEntry {
     }
 
     private func checkSignatures(last: Ed25519.VerifyingKey?) throws(KeyLogError) {
-        let signed: [[UInt8]] = fields.octets
+        let signed = fields.octets
         guard keys.identity.isSignature(signature, for: .key, signed) else {
             throw KeyLogError(.signature, "the entry is not signed by the key that it names")
         }
         guard kind == .rotation else { return }
-        guard let last: Ed25519.VerifyingKey, let previousSignature: [UInt8],
+        guard let last, let previousSignature,
             last.isSignature(previousSignature, for: .key, signed)
         else { throw KeyLogError(.signature, "the entry is not signed by the key before it") }
     }
@@ -50,7 +50,7 @@ extension KeyLogEntry {
     public static func first(
         app: String, user: String, identity: Ed25519.SigningKey, encryption: X25519.PublicKey, validFrom: UInt64
     ) throws(KeyLogError) -> KeyLogEntry {
-        let fields: Fields = .init(
+        let fields = Fields(
             app: app, keys: try publicKeys(user, identity, encryption), sequence: 0, validFrom: validFrom, kind: .first)
         return try made(fields, identity, last: nil)
     }
@@ -67,8 +67,8 @@ extension KeyLogEntry {
         try Self.made(try next(.rotation, identity, encryption, validFrom), identity, last: last)
     }
 
-    /// The next entry where the key of this one is lost. The server takes it only when it was allowed, and everybody who knows
-    /// the user has to confirm it.
+    /// The next entry where the key of this one is lost. The server takes it only when it was allowed, and everybody
+    /// who knows the user has to confirm it.
     public func reset(
         to identity: Ed25519.SigningKey, encryption: X25519.PublicKey, validFrom: UInt64
     ) throws(KeyLogError) -> KeyLogEntry {
@@ -87,7 +87,7 @@ extension KeyLogEntry {
     static func made(
         _ fields: Fields, _ identity: Ed25519.SigningKey, last: Ed25519.SigningKey?
     ) throws(KeyLogError) -> KeyLogEntry {
-        let octets: [[UInt8]] = fields.octets
+        let octets = fields.octets
         let (signature, previous): ([UInt8], [UInt8]?)
         do throws(CryptoError) {
             signature = try identity.signature(for: .key, octets)

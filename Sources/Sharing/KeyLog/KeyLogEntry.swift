@@ -2,12 +2,12 @@ public import ThicketCrypto
 
 /// Says which keys a user has from now on: one line of the key log (spec 4.12).
 ///
-/// The entries of a user are a chain: each names the hash of the one before and is signed by the new identity key and, unless the
-/// old one is lost, by the old one too. Both sign the same fields under `thicket/key/1`.
+/// The entries of a user are a chain: each names the hash of the one before and is signed by the new identity key and,
+/// unless the old one is lost, by the old one too. Both sign the same fields under `thicket/key/1`.
 ///
-/// Bytes: `thicket/key-entry/1` ‖ 0x00 ‖ fields, each with 16 bits of length: app, user, number (8), identity key (32), encryption
-/// key (32), valid from (8), hash of the entry before (32, or none), kind (1) — these eight are signed — signature by the new identity
-/// key (64), signature by the one before (64, or none). One entry has one encoding.
+/// Bytes: `thicket/key-entry/1` ‖ 0x00 ‖ fields, each with 16 bits of length: app, user, number (8), identity key (32),
+/// encryption key (32), valid from (8), hash of the entry before (32, or none), kind (1) — these eight are signed —
+/// signature by the new identity key (64), signature by the one before (64, or none). One entry has one encoding.
 public struct KeyLogEntry: Sendable, Hashable {
     /// What an entry is to the one before it.
     public enum Kind: UInt8, Sendable {
@@ -64,29 +64,30 @@ public struct KeyLogEntry: Sendable, Hashable {
     /// Puts an entry together; looks at nothing but its names.
     /// - Throws: `malformed`.
     init(_ fields: Fields, signature: [UInt8], previousSignature: [UInt8]?) throws(KeyLogError) {
-        var bytes: LabelledBytes = .init(Self.label)
-        for field: [UInt8] in fields.octets + [signature, previousSignature ?? []] { bytes.put(field) }
+        var bytes = LabelledBytes(Self.label)
+        for field in fields.octets + [signature, previousSignature ?? []] { bytes.put(field) }
         try self.init(bytes.octets)
     }
 
     /// Reads one. Signatures and its place behind others are looked at by `check`.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        var fields: KeyLogFields = try .init(
+        var fields = try KeyLogFields(
             bytes, label: Self.label, max: KeyLogLimits.entryBytesMax, what: "an entry")
         app = try fields.app()
-        let user: String = try fields.user()
+        let user = try fields.user()
         sequence = try fields.numberField()
         keys = try fields.keys(of: user)
         validFrom = try fields.numberField()
-        let previous: [UInt8] = try fields.field(Digest256.byteCount, orNone: true)
-        guard let number: UInt8 = try fields.field(1).first, let kind: Kind = .init(rawValue: number) else {
+        let previous = try fields.field(Digest256.byteCount, orNone: true)
+        guard let number = try fields.field(1).first, let kind = Kind(rawValue: number) else {
             throw .malformed("an entry is of a kind that this version does not know")
         }
         signature = try fields.field(Ed25519.signatureBytes)
-        let signed: [UInt8] = try fields.field(Ed25519.signatureBytes, orNone: true)
+        let signed = try fields.field(Ed25519.signatureBytes, orNone: true)
         try fields.end()
-        // What a kind has and has not is a matter of its form: nobody can cut a signature off and call the rest a reset.
+        // What a kind has and has not is a matter of its form: nobody can cut a signature off and call the rest a
+        // reset.
         guard (kind == .first) == previous.isEmpty, (kind == .first) == (sequence == 0),
             (kind == .rotation) == !signed.isEmpty
         else { throw .malformed("an entry has parts that its kind does not have, or lacks some") }

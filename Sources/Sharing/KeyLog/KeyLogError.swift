@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// Why something of the key log was refused: nothing was learned from it, and nothing has changed. What the log has *committed* to and
-/// that breaks its rules is no refusal but a `KeyLogAlarm`.
+/// Why something of the key log was refused: nothing was learned from it, and nothing has changed. What the log has
+/// *committed* to and that breaks its rules is no refusal but a `KeyLogAlarm`.
 public struct KeyLogError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What kind of thing is wrong; the raw value is its code.
     public enum Kind: String, Sendable, CaseIterable {
@@ -58,15 +58,16 @@ public struct KeyLogError: Error, Sendable, Equatable, CustomStringConvertible {
 /// Every bound of the key log, with its unit.
 public enum KeyLogLimits {
     /// Entries of one user at most: one a week for nineteen years.
-    public static let entriesMax: Int = 1_000
-    /// Bytes of an entry at most: label and zero byte, ten lengths, the longest app and user, three numbers, two keys, a hash, two signatures.
+    public static let entriesMax = 1_000
+    /// Bytes of an entry at most: label and zero byte, ten lengths, the longest app and user, three numbers, two keys,
+    /// a hash, two signatures.
     public static let entryBytesMax: Int =
         20 + 10 * 2 + Limits.appIDBytesMax + Limits.userIDBytesMax + (8 + 8 + 1) + 2 * 32 + 32 + 2 * 64
     /// Bytes of the answer to a look-up at most.
     public static let lookupBytesMax: Int = entriesMax * (2 + entryBytesMax) + (16 << 10)
-    /// Users that one device has pinned at most. None is ever dropped to make room: who could push one out could put another
-    /// key in its place.
-    public static let pinsMax: Int = 10_000
+    /// Users that one device has pinned at most. None is ever dropped to make room: who could push one out could put
+    /// another key in its place.
+    public static let pinsMax = 10_000
     /// Bytes of what a device keeps, at most.
     public static let stateBytesMax: Int = pinsMax * 512 + (8 << 10)
     /// Sizes, numbers and times are below it.

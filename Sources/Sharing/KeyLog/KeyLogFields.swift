@@ -14,7 +14,7 @@ struct KeyLogFields {
         guard bytes.count <= max else {
             throw KeyLogError(.tooMany, "key log: \(what) of \(bytes.count) bytes; the most is \(max)")
         }
-        let head: [UInt8] = LabelledBytes(label).octets
+        let head = LabelledBytes(label).octets
         guard bytes.starts(with: head) else { throw .malformed("\(what) does not begin as one") }
         (rest, self.what) = (bytes.dropFirst(head.count), what)
     }
@@ -28,13 +28,13 @@ struct KeyLogFields {
 
     /// A field with its 16 bits of length.
     mutating func field() throws(KeyLogError) -> ArraySlice<UInt8> {
-        let count: ArraySlice<UInt8> = try bare(2)
+        let count = try bare(2)
         return try bare(count.reduce(0) { $0 << 8 | Int($1) })
     }
 
     /// A field that has this length, or none at all.
     mutating func field(_ count: Int, orNone: Bool = false) throws(KeyLogError) -> [UInt8] {
-        let field: ArraySlice<UInt8> = try field()
+        let field = try field()
         guard field.count == count || (orNone && field.isEmpty) else {
             throw .malformed("\(what): a part has another length than it should")
         }
@@ -48,14 +48,14 @@ struct KeyLogFields {
     mutating func numberField() throws(KeyLogError) -> UInt64 { try Self.number(try field(8)[...], what) }
 
     private static func number(_ bytes: ArraySlice<UInt8>, _ what: String) throws(KeyLogError) -> UInt64 {
-        let number: UInt64 = bytes.reduce(0) { $0 << 8 | UInt64($1) }
+        let number = bytes.reduce(0) { $0 << 8 | UInt64($1) }
         guard number < KeyLogLimits.numberBound else { throw .malformed("\(what): a number is too large") }
         return number
     }
 
     /// Hashes of a proof of the log.
     mutating func proof() throws(KeyLogError) -> [Digest256] {
-        guard let proof: [Digest256] = MerkleTree.proof(Array(try field())) else {
+        guard let proof = MerkleTree.proof(Array(try field())) else {
             throw .malformed("\(what): a proof has half a hash, or too many")
         }
         return proof
@@ -63,14 +63,14 @@ struct KeyLogFields {
 
     /// A user's name.
     mutating func user() throws(KeyLogError) -> String {
-        guard let text: String = String(validating: try field(), as: UTF8.self), let user: UserID = try? UserID(text)
+        guard let text = String(validating: try field(), as: UTF8.self), let user = try? UserID(text)
         else { throw .malformed("\(what): the user's name is none") }
         return user.text
     }
 
     /// An app's name, in lower case.
     mutating func app() throws(KeyLogError) -> String {
-        guard let text: String = String(validating: try field(), as: UTF8.self) else {
+        guard let text = String(validating: try field(), as: UTF8.self) else {
             throw .malformed("\(what): the app's name is no text")
         }
         return try Self.app(text)
@@ -78,7 +78,7 @@ struct KeyLogFields {
 
     /// - Throws: `malformed` for what is no name of an app as it is kept.
     static func app(_ text: String) throws(KeyLogError) -> String {
-        guard let app: AppID = try? AppID(text), app.text.utf8.elementsEqual(text.utf8) else {
+        guard let app = try? AppID(text), app.text.utf8.elementsEqual(text.utf8) else {
             throw .malformed("the app's name is none, or not in lower case")
         }
         return text
@@ -86,13 +86,13 @@ struct KeyLogFields {
 
     /// A number as a field, or an empty field.
     mutating func numberOrNone() throws(KeyLogError) -> UInt64? {
-        let field: [UInt8] = try field(8, orNone: true)
+        let field = try field(8, orNone: true)
         return field.isEmpty ? nil : try Self.number(field[...], what)
     }
 
     /// Two public keys: 32 bytes of Ed25519, 32 of X25519.
     mutating func keys(of user: String) throws(KeyLogError) -> PublicKeys {
-        let identity: [UInt8] = try field(Ed25519.octetsCount)
+        let identity = try field(Ed25519.octetsCount)
         return try Self.keys(of: user, identity[...], try field(X25519.octetsCount)[...])
     }
 

@@ -1,9 +1,10 @@
 public import ThicketCrypto
 
-/// Two heads that the log's key has signed and that cannot both be of one log, or that nobody has shown to be: what a user keeps and
-/// hands on when the server shows two logs.
+/// Two heads that the log's key has signed and that cannot both be of one log, or that nobody has shown to be: what a
+/// user keeps and hands on when the server shows two logs.
 ///
-/// Bytes: `thicket/key-fork/1` ‖ 0x00 ‖ older head (144) ‖ newer head (144) ‖ the server's way between them, each with 16 bits of length.
+/// Bytes: `thicket/key-fork/1` ‖ 0x00 ‖ older head (144) ‖ newer head (144) ‖ the server's way between them, each with
+/// 16 bits of length.
 public struct KeyLogFork: Sendable, Hashable {
     /// Bytes at most.
     public static let bytesMax: Int = 19 + 2 * (2 + KeyLogHead.bytesCount) + 2 + 32 * MerkleTree.proofHashesMax
@@ -14,8 +15,8 @@ public struct KeyLogFork: Sendable, Hashable {
     public enum Strength: Sendable, Equatable {
         /// The log's key has signed a contradiction; nothing that the server may say takes it back.
         case proven
-        /// Both heads are signed, and no way leads from the older to the newer one so far. The server can end the matter by showing one; if
-        /// it cannot, these are two logs.
+        /// Both heads are signed, and no way leads from the older to the newer one so far. The server can end the
+        /// matter by showing one; if it cannot, these are two logs.
         case unexplained
     }
 
@@ -28,7 +29,7 @@ public struct KeyLogFork: Sendable, Hashable {
     /// - Parameter proof: as the server gave it, at most `MerkleTree.proofHashesMax` hashes.
     public init(_ one: KeyLogHead, _ other: KeyLogHead, proof: [Digest256] = []) {
         // One order, so that one contradiction is one piece of evidence.
-        let isInOrder: Bool =
+        let isInOrder =
             one.size == other.size ? one.bytes.lexicographicallyPrecedes(other.bytes) : one.size < other.size
         (older, newer) = isInOrder ? (one, other) : (other, one)
         self.proof = one.size == other.size ? [] : Array(proof.prefix(MerkleTree.proofHashesMax))
@@ -37,8 +38,8 @@ public struct KeyLogFork: Sendable, Hashable {
     /// Reads one.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        var fields: KeyLogFields = try .init(bytes, label: Self.label, max: Self.bytesMax, what: "a fork")
-        let (older, newer): (KeyLogHead, KeyLogHead) = (
+        var fields = try KeyLogFields(bytes, label: Self.label, max: Self.bytesMax, what: "a fork")
+        let (older, newer) = (
             try KeyLogHead(try fields.field(KeyLogHead.bytesCount)),
             try KeyLogHead(try fields.field(KeyLogHead.bytesCount))
         )
@@ -49,7 +50,7 @@ public struct KeyLogFork: Sendable, Hashable {
 
     /// As it is kept and handed on.
     public var bytes: [UInt8] {
-        var bytes: LabelledBytes = .init(Self.label)
+        var bytes = LabelledBytes(Self.label)
         bytes.put(older.bytes)
         bytes.put(newer.bytes)
         bytes.put(MerkleTree.bytes(of: proof))
@@ -66,10 +67,10 @@ public struct KeyLogFork: Sendable, Hashable {
             guard !older.isSameLog(as: newer) else { throw Self.noFork }
             return .proven
         }
-        // Where the way ends at the newer head's root it can begin only at the log's true beginning: if that is not the older head's root,
-        // the server has shown the contradiction itself.
+        // Where the way ends at the newer head's root it can begin only at the log's true beginning: if that is not the
+        // older head's root, the server has shown the contradiction itself.
         guard
-            let roots: (old: Digest256, new: Digest256) = MerkleTree.roots(
+            let roots = MerkleTree.roots(
                 oldSize: older.size, oldRoot: older.root, newSize: newer.size, proof: proof),
             roots.new == newer.root
         else { return .unexplained }
@@ -85,5 +86,5 @@ public struct KeyLogFork: Sendable, Hashable {
                 oldSize: older.size, oldRoot: older.root, newSize: newer.size, newRoot: newer.root, proof: way.proof)
     }
 
-    private static let noFork: KeyLogError = .init(.noFork, "the two heads are of one log")
+    private static let noFork = KeyLogError(.noFork, "the two heads are of one log")
 }

@@ -2,12 +2,13 @@ public import ThicketCrypto
 
 /// What the key log was at a moment, signed: how many leaves, the root over them, the root of the map, and when.
 ///
-/// Whoever speaks to others sends the newest head they know along (spec 4.12, gossip): all of it, since the signature covers all.
+/// Whoever speaks to others sends the newest head they know along (spec 4.12, gossip): all of it, since the signature
+/// covers all.
 ///
 /// Bytes: size (8) ‖ root (32) ‖ map root (32) ‖ time (8) ‖ signature (64).
 public struct KeyLogHead: Sendable, Hashable {
     /// Bytes of a head.
-    public static let bytesCount: Int = 8 + 32 + 32 + 8 + 64
+    public static let bytesCount = 8 + 32 + 32 + 8 + 64
 
     /// Leaves in the log: two for each entry, and one entry at least.
     public let size: UInt64
@@ -35,10 +36,10 @@ public struct KeyLogHead: Sendable, Hashable {
     /// Reads one. The signature is looked at by `check`.
     /// - Throws: `malformed`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        guard bytes.count == Self.bytesCount, let root: Digest256 = .init(bytes[8..<40]),
-            let mapRoot: Digest256 = .init(bytes[40..<72])
+        guard bytes.count == Self.bytesCount, let root = Digest256(bytes[8..<40]),
+            let mapRoot = Digest256(bytes[40..<72])
         else { throw .malformed("a head has \(Self.bytesCount) bytes, not \(bytes.count)") }
-        let number: (Range<Int>) -> UInt64 = { bytes[$0].reduce(0) { $0 << 8 | UInt64($1) } }
+        let number = { bytes[$0].reduce(0) { $0 << 8 | UInt64($1) } }
         (size, self.root, self.mapRoot, time) = (number(0..<8), root, mapRoot, number(72..<80))
         signature = Array(bytes[80...])
         guard size > 0, size % 2 == 0, size < KeyLogLimits.numberBound, time < KeyLogLimits.numberBound else {
@@ -67,10 +68,10 @@ public struct KeyLogHead: Sendable, Hashable {
         _ size: UInt64, _ root: Digest256, _ mapRoot: Digest256, _ time: UInt64
     ) -> [[UInt8]] { [size.octets, root.bytes, mapRoot.bytes, time.octets] }
 
-    /// Data of the leaf behind each entry: the root of the map with that entry in it. Its label keeps it from being an entry, and an
-    /// entry from being one; so does its place, which is odd.
+    /// Data of the leaf behind each entry: the root of the map with that entry in it. Its label keeps it from being an
+    /// entry, and an entry from being one; so does its place, which is odd.
     static func mapLeaf(_ mapRoot: Digest256) -> Digest256 {
-        var bytes: LabelledBytes = .init("thicket/map-root/1")
+        var bytes = LabelledBytes("thicket/map-root/1")
         bytes.put(mapRoot.bytes)
         return MerkleTree.leafHash(bytes.octets)
     }

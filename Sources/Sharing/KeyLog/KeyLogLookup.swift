@@ -1,10 +1,11 @@
 public import ThicketCrypto
 
-/// The answer to "which keys has this user": the user's entries, that the last of them is the newest or that there is none, and that all of it
-/// stands in the log whose signed head it begins with.
+/// The answer to "which keys has this user": the user's entries, that the last of them is the newest or that there is
+/// none, and that all of it stands in the log whose signed head it begins with.
 ///
-/// Bytes: `thicket/key-lookup/1` ‖ 0x00 ‖ head (144) ‖ known size (8) ‖ way from there ‖ way to the map's root ‖ proof of the map ‖
-/// number of entries (8); if there are some: place of the last (8) ‖ way to it ‖ the entries. All but numbers with 16 bits of length.
+/// Bytes: `thicket/key-lookup/1` ‖ 0x00 ‖ head (144) ‖ known size (8) ‖ way from there ‖ way to the map's root ‖ proof
+/// of the map ‖ number of entries (8); if there are some: place of the last (8) ‖ way to it ‖ the entries. All but
+/// numbers with 16 bits of length.
 public struct KeyLogLookup: Sendable, Hashable {
     private static let label: StaticString = "thicket/key-lookup/1"
 
@@ -37,20 +38,20 @@ public struct KeyLogLookup: Sendable, Hashable {
     /// Reads one. Nothing that it says is looked at here: `KeyLogReader` does.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        var fields: KeyLogFields = try .init(
+        var fields = try KeyLogFields(
             bytes, label: Self.label, max: KeyLogLimits.lookupBytesMax, what: "a look-up")
         head = try KeyLogHead(try fields.field(KeyLogHead.bytesCount))
         known = try fields.number()
         (consistency, mapRootProof) = (try fields.proof(), try fields.proof())
-        guard let proof: SparseMerkleProof = .init(Array(try fields.field())) else {
+        guard let proof = SparseMerkleProof(Array(try fields.field())) else {
             throw .malformed("the proof of the map cannot be read")
         }
         mapProof = proof
-        let count: UInt64 = try fields.number()
+        let count = try fields.number()
         guard count <= UInt64(KeyLogLimits.entriesMax) else {
             throw KeyLogError(.tooMany, "key log: \(count) entries of one user; the most is \(KeyLogLimits.entriesMax)")
         }
-        var chain: [KeyLogEntry] = []
+        var chain = [KeyLogEntry]()
         if count > 0 {
             (index, inclusion) = (try fields.number(), try fields.proof())
             for _ in 0..<count { chain.append(try KeyLogEntry(Array(try fields.field()))) }
@@ -63,7 +64,7 @@ public struct KeyLogLookup: Sendable, Hashable {
 
     /// As it is sent.
     public var bytes: [UInt8] {
-        var bytes: LabelledBytes = .init(Self.label)
+        var bytes = LabelledBytes(Self.label)
         bytes.put(head.bytes)
         bytes.add(bare: known)
         bytes.put(MerkleTree.bytes(of: consistency))
@@ -73,7 +74,7 @@ public struct KeyLogLookup: Sendable, Hashable {
         guard !chain.isEmpty else { return bytes.octets }
         bytes.add(bare: index)
         bytes.put(MerkleTree.bytes(of: inclusion))
-        for entry: KeyLogEntry in chain { bytes.put(entry.bytes) }
+        for entry in chain { bytes.put(entry.bytes) }
         return bytes.octets
     }
 }

@@ -2,10 +2,11 @@ import ThicketCrypto
 
 /// Heads that others send along.
 extension KeyLogReader {
-    /// Compares a head that somebody else has seen with the newest one here; whichever is larger is the newest one afterwards.
+    /// Compares a head that somebody else has seen with the newest one here; whichever is larger is the newest one
+    /// afterwards.
     ///
-    /// Whoever gets `ask` asks the server and calls again with what came. Until then nothing that came with the head counts as
-    /// checked.
+    /// Whoever gets `ask` asks the server and calls again with what came. Until then nothing that came with the head
+    /// counts as checked.
     ///
     /// - Parameters:
     ///   - heard: as somebody's signed statement carries it.
@@ -16,14 +17,14 @@ extension KeyLogReader {
         guard !Self.isFuture(heard.time, now) else { return .refused(Self.future) }
         // One thing after the other: what is heard now is compared once the two heads that are there are explained.
         if let fork { return .alarm(fork) }
-        guard let head: KeyLogHead else {
+        guard let head else {
             // From now on the server has to go on from here, whoever has told us.
             self.head = heard
             return .consistent
         }
         if heard.isSameLog(as: head) { return .consistent }
         guard heard.size != head.size else { return .alarm(found(heard, head, [])) }
-        let (older, newer): (KeyLogHead, KeyLogHead) = heard.size < head.size ? (heard, head) : (head, heard)
+        let (older, newer) = heard.size < head.size ? (heard, head) : (head, heard)
         switch way {
         case .notAsked: return .ask(older: older.size, newer: newer.size)
         case .withheld: return .alarm(found(older, newer, []))

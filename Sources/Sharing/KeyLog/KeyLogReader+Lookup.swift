@@ -30,7 +30,7 @@ extension KeyLogReader {
     /// shown it cannot take it back.
     mutating func takeHead(of lookup: KeyLogLookup, now: UInt64) throws(Stop) {
         if let fork { throw .alarm(.fork(fork)) }
-        let new: KeyLogHead = lookup.head
+        let new = lookup.head
         try refusing { () throws(KeyLogError) in
             try new.check(logKey)
             guard !Self.isStale(new.time, now) else {
@@ -69,21 +69,22 @@ extension KeyLogReader {
 
     /// Keeps what was found.
     mutating func found(_ one: KeyLogHead, _ other: KeyLogHead, _ proof: [Digest256]) -> KeyLogFork {
-        let found: KeyLogFork = .init(one, other, proof: proof)
+        let found = KeyLogFork(one, other, proof: proof)
         fork = found
         return found
     }
 
-    /// Whether the log, by its newest head, has an entry of the user; then the last of the answer's is the newest, and those before it are the
-    /// ones it goes back to.
+    /// Whether the log, by its newest head, has an entry of the user; then the last of the answer's is the newest, and
+    /// those before it are the ones it goes back to.
     ///
-    /// - Throws: `refused` when the answer does not show it. What is thrown afterwards is about what the log has signed.
+    /// - Throws: `refused` when the answer does not show it. What is thrown afterwards is about what the log has
+    ///   signed.
     mutating func isCommitted(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> Bool {
-        let (key, head): (Digest256, KeyLogHead) = (KeyLogEntry.mapKey(of: user), lookup.head)
+        let (key, head) = (KeyLogEntry.mapKey(of: user), lookup.head)
         guard lookup.mapProof.proves(key, lookup.chain.last?.hash, root: head.mapRoot) else {
             throw Self.notProven("the map does not show these to be the user's newest keys, or that there are none")
         }
-        guard let newest: KeyLogEntry = lookup.chain.last else {
+        guard let newest = lookup.chain.last else {
             if pins[key] == nil { return false }
             throw alarm(.removed(user: user), of: key)
         }
@@ -92,7 +93,7 @@ extension KeyLogReader {
             MerkleTree.isIncluded(
                 newest.hash, index: lookup.index, size: head.size, root: head.root, proof: lookup.inclusion)
         else { throw Self.notProven("the newest entry does not stand in the log") }
-        for (earlier, later): (KeyLogEntry, KeyLogEntry) in zip(lookup.chain, lookup.chain.dropFirst()) {
+        for (earlier, later) in zip(lookup.chain, lookup.chain.dropFirst()) {
             guard later.previous == earlier.hash else {
                 throw Self.notProven("the entries are not those that the newest one goes back to")
             }
@@ -102,9 +103,9 @@ extension KeyLogReader {
 
     /// The rules of a chain that the log has committed to, from the first entry or from one that is known here.
     mutating func checkChain(_ lookup: KeyLogLookup, _ user: String) throws(Stop) {
-        let key: Digest256 = KeyLogEntry.mapKey(of: user)
-        let chain: [KeyLogEntry] = lookup.chain
-        guard let first: KeyLogEntry = chain.first, first.sequence <= pins[key]?.sequence ?? 0 else {
+        let key = KeyLogEntry.mapKey(of: user)
+        let chain = lookup.chain
+        guard let first = chain.first, first.sequence <= pins[key]?.sequence ?? 0 else {
             throw .refused(KeyLogError(.sequence, "the answer begins behind the entry that is known here"))
         }
         do throws(KeyLogError) {
@@ -115,13 +116,13 @@ extension KeyLogReader {
                 throw KeyLogError(.otherApp, "an entry for another app stands in this one's log")
             }
             if first.sequence == 0 { try first.check(after: nil) }
-            for (earlier, later): (KeyLogEntry, KeyLogEntry) in zip(chain, chain.dropFirst()) {
+            for (earlier, later) in zip(chain, chain.dropFirst()) {
                 try later.check(after: earlier)
             }
         } catch { throw alarm(.badEntry(user: user, error), of: key) }
-        guard let pin: Pin = pins[key] else { return }
+        guard let pin = pins[key] else { return }
         // What was seen once stays where it was.
-        let place: UInt64 = pin.sequence - first.sequence
+        let place = pin.sequence - first.sequence
         guard place < UInt64(chain.count), chain[Int(place)].hash == pin.hash else {
             throw alarm(.replaced(user: user), of: key)
         }
@@ -129,17 +130,17 @@ extension KeyLogReader {
 
     private mutating func take(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> KeyLogVerdict {
         try checkChain(lookup, user)
-        let key: Digest256 = KeyLogEntry.mapKey(of: user)
-        guard let newest: KeyLogEntry = lookup.chain.last else { return .absent }
-        guard let old: Pin = pins[key] else {
+        let key = KeyLogEntry.mapKey(of: user)
+        guard let newest = lookup.chain.last else { return .absent }
+        guard let old = pins[key] else {
             try pin(newest, at: lookup.head.time)
             return .verified(newest.keys, .first)
         }
-        let isReset: Bool = lookup.chain.contains { $0.sequence > old.sequence && $0.kind == .reset }
+        let isReset = lookup.chain.contains { $0.sequence > old.sequence && $0.kind == .reset }
         pins[key] = Pin(
             sequence: newest.sequence, hash: newest.hash, keys: newest.keys,
             confirmed: old.confirmed ?? (isReset ? old.keys : nil), checked: lookup.head.time)
-        if let confirmed: PublicKeys = pins[key]?.confirmed {
+        if let confirmed = pins[key]?.confirmed {
             return .needsConfirmation(old: confirmed, new: newest.keys)
         }
         return .verified(newest.keys, newest.hash == old.hash ? .same : .rotated(from: old.keys))
@@ -147,7 +148,7 @@ extension KeyLogReader {
 
     /// Remembers an entry as seen and good.
     mutating func pin(_ entry: KeyLogEntry, at time: UInt64) throws(Stop) {
-        let key: Digest256 = KeyLogEntry.mapKey(of: entry.user)
+        let key = KeyLogEntry.mapKey(of: entry.user)
         guard pins[key] != nil || pins.count < KeyLogLimits.pinsMax else {
             throw .refused(
                 KeyLogError(.tooMany, "this device knows the keys of \(KeyLogLimits.pinsMax) users: forget some first"))
@@ -157,7 +158,7 @@ extension KeyLogReader {
 
     /// From now on the user's keys wait for somebody's word, however good the next answer is.
     mutating func alarm(_ alarm: KeyLogAlarm, of user: Digest256) -> Stop {
-        if let pin: Pin = pins[user] {
+        if let pin = pins[user] {
             pins[user]?.confirmed = pin.confirmed ?? pin.keys
             pins[user]?.checked = nil
         }
@@ -170,6 +171,6 @@ extension KeyLogReader {
 
     private static func notProven(_ what: String) -> Stop { .refused(KeyLogError(.notProven, "key log: \(what)")) }
 
-    static let future: KeyLogError = .init(
+    static let future = KeyLogError(
         .futureHead, "the key log's head is from the future, by this device's clock: is that right?")
 }

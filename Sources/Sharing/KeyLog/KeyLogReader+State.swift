@@ -2,23 +2,24 @@ import ThicketCrypto
 
 /// What a device keeps of the log between two runs.
 ///
-/// Bytes: `thicket/key-reader/1` ‖ 0x00 ‖ app ‖ the log's key (32) ‖ newest head (144, or none) ‖ fork (or none) ‖ own entries looked at
-/// (8, or none), each with 16 bits of length; number of users (8), and of each, by its key in the map, rising: user ‖ number of the entry (8) ‖
-/// its hash (32) ‖ identity key (32) ‖ encryption key (32) ‖ the keys to be confirmed in their place (64, or none) ‖ time of the last good look-up (8,
-/// or none). One state has one encoding. It is kept where nobody else writes: nothing in it is signed by the device.
+/// Bytes: `thicket/key-reader/1` ‖ 0x00 ‖ app ‖ the log's key (32) ‖ newest head (144, or none) ‖ fork (or none) ‖ own
+/// entries looked at (8, or none), each with 16 bits of length; number of users (8), and of each, by its key in the
+/// map, rising: user ‖ number of the entry (8) ‖ its hash (32) ‖ identity key (32) ‖ encryption key (32) ‖ the keys to
+/// be confirmed in their place (64, or none) ‖ time of the last good look-up (8, or none). One state has one encoding.
+/// It is kept where nobody else writes: nothing in it is signed by the device.
 extension KeyLogReader {
     private static let label: StaticString = "thicket/key-reader/1"
 
     /// As it is kept.
     public var bytes: [UInt8] {
-        var bytes: LabelledBytes = .init(Self.label)
+        var bytes = LabelledBytes(Self.label)
         bytes.put(app.utf8)
         bytes.put(logKey.octets)
         bytes.put(head?.bytes ?? [])
         bytes.put(fork?.bytes ?? [])
         bytes.put(selfChecked?.octets ?? [])
         bytes.add(bare: UInt64(pins.count))
-        for (_, pin): (Digest256, Pin) in pins.sorted(by: { Self.rises($0.key, $1.key) }) {
+        for (_, pin) in pins.sorted(by: { Self.rises($0.key, $1.key) }) {
             bytes.put(pin.keys.user.utf8)
             bytes.add(bare: pin.sequence)
             bytes.put(pin.hash.bytes)
@@ -33,19 +34,19 @@ extension KeyLogReader {
     /// Reads what `bytes` gave.
     /// - Throws: `malformed`, `tooMany`; `notSigned` when the heads in it are not signed by the key in it.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        var fields: KeyLogFields = try .init(
+        var fields = try KeyLogFields(
             bytes, label: Self.label, max: KeyLogLimits.stateBytesMax, what: "a device's state")
-        let app: String = try fields.app()
+        let app = try fields.app()
         guard let key: Ed25519.VerifyingKey = try? .init(try fields.field(Ed25519.octetsCount)) else {
             throw .malformed("the log's key is none")
         }
         try self.init(app: app, logKey: key)
-        let head: [UInt8] = try fields.field(KeyLogHead.bytesCount, orNone: true)
+        let head = try fields.field(KeyLogHead.bytesCount, orNone: true)
         if !head.isEmpty {
             self.head = try KeyLogHead(head)
             try self.head?.check(key)
         }
-        let fork: ArraySlice<UInt8> = try fields.field()
+        let fork = try fields.field()
         if !fork.isEmpty {
             self.fork = try KeyLogFork(Array(fork))
             _ = try self.fork?.check(key)
@@ -56,14 +57,14 @@ extension KeyLogReader {
     }
 
     private mutating func readPins(_ fields: inout KeyLogFields) throws(KeyLogError) {
-        let count: UInt64 = try fields.number()
+        let count = try fields.number()
         guard count <= UInt64(KeyLogLimits.pinsMax) else {
             throw KeyLogError(.tooMany, "key log: \(count) users are kept; the most is \(KeyLogLimits.pinsMax)")
         }
         var last: Digest256?
         for _ in 0..<count {
-            let user: String = try fields.user()
-            let key: Digest256 = KeyLogEntry.mapKey(of: user)
+            let user = try fields.user()
+            let key = KeyLogEntry.mapKey(of: user)
             guard last.map({ Self.rises($0, key) }) ?? true else {
                 throw .malformed("the users of a device's state are not in their order")
             }
@@ -73,12 +74,12 @@ extension KeyLogReader {
     }
 
     private static func readPin(_ user: String, _ fields: inout KeyLogFields) throws(KeyLogError) -> Pin {
-        let sequence: UInt64 = try fields.number()
-        guard let hash: Digest256 = .init(try fields.field(Digest256.byteCount)) else {
+        let sequence = try fields.number()
+        guard let hash = Digest256(try fields.field(Digest256.byteCount)) else {
             throw .malformed("a hash in a device's state is none")
         }
-        let keys: PublicKeys = try fields.keys(of: user)
-        let confirmed: [UInt8] = try fields.field(2 * Ed25519.octetsCount, orNone: true)
+        let keys = try fields.keys(of: user)
+        let confirmed = try fields.field(2 * Ed25519.octetsCount, orNone: true)
         return Pin(
             sequence: sequence, hash: hash, keys: keys,
             confirmed: confirmed.isEmpty ? nil : try KeyLogFields.keys(of: user, confirmed[..<32], confirmed[32...]),

@@ -2,9 +2,10 @@ public import ThicketCrypto
 
 /// What one device knows of an app's key log, and what it believes of an answer (spec 4.12).
 ///
-/// Pure: what was received goes in, with the time; a verdict comes out. It keeps the newest head and, of each user it was asked
-/// for, the newest entry it has seen (a pin). What the log has committed to under its signature and that breaks the rules is an alarm; what
-/// is not shown is refused, and nothing was learned. Once two logs were found, nothing is handed out until that is settled.
+/// Pure: what was received goes in, with the time; a verdict comes out. It keeps the newest head and, of each user it
+/// was asked for, the newest entry it has seen (a pin). What the log has committed to under its signature and that
+/// breaks the rules is an alarm; what is not shown is refused, and nothing was learned. Once two logs were found,
+/// nothing is handed out until that is settled.
 public struct KeyLogReader: Sendable, Equatable {
     /// What is kept of one user.
     struct Pin: Sendable, Equatable {
@@ -29,7 +30,7 @@ public struct KeyLogReader: Sendable, Equatable {
     /// When one's own entries were looked at last, by the device's clock.
     public internal(set) var selfChecked: UInt64?
     /// By the user's key in the map.
-    var pins: [Digest256: Pin] = [:]
+    var pins = [Digest256: Pin]()
 
     /// Knows nothing yet.
     /// - Throws: `malformed` for an app that is none.
@@ -50,11 +51,11 @@ public struct KeyLogReader: Sendable, Equatable {
     /// - Parameters:
     ///   - now: milliseconds since 1970.
     ///   - isOnline: whether the server can be asked. Then they must have been looked up within the hour.
-    /// - Returns: nil for whoever was not looked up, whose keys wait to be confirmed, whose last answer was an alarm, and for everybody while there
-    ///   is a fork.
+    /// - Returns: nil for whoever was not looked up, whose keys wait to be confirmed, whose last answer was an alarm,
+    ///   and for everybody while there is a fork.
     public func verifiedKeys(of user: String, now: UInt64, isOnline: Bool) -> PublicKeys? {
-        guard fork == nil, let pin: Pin = pins[KeyLogEntry.mapKey(of: user)], pin.confirmed == nil,
-            let checked: UInt64 = pin.checked, !isOnline || !Self.isStale(checked, now)
+        guard fork == nil, let pin = pins[KeyLogEntry.mapKey(of: user)], pin.confirmed == nil,
+            let checked = pin.checked, !isOnline || !Self.isStale(checked, now)
         else { return nil }
         return pin.keys
     }
@@ -62,24 +63,25 @@ public struct KeyLogReader: Sendable, Equatable {
     /// The user of the device has made sure, with the other user, that these keys are right.
     /// - Throws: `notAwaited` when they are not those that wait: there may be newer ones by now.
     public mutating func confirm(_ keys: PublicKeys) throws(KeyLogError) {
-        let user: Digest256 = KeyLogEntry.mapKey(of: keys.user)
-        guard let pin: Pin = pins[user], pin.confirmed != nil, pin.keys == keys else {
+        let user = KeyLogEntry.mapKey(of: keys.user)
+        guard let pin = pins[user], pin.confirmed != nil, pin.keys == keys else {
             throw KeyLogError(.notAwaited, "these are not the keys that wait to be confirmed: look the user up again")
         }
         pins[user]?.confirmed = nil
     }
 
-    /// Forgets a user: the next keys are taken as the first ones were. For people one has nothing to do with any more, and for who
-    /// accepts, after an alarm, what the server shows now.
+    /// Forgets a user: the next keys are taken as the first ones were. For people one has nothing to do with any more,
+    /// and for who accepts, after an alarm, what the server shows now.
     public mutating func forget(_ user: String) { pins[KeyLogEntry.mapKey(of: user)] = nil }
 
-    /// The user of the device says that the log was begun anew or went back, as after a restore: its heads are forgotten. What was
-    /// pinned stays, and must be in the log that is shown from now on.
+    /// The user of the device says that the log was begun anew or went back, as after a restore: its heads are
+    /// forgotten. What was pinned stays, and must be in the log that is shown from now on.
     public mutating func beginAnew() { (head, fork) = (nil, nil) }
 
-    /// Whether one's own entries are to be looked at again: a day has passed, or the clock went back. Also to be done at each start.
+    /// Whether one's own entries are to be looked at again: a day has passed, or the clock went back. Also to be done
+    /// at each start.
     public func isSelfCheckDue(now: UInt64) -> Bool {
-        guard let selfChecked: UInt64 else { return true }
+        guard let selfChecked else { return true }
         return now < selfChecked || now - selfChecked >= KeyLogLimits.selfCheckMilliseconds
     }
 

@@ -1,12 +1,12 @@
 /// What a device makes of the answer to a look-up.
 public enum KeyLogVerdict: Sendable, Equatable {
-    /// These keys are the user's, as far as log and device know. The answer's chain was checked too: who verifies something old finds the keys of
-    /// that time there.
+    /// These keys are the user's, as far as log and device know. The answer's chain was checked too: who verifies
+    /// something old finds the keys of that time there.
     case verified(PublicKeys, KeyLogChange)
     /// The user has no keys in the log.
     case absent
-    /// The user's old key was given up without its signature. Nothing is handed out until somebody has asked the user, compared the
-    /// safety number, and said so (`KeyLogReader.confirm`).
+    /// The user's old key was given up without its signature. Nothing is handed out until somebody has asked the user,
+    /// compared the safety number, and said so (`KeyLogReader.confirm`).
     case needsConfirmation(old: PublicKeys, new: PublicKeys)
     /// Nothing was shown, nothing has changed: ask again.
     case refused(KeyLogError)
@@ -42,7 +42,8 @@ public enum KeyLogAlarm: Sendable, Equatable {
 public enum KeyLogOwnVerdict: Sendable, Equatable {
     /// All entries are of keys that this account has made, and the newest is that of the keys it uses.
     case asCreated
-    /// The log has no entry of the keys that the account uses: it is to be appended. All that is there is the account's own.
+    /// The log has no entry of the keys that the account uses: it is to be appended. All that is there is the account's
+    /// own.
     case missing
     case refused(KeyLogError)
     case alarm(KeyLogAlarm)

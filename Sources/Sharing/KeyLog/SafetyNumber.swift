@@ -1,27 +1,30 @@
 public import ThicketCrypto
 
-/// 60 digits that two people compare, on the phone or side by side, to be sure that each has the other's identity key and not somebody else's.
+/// 60 digits that two people compare, on the phone or side by side, to be sure that each has the other's identity key
+/// and not somebody else's.
 ///
-/// Of each of the two: d₀ = `thicket/safety-number/1` ‖ 0x00 ‖ user ‖ identity key, with 16 bits of length each; dₙ = SHA-512(dₙ₋₁ ‖ identity
-/// key), 5,200 times; the first 30 bytes of the last one are six numbers of 40 bits, big-endian, each of which gives five digits:
-/// what remains of it after division by 100,000. The smaller 30 digits come first, so both see the same. Who wants a key that shows the digits
-/// of another has to try some 2^99 of them, and each try costs 5,200 hashes.
+/// Of each of the two: d₀ = `thicket/safety-number/1` ‖ 0x00 ‖ user ‖ identity key, with 16 bits of length each; dₙ =
+/// SHA-512(dₙ₋₁ ‖ identity key), 5,200 times; the first 30 bytes of the last one are six numbers of 40 bits,
+/// big-endian, each of which gives five digits: what remains of it after division by 100,000. The smaller 30 digits
+/// come first, so both see the same. Who wants a key that shows the digits of another has to try some 2^99 of them, and
+/// each try costs 5,200 hashes.
 ///
-/// The encryption key is not in it: the identity key signs for that one (`KeyLogEntry`), and it may change without anybody comparing anew.
+/// The encryption key is not in it: the identity key signs for that one (`KeyLogEntry`), and it may change without
+/// anybody comparing anew.
 public struct SafetyNumber: Sendable, Hashable, CustomStringConvertible {
     /// Digits.
-    public static let digitsCount: Int = 60
+    public static let digitsCount = 60
     /// Hashes for each of the two.
-    static let rounds: Int = 5_200
-    private static let groupDigits: Int = 5
-    private static let groupsOfOne: Int = 6
+    static let rounds = 5_200
+    private static let groupDigits = 5
+    private static let groupsOfOne = 6
 
     /// 60 digits.
     public let digits: String
 
     /// - Throws: `CryptoError.outOfBounds(.info)` for a user of more than 65,535 bytes.
     public init(_ one: PublicKeys, _ other: PublicKeys) throws(CryptoError) {
-        let halves: [String] = [try Self.half(one), try Self.half(other)].sorted()
+        let halves = [try Self.half(one), try Self.half(other)].sorted()
         digits = halves.joined()
     }
 
@@ -33,14 +36,14 @@ public struct SafetyNumber: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func half(_ keys: PublicKeys) throws(CryptoError) -> String {
-        var start: LabelledBytes = .init("thicket/safety-number/1")
+        var start = LabelledBytes("thicket/safety-number/1")
         try start.add(keys.user.utf8)
         try start.add(keys.identity.octets)
-        var digest: [UInt8] = start.octets
+        var digest = start.octets
         for _ in 0..<rounds { digest = Hash.sha512(digest + keys.identity.octets) }
         return (0..<groupsOfOne).map { group in
-            let number: UInt64 = digest[group * 5..<group * 5 + 5].reduce(0) { $0 << 8 | UInt64($1) }
-            let text: String = .init(number % 100_000)
+            let number = digest[group * 5..<group * 5 + 5].reduce(0) { $0 << 8 | UInt64($1) }
+            let text = String(number % 100_000)
             return String(repeating: "0", count: groupDigits - text.count) + text
         }.joined()
     }

@@ -2,8 +2,8 @@ import ThicketCrypto
 import ThicketProtocol
 public import ThicketSealed
 
-/// Seals and opens the values of one object of a shared bucket: signs what it seals, and opens only what somebody has signed who might
-/// write it. To everything behind `Sealer` an object is then like one of a private bucket.
+/// Seals and opens the values of one object of a shared bucket: signs what it seals, and opens only what somebody has
+/// signed who might write it. To everything behind `Sealer` an object is then like one of a private bucket.
 ///
 /// For a removed account it opens what it could open before.
 public struct AuthoredSealer: Sealer {
@@ -39,7 +39,7 @@ public struct AuthoredSealer: Sealer {
     private let keys: VerifiedKeys
     private let writer: Writer?
     /// The owner says that no list is newer than the newest one here.
-    private var isNewest: Bool = false
+    private var isNewest = false
 
     /// - Parameters:
     ///   - secrets: as far as they were opened.
@@ -50,8 +50,8 @@ public struct AuthoredSealer: Sealer {
         serverKey: String, secrets: BucketSecrets, lists: SharedBucketReader, keys: VerifiedKeys, writer: Writer?
     ) throws(SharingError) {
         guard secrets.bucket == lists.bucket else { throw .otherBucket }
-        let said: [Digest256] = lists.newest?.list.commitments ?? []
-        for (epoch, pair): (Int, (Digest256, Digest256)) in zip(secrets.commitments, said).enumerated()
+        let said = lists.newest?.list.commitments ?? []
+        for (epoch, pair) in zip(secrets.commitments, said).enumerated()
         where pair.0 != pair.1 { throw .notCommitted(epoch: UInt32(epoch)) }
         bucketKeys = try secrets.keys()
         do throws(CryptoError) { inner = try bucketKeys.sealer(serverKey: serverKey) } catch { throw .outOfBounds }
@@ -61,25 +61,27 @@ public struct AuthoredSealer: Sealer {
 
     public var listVersion: Int { Int(lists.version) }
 
-    /// Whether what this device seals counts: its account may write by the newest list that it knows, and it has that list's secret.
+    /// Whether what this device seals counts: its account may write by the newest list that it knows, and it has that
+    /// list's secret.
     public var maySeal: Bool { signing != nil }
 
     /// The id that operations have to name; nil for a device that only reads.
     var writerID: AuthorID? { writer?.id }
 
-    /// The same for the bucket's owner to say that no list is newer than the newest that this device knows. What names a list or an
-    /// epoch to come is then not waited for: it counts for nothing, as `noSuchList`. For an object that is held by what somebody
-    /// has invented: adopt it with this sealer and compact it at once; the other devices, which cannot know, go on from that snapshot.
+    /// The same for the bucket's owner to say that no list is newer than the newest that this device knows. What names
+    /// a list or an epoch to come is then not waited for: it counts for nothing, as `noSuchList`. For an object that is
+    /// held by what somebody has invented: adopt it with this sealer and compact it at once; the other devices, which
+    /// cannot know, go on from that snapshot.
     ///
-    /// Only where all lists are known that the owner has made, on whatever device: what somebody has truly written under another
-    /// one is given up by it, and who has taken it is told of a snapshot that does not fit.
+    /// Only where all lists are known that the owner has made, on whatever device: what somebody has truly written
+    /// under another one is given up by it, and who has taken it is told of a snapshot that does not fit.
     ///
     /// - Returns: nil for everybody but the owner, with the keys and the secret of the newest list.
     public var knowingNewest: AuthoredSealer? {
-        guard let owner: String = signing?.writer.account.keys.user,
+        guard let owner = signing?.writer.account.keys.user,
             owner.utf8.elementsEqual(lists.bucket.owner.utf8)
         else { return nil }
-        var sealer: AuthoredSealer = self
+        var sealer = self
         sealer.isNewest = true
         return sealer
     }
@@ -92,13 +94,13 @@ public struct AuthoredSealer: Sealer {
 
     /// Whether this account wrote it on this device, under whichever of its keys.
     func isOwn(_ author: Author) -> Bool {
-        guard let (keys, device): (PublicKeys, [UInt8]) = writing else { return false }
+        guard let (keys, device) = writing else { return false }
         return author.reader.user.utf8.elementsEqual(keys.user.utf8) && author.device == device
     }
 
     /// As if the owner had not signed two lists: for what was taken before that was found, and kept.
     var beforeFork: AuthoredSealer {
-        var sealer: AuthoredSealer = self
+        var sealer = self
         sealer.lists.fork = nil
         return sealer
     }
@@ -110,9 +112,9 @@ public struct AuthoredSealer: Sealer {
     }
 
     private var signing: (writer: Writer, list: ReaderList, place: Int)? {
-        guard lists.fork == nil, let writer: Writer, let list: ReaderList = lists.newest?.list, list.epoch == epoch,
-            let reader: ListedReader = list.reader(writer.account.keys), reader.rights == .writes,
-            let place: Int = list.place(of: reader.user)
+        guard lists.fork == nil, let writer, let list = lists.newest?.list, list.epoch == epoch,
+            let reader = list.reader(writer.account.keys), reader.rights == .writes,
+            let place = list.place(of: reader.user)
         else { return nil }
         return (writer, list, place)
     }
@@ -121,16 +123,16 @@ public struct AuthoredSealer: Sealer {
     public func seal(
         _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
     ) -> [UInt8] {
-        guard let (writer, list, place): (Writer, ReaderList, Int) = signing else {
+        guard let (writer, list, place) = signing else {
             preconditionFailure("only who may write by the newest list seals: see maySeal")
         }
-        let said: Authorship.Statement = .init(
+        let said = Authorship.Statement(
             place: self.place, kind: kind, position: position, id: id, clear: clear)
-        let fields: [[UInt8]] = said.fields(list, list.readers[place], writer.device)
-        guard let signature: [UInt8] = try? writer.account.identity.signature(for: .author, fields) else {
+        let fields = said.fields(list, list.readers[place], writer.device)
+        guard let signature = try? writer.account.identity.signature(for: .author, fields) else {
             preconditionFailure("all names are within Limits")
         }
-        let authorship: Authorship = .init(
+        let authorship = Authorship(
             list: list.version, digest: list.digest, place: place, device: writer.device, signature: signature)
         return inner.seal(authorship.bytes + clear, kind: kind, id: id, position: position, nonce: nonce)
     }
@@ -145,18 +147,18 @@ public struct AuthoredSealer: Sealer {
         do throws(Outcome) { return try judged(sealed, kind, position) } catch { return error.look }
     }
 
-    /// Opens an operation that names an older list than its log stands under. It counts for nothing, whoever wrote it: nobody's keys are
-    /// waited for, who may have left long ago.
+    /// Opens an operation that names an older list than its log stands under. It counts for nothing, whoever wrote it:
+    /// nobody's keys are waited for, who may have left long ago.
     /// - Parameter version: of the list that the log stands under.
     /// - Returns: nil for all else.
     func late(_ sealed: [UInt8], behind version: Int) -> (id: [UInt8], clear: [UInt8])? {
-        guard lists.fork == nil, let header: SealedHeader = .init(of: sealed),
-            let opened: (id: [UInt8], clear: [UInt8]) = inner.open(sealed, kind: .operation, position: 0),
-            let authorship: Authorship = .init(before: opened.clear), authorship.list < version,
-            let list: ReaderList = lists.list(authorship.list), list.digest == authorship.digest,
+        guard lists.fork == nil, let header = SealedHeader(of: sealed),
+            let opened = inner.open(sealed, kind: .operation, position: 0),
+            let authorship = Authorship(before: opened.clear), authorship.list < version,
+            let list = lists.list(authorship.list), list.digest == authorship.digest,
             list.epoch == header.epoch
         else { return nil }
-        let clear: [UInt8] = Array(opened.clear.dropFirst(Authorship.bytesCount))
+        let clear = Array(opened.clear.dropFirst(Authorship.bytesCount))
         return SealedOperation.list(clear: clear) == Int(list.version) ? (opened.id, clear) : nil
     }
 
@@ -175,23 +177,23 @@ public struct AuthoredSealer: Sealer {
 
     private func judged(_ sealed: [UInt8], _ kind: SealedHeader.Kind, _ position: Int) throws(Outcome) -> Look {
         guard lists.fork == nil else { throw .held(.forked) }
-        guard let header: SealedHeader = .init(of: sealed), header.kind == kind,
+        guard let header = SealedHeader(of: sealed), header.kind == kind,
             header.epoch < ReaderLimits.epochsMax
         else { throw .refused(.doesNotOpen) }
-        guard let newest: ReaderList = lists.newest?.list else { throw .held(.list(1)) }
+        guard let newest = lists.newest?.list else { throw .held(.list(1)) }
         guard header.epoch <= newest.epoch else {
             throw isNewest ? .refused(.noSuchList(nil)) : .held(.epoch(header.epoch))
         }
         guard header.epoch <= epoch else { throw .held(.secret(header.epoch)) }
-        guard let opened: (id: [UInt8], clear: [UInt8]) = inner.open(sealed, kind: kind, position: position) else {
+        guard let opened = inner.open(sealed, kind: kind, position: position) else {
             throw .refused(.doesNotOpen)
         }
-        guard let authorship: Authorship = .init(before: opened.clear) else { throw .refused(.unsigned) }
-        let text: [UInt8] = Array(opened.clear.dropFirst(Authorship.bytesCount))
-        let said: Authorship.Statement = .init(
+        guard let authorship = Authorship(before: opened.clear) else { throw .refused(.unsigned) }
+        let text = Array(opened.clear.dropFirst(Authorship.bytesCount))
+        let said = Authorship.Statement(
             place: place, kind: kind, position: position, id: opened.id, clear: text)
-        let list: ReaderList = try list(of: authorship, header.epoch, newest, said)
-        let reader: ListedReader = try author(authorship, list, said)
+        let list = try list(of: authorship, header.epoch, newest, said)
+        let reader = try author(authorship, list, said)
         try check(said, reader, authorship)
         return .counts(
             Author(reader: reader, device: authorship.device, list: authorship.list), id: opened.id, clear: text)
@@ -208,19 +210,20 @@ public struct AuthoredSealer: Sealer {
             guard isNewest else { throw .held(.list(authorship.list)) }
             throw .refused(.noSuchList(inventor(authorship, newest, said)))
         }
-        guard let list: ReaderList = lists.list(authorship.list), list.digest == authorship.digest else {
+        guard let list = lists.list(authorship.list), list.digest == authorship.digest else {
             throw .refused(.otherList)
         }
         guard list.epoch == epoch else { throw .refused(.otherEpoch) }
         return list
     }
 
-    /// Who has signed what names a list that is not there: one of those who have the secret that it is sealed with, if anybody has.
+    /// Who has signed what names a list that is not there: one of those who have the secret that it is sealed with, if
+    /// anybody has.
     private func inventor(
         _ authorship: Authorship, _ newest: ReaderList, _ said: Authorship.Statement
     ) -> String? {
         newest.readers.first { reader in
-            let fields: [[UInt8]] = said.fields(authorship.list, authorship.digest, reader, authorship.device)
+            let fields = said.fields(authorship.list, authorship.digest, reader, authorship.device)
             return keys.keys(reader)?.identity.isSignature(authorship.signature, for: .author, fields) == true
         }?.user
     }
@@ -229,11 +232,11 @@ public struct AuthoredSealer: Sealer {
         _ authorship: Authorship, _ list: ReaderList, _ said: Authorship.Statement
     ) throws(Outcome) -> ListedReader {
         guard list.readers.indices.contains(authorship.place) else { throw .refused(.notAReader) }
-        let reader: ListedReader = list.readers[authorship.place]
-        guard let known: PublicKeys = keys.keys(reader) else {
+        let reader = list.readers[authorship.place]
+        guard let known = keys.keys(reader) else {
             throw .held(.keys(user: reader.user, keyID: reader.keyID))
         }
-        let fields: [[UInt8]] = said.fields(list, reader, authorship.device)
+        let fields = said.fields(list, reader, authorship.device)
         guard known.identity.isSignature(authorship.signature, for: .author, fields) else {
             throw .refused(.badSignature(reader.user))
         }
@@ -241,8 +244,8 @@ public struct AuthoredSealer: Sealer {
         return reader
     }
 
-    /// What the text says of itself must be what its author has signed, the list also under rules that are not known here. Text that is
-    /// no operation is left to the log, which knows what to do with it.
+    /// What the text says of itself must be what its author has signed, the list also under rules that are not known
+    /// here. Text that is no operation is left to the log, which knows what to do with it.
     private func check(
         _ said: Authorship.Statement, _ reader: ListedReader, _ authorship: Authorship
     ) throws(Outcome) {
@@ -253,17 +256,17 @@ public struct AuthoredSealer: Sealer {
             {
                 throw .refused(.otherDevice(reader.user))
             }
-            if let list: Int = SealedOperation.list(clear: said.clear), list != authorship.list {
+            if let list = SealedOperation.list(clear: said.clear), list != authorship.list {
                 throw .refused(.otherList)
             }
         case .snapshot:
-            // Nobody has seen operations under a list and writes under an older one; and a new object begins at its author's, so
-            // that nobody writes there first whom that one has removed.
-            guard let list: Int = SealedSnapshot.list(clear: said.clear), list <= authorship.list,
+            // Nobody has seen operations under a list and writes under an older one; and a new object begins at its
+            // author's, so that nobody writes there first whom that one has removed.
+            guard let list = SealedSnapshot.list(clear: said.clear), list <= authorship.list,
                 said.position > 0 || list == authorship.list
             else { throw .refused(.otherList) }
             // Who has the keys may write any name into it, and show one object as another.
-            guard let name: String = SealedSnapshot.appKey(clear: said.clear), isNamed(name) else {
+            guard let name = SealedSnapshot.appKey(clear: said.clear), isNamed(name) else {
                 throw .refused(.otherName(reader.user))
             }
         }

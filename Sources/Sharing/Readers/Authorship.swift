@@ -1,15 +1,15 @@
 public import ThicketCrypto
 public import ThicketSealed
 
-/// What stands in front of the clear text of everything that is sealed in a shared bucket: whose it is. It is sealed with it, so that
-/// only readers see who wrote what.
+/// What stands in front of the clear text of everything that is sealed in a shared bucket: whose it is. It is sealed
+/// with it, so that only readers see who wrote what.
 ///
 /// form(1) ‖ version of the list(8) ‖ its digest(32) ‖ the author's place in it(2) ‖ the device(8) ‖ signature(64).
 public struct Authorship: Sendable, Equatable {
     /// Bytes of it.
     public static let bytesCount: Int = 1 + 8 + 32 + 2 + deviceBytes + Ed25519.signatureBytes
     /// Bytes of a device's id, which an account gives as it likes.
-    public static let deviceBytes: Int = 8
+    public static let deviceBytes = 8
     private static let form: UInt8 = 1
 
     /// Version of the list that the author wrote under.
@@ -35,10 +35,10 @@ public struct Authorship: Sendable, Equatable {
     /// Reads what stands in front of a clear text.
     /// - Returns: nil when it is no authorship: what is sealed in a bucket of one account begins otherwise.
     public init?(before text: [UInt8]) {
-        var fields: FieldReader = .init(text)
+        var fields = FieldReader(text)
         guard fields.skip([Self.form]), let list: UInt64 = fields.number(), let digest: Digest256 = fields.digest(),
             let place: UInt16 = fields.number(), let device: [UInt8] = fields.take(Self.deviceBytes),
-            let signature: [UInt8] = fields.take(Ed25519.signatureBytes)
+            let signature = fields.take(Ed25519.signatureBytes)
         else { return nil }
         self.init(list: list, digest: digest, place: Int(place), device: device, signature: signature)
     }
@@ -53,8 +53,8 @@ public struct Authorship: Sendable, Equatable {
         let id: [UInt8]
         let clear: [UInt8]
 
-        /// Owner, app, bucket, server key, kind, position, id, the list's version and digest, user, key id, device, SHA-256 of the
-        /// clear text. The list names all who may read it, and the epoch that it is sealed under.
+        /// Owner, app, bucket, server key, kind, position, id, the list's version and digest, user, key id, device,
+        /// SHA-256 of the clear text. The list names all who may read it, and the epoch that it is sealed under.
         func fields(_ list: ReaderList, _ author: ListedReader, _ device: [UInt8]) -> [[UInt8]] {
             fields(list.version, list.digest, author, device)
         }
@@ -68,12 +68,12 @@ public struct Authorship: Sendable, Equatable {
         }
     }
 
-    /// The author id under which a device of an account writes: the first 8 bytes of SHA-256 over `thicket/author-id/1`, key id and
-    /// device. So no member writes under the id of another member's device.
+    /// The author id under which a device of an account writes: the first 8 bytes of SHA-256 over
+    /// `thicket/author-id/1`, key id and device. So no member writes under the id of another member's device.
     public static func authorID(keyID: String, device: [UInt8]) -> AuthorID {
-        var bytes: LabelledBytes = .init("thicket/author-id/1")
+        var bytes = LabelledBytes("thicket/author-id/1")
         guard (try? bytes.add(keyID.utf8)) != nil, (try? bytes.add(device)) != nil,
-            let id: AuthorID = .init(Digest256.of(bytes.octets).bytes.prefix(AuthorID.byteCount))
+            let id = AuthorID(Digest256.of(bytes.octets).bytes.prefix(AuthorID.byteCount))
         else { preconditionFailure("a key id and a device's id are short") }
         return id
     }
@@ -98,8 +98,8 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
     case otherList
     /// It is sealed under another epoch than that of its list.
     case otherEpoch
-    /// It names a list, or an epoch, that the owner has not made, says the owner (`AuthoredSealer.knowingNewest`): invented by this
-    /// reader; nil: by nobody who can be named, with the secrets or without.
+    /// It names a list, or an epoch, that the owner has not made, says the owner (`AuthoredSealer.knowingNewest`):
+    /// invented by this reader; nil: by nobody who can be named, with the secrets or without.
     case noSuchList(String?)
     /// It names nobody of its list.
     case notAReader
@@ -130,9 +130,9 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
     }
 }
 
-/// What a device lacks before it can say whether something counts. Until then nothing of the object is taken: what one device took and
-/// another did not would part them for ever. What names a list or an epoch may have been invented, or the list is kept back: only the
-/// owner can tell, and end it (`AuthoredSealer.knowingNewest`).
+/// What a device lacks before it can say whether something counts. Until then nothing of the object is taken: what one
+/// device took and another did not would part them for ever. What names a list or an epoch may have been invented, or
+/// the list is kept back: only the owner can tell, and end it (`AuthoredSealer.knowingNewest`).
 public enum SharedHold: Error, Equatable, Sendable, CustomStringConvertible {
     /// This list, or a newer one, has not been seen here.
     case list(UInt64)

@@ -67,7 +67,7 @@ public struct BucketSecrets: Sendable, Equatable {
     public let commitments: [Digest256]
 
     /// Bytes of a secret.
-    public static let secretBytes: Int = 32
+    public static let secretBytes = 32
 
     /// A new bucket's.
     /// - Parameter secret: 32 random bytes, not derived from anything: its readers have nothing else in common.
@@ -78,8 +78,8 @@ public struct BucketSecrets: Sendable, Equatable {
 
     init(of bucket: SharedBucket, secrets: [SecureBytes]) throws(SharingError) {
         guard (1...ReaderLimits.epochsMax).contains(secrets.count) else { throw .outOfBounds }
-        var commitments: [Digest256] = []
-        for secret: SecureBytes in secrets { commitments.append(try Self.commitment(of: secret)) }
+        var commitments = [Digest256]()
+        for secret in secrets { commitments.append(try Self.commitment(of: secret)) }
         (self.bucket, self.secrets, self.commitments) = (bucket, secrets, commitments)
     }
 
@@ -98,21 +98,21 @@ public struct BucketSecrets: Sendable, Equatable {
     /// What seals and opens the bucket's objects.
     /// - Throws: `outOfBounds`.
     public func keys() throws(SharingError) -> SealedBucketKeys {
-        var byEpoch: [UInt32: SecureBytes] = [:]
-        for (epoch, secret): (Int, SecureBytes) in secrets.enumerated() { byEpoch[UInt32(epoch)] = secret }
+        var byEpoch = [UInt32: SecureBytes]()
+        for (epoch, secret) in secrets.enumerated() { byEpoch[UInt32(epoch)] = secret }
         do throws(CryptoError) {
             return try SealedBucketKeys(
                 owner: bucket.owner, app: bucket.app, bucket: bucket.bucket, secrets: byEpoch)
         } catch { throw .outOfBounds }
     }
 
-    /// HKDF-SHA-256 with an empty salt and "thicket/bucket-key/1" ‖ 0 ‖ `commit`, all 32 bytes: nobody finds another secret with
-    /// the same, and it tells nothing of the keys that are made beside it.
+    /// HKDF-SHA-256 with an empty salt and "thicket/bucket-key/1" ‖ 0 ‖ `commit`, all 32 bytes: nobody finds another
+    /// secret with the same, and it tells nothing of the keys that are made beside it.
     static func commitment(of secret: SecureBytes) throws(SharingError) -> Digest256 {
         guard secret.count == secretBytes else { throw .outOfBounds }
-        let info: [UInt8] = LabelledBytes("thicket/bucket-key/1").octets + Array("commit".utf8)
-        guard let derived: SecureBytes = try? HKDF.derive(.sha256, secret: secret, info: info),
-            let digest: Digest256 = derived.withUnsafeBytes({ Digest256(Array($0)) })
+        let info = LabelledBytes("thicket/bucket-key/1").octets + Array("commit".utf8)
+        guard let derived = try? HKDF.derive(.sha256, secret: secret, info: info),
+            let digest = derived.withUnsafeBytes({ Digest256(Array($0)) })
         else { preconditionFailure("32 bytes and a short label are within the bounds of HKDF") }
         return digest
     }

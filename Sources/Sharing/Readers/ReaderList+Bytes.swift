@@ -1,11 +1,12 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The form of a list: `thicket/reader-list/1` ‖ 0 ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ version(8) ‖ previous(32) ‖ number of
-/// epochs(2) ‖ a commitment(32) each ‖ number of readers(2) ‖ lp(user) ‖ key id(16) ‖ rights(1) each, by the bytes of the names.
+/// The form of a list: `thicket/reader-list/1` ‖ 0 ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ version(8) ‖ previous(32) ‖
+/// number of epochs(2) ‖ a commitment(32) each ‖ number of readers(2) ‖ lp(user) ‖ key id(16) ‖ rights(1) each, by the
+/// bytes of the names.
 extension ReaderList {
     /// Bytes of a key id.
-    static let keyIDBytes: Int = 16
+    static let keyIDBytes = 16
     static let label: StaticString = "thicket/reader-list/1"
 
     static func bytes(
@@ -13,12 +14,12 @@ extension ReaderList {
         _ readers: [ListedReader]
     ) throws(ReaderListError) -> [UInt8] {
         do throws(CryptoError) {
-            var text: LabelledBytes = .init(label)
-            for name: String in [bucket.owner, bucket.app, bucket.bucket] { try text.add(name.utf8) }
-            var bytes: [UInt8] = text.octets + version.octets + previous.bytes + UInt16(commitments.count).octets
-            for commitment: Digest256 in commitments { bytes += commitment.bytes }
+            var text = LabelledBytes(label)
+            for name in [bucket.owner, bucket.app, bucket.bucket] { try text.add(name.utf8) }
+            var bytes = text.octets + version.octets + previous.bytes + UInt16(commitments.count).octets
+            for commitment in commitments { bytes += commitment.bytes }
             bytes += UInt16(readers.count).octets
-            for reader: ListedReader in readers {
+            for reader in readers {
                 bytes += UInt16(reader.user.utf8.count).octets + Array(reader.user.utf8)
                 bytes += (Hex.decode(reader.keyID) ?? []) + [reader.rights.rawValue]
             }
@@ -30,23 +31,23 @@ extension ReaderList {
     /// - Throws: `ReaderListError`; `malformed` also for bytes that say the same as a list in another form.
     public init(parsing bytes: [UInt8]) throws(ReaderListError) {
         guard bytes.count <= ReaderLimits.listBytesMax else { throw .tooMany }
-        var fields: FieldReader = .init(bytes)
+        var fields = FieldReader(bytes)
         guard fields.skip(LabelledBytes(Self.label).octets), let owner: String = fields.text(),
             let app: String = fields.text(), let name: String = fields.text(), let version: UInt64 = fields.number(),
             let previous: Digest256 = fields.digest(), let epochs: UInt16 = fields.number()
         else { throw .malformed }
-        let bucket: SharedBucket = try .init(owner: owner, app: app, bucket: name)
+        let bucket = try SharedBucket(owner: owner, app: app, bucket: name)
         guard epochs <= ReaderLimits.epochsMax else { throw .tooMany }
-        var commitments: [Digest256] = []
+        var commitments = [Digest256]()
         for _ in 0..<epochs {
-            guard let commitment: Digest256 = fields.digest() else { throw .malformed }
+            guard let commitment = fields.digest() else { throw .malformed }
             commitments.append(commitment)
         }
         guard let count: UInt16 = fields.number() else { throw .malformed }
         guard count <= ReaderLimits.readersMax else { throw .tooMany }
-        var readers: [ListedReader] = []
+        var readers = [ListedReader]()
         for _ in 0..<count {
-            guard let user: String = fields.text(), let id: [UInt8] = fields.take(Self.keyIDBytes),
+            guard let user = fields.text(), let id = fields.take(Self.keyIDBytes),
                 let rights: ListedReader.Rights = fields.take(1).flatMap({ .init(rawValue: $0[0]) })
             else { throw .malformed }
             readers.append(ListedReader(user: user, keyID: Hex.encode(id), rights: rights))

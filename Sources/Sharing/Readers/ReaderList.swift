@@ -81,7 +81,7 @@ public struct ReaderList: Sendable, Equatable {
     public init(
         bucket: SharedBucket, version: UInt64, previous: Digest256, commitments: [Digest256], readers: [ListedReader]
     ) throws(ReaderListError) {
-        let sorted: [ListedReader] = readers.sorted { $0.user.utf8.lexicographicallyPrecedes($1.user.utf8) }
+        let sorted = readers.sorted { $0.user.utf8.lexicographicallyPrecedes($1.user.utf8) }
         try Self.check(bucket, version, previous, commitments, sorted)
         (self.bucket, self.version, self.previous) = (bucket, version, previous)
         (self.commitments, self.readers) = (commitments, sorted)
@@ -99,15 +99,15 @@ public struct ReaderList: Sendable, Equatable {
         // The first list begins the first epoch, and each later one at most one more.
         guard version >= 1, (version == 1) == (previous == .zero), !commitments.isEmpty, commitments.count <= version
         else { throw .malformed }
-        for reader: ListedReader in readers {
+        for reader in readers {
             guard (1...Limits.userIDBytesMax).contains(reader.user.utf8.count),
-                let id: [UInt8] = Hex.decode(reader.keyID), id.count == keyIDBytes,
+                let id = Hex.decode(reader.keyID), id.count == keyIDBytes,
                 Hex.encode(id).utf8.elementsEqual(reader.keyID.utf8)
             else { throw .badName }
         }
-        for (one, next): (ListedReader, ListedReader) in zip(readers, readers.dropFirst())
+        for (one, next) in zip(readers, readers.dropFirst())
         where one.user.utf8.elementsEqual(next.user.utf8) { throw .twice(one.user) }
-        for (epoch, commitment): (Int, Digest256) in commitments.enumerated()
+        for (epoch, commitment) in commitments.enumerated()
         where commitments[..<epoch].contains(commitment) { throw .repeatedSecret(epoch: UInt32(epoch)) }
         guard readers.contains(where: { $0.rights == .writes && $0.user.utf8.elementsEqual(bucket.owner.utf8) }) else {
             throw .ownerMissing
@@ -138,7 +138,7 @@ extension ReaderList {
     public func next(
         readers: [ListedReader], beginning commitment: Digest256? = nil
     ) throws(ReaderListError) -> ReaderList {
-        let list: ReaderList = try .init(
+        let list = try ReaderList(
             bucket: bucket, version: version + 1, previous: digest,
             commitments: commitments + (commitment.map { [$0] } ?? []), readers: readers)
         try list.check(follows: self)
@@ -152,9 +152,9 @@ extension ReaderList {
         guard version == before.version + 1, previous == before.digest else { throw .notNext }
         guard commitments.count >= before.commitments.count else { throw .epochBack }
         guard commitments.count <= before.commitments.count + 1 else { throw .epochSkipped }
-        for (epoch, pair): (Int, (Digest256, Digest256)) in zip(before.commitments, commitments).enumerated()
+        for (epoch, pair) in zip(before.commitments, commitments).enumerated()
         where pair.0 != pair.1 { throw .changedSecret(epoch: UInt32(epoch)) }
-        guard epoch == before.epoch, let lost: ListedReader = before.readers(notIn: self).first else { return }
+        guard epoch == before.epoch, let lost = before.readers(notIn: self).first else { return }
         throw .removedWithoutEpoch(lost.user)
     }
 

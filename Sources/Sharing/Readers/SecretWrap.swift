@@ -26,11 +26,11 @@ public struct SecretWrap: Sendable, Hashable {
     /// Reads a wrap; whether it opens is seen when it is opened.
     /// - Throws: `malformed`.
     public init(parsing bytes: [UInt8]) throws(SharingError) {
-        var fields: FieldReader = .init(bytes)
+        var fields = FieldReader(bytes)
         guard fields.skip([Self.form]), let epoch: UInt32 = fields.number(), epoch < ReaderLimits.epochsMax,
-            let id: [UInt8] = fields.take(ReaderList.keyIDBytes), let user: String = fields.text(),
+            let id = fields.take(ReaderList.keyIDBytes), let user = fields.text(),
             (1...Limits.userIDBytesMax).contains(user.utf8.count),
-            let sealed: [UInt8] = fields.take(KeyWrap.bytesCount), fields.isAtEnd
+            let sealed = fields.take(KeyWrap.bytesCount), fields.isAtEnd
         else { throw .malformed }
         self.init(epoch: epoch, user: user, keyID: Hex.encode(id), sealed: sealed)
     }
@@ -51,38 +51,39 @@ public struct SecretWrap: Sendable, Hashable {
 }
 
 extension BucketSecrets {
-    /// Seals the secrets to the readers of a list that was verified, and to nobody else. A new reader gets all epochs: names come
-    /// from epoch 0, and what is there was sealed under any of them. Who was there before gets what has begun since.
+    /// Seals the secrets to the readers of a list that was verified, and to nobody else. A new reader gets all epochs:
+    /// names come from epoch 0, and what is there was sealed under any of them. Who was there before gets what has
+    /// begun since.
     ///
     /// - Parameters:
     ///   - before: the list whose wraps are there already; nil: none are.
     ///   - keys: what was verified of the readers' keys.
-    /// - Throws: `SharingError`, before anything is sealed: when these are not the secrets that the list commits to, or when any
-    ///   reader's keys are not verified or not those of the list.
+    /// - Throws: `SharingError`, before anything is sealed: when these are not the secrets that the list commits to, or
+    ///   when any reader's keys are not verified or not those of the list.
     public func wraps(
         for verified: VerifiedReaderList, after before: ReaderList? = nil, keys: VerifiedKeys
     ) throws(SharingError) -> [SecretWrap] {
-        let list: ReaderList = verified.list
+        let list = verified.list
         guard list.bucket == bucket else { throw .otherBucket }
         try check(against: list)
-        var receivers: [(reader: ListedReader, key: X25519.PublicKey)] = []
-        for reader: ListedReader in list.readers {
-            guard let known: PublicKeys = keys.newest(reader.user) else { throw .unverified(reader.user) }
+        var receivers = [(reader: ListedReader, key: X25519.PublicKey)]()
+        for reader in list.readers {
+            guard let known = keys.newest(reader.user) else { throw .unverified(reader.user) }
             guard reader.has(known) else { throw .otherKeys(reader.user) }
             receivers.append((reader, known.encryption))
         }
-        var wraps: [SecretWrap] = []
-        for (reader, key): (ListedReader, X25519.PublicKey) in receivers {
-            let had: ListedReader? = before?.reader(reader.user)
-            let first: UInt32 = had?.isSame(as: reader) == true ? (before?.epoch ?? 0) + 1 : 0
+        var wraps = [SecretWrap]()
+        for (reader, key) in receivers {
+            let had = before?.reader(reader.user)
+            let first = had?.isSame(as: reader) == true ? (before?.epoch ?? 0) + 1 : 0
             guard first <= epoch else { continue }
-            for epoch: UInt32 in first...epoch { wraps.append(try wrap(epoch, reader, key)) }
+            for epoch in first...epoch { wraps.append(try wrap(epoch, reader, key)) }
         }
         return wraps
     }
 
     private func check(against list: ReaderList) throws(SharingError) {
-        for epoch: Int in 0..<max(commitments.count, list.commitments.count) {
+        for epoch in 0..<max(commitments.count, list.commitments.count) {
             guard commitments.indices.contains(epoch), list.commitments.indices.contains(epoch),
                 commitments[epoch] == list.commitments[epoch]
             else { throw .notCommitted(epoch: UInt32(epoch)) }
@@ -93,7 +94,7 @@ extension BucketSecrets {
         _ epoch: UInt32, _ reader: ListedReader, _ key: X25519.PublicKey
     ) throws(SharingError) -> SecretWrap {
         do throws(CryptoError) {
-            let sealed: [UInt8] = try SecretWrap.place(bucket, epoch: epoch, reader).seal(
+            let sealed = try SecretWrap.place(bucket, epoch: epoch, reader).seal(
                 secret(Int(epoch)), to: key)
             return SecretWrap(epoch: epoch, user: reader.user, keyID: reader.keyID, sealed: sealed)
         } catch { throw .unusableKey }
@@ -111,19 +112,19 @@ extension BucketSecrets {
         _ wraps: [SecretWrap], for verified: VerifiedReaderList, known: BucketSecrets? = nil, as own: PublicKeys,
         with key: X25519.PrivateKey
     ) throws(SharingError) -> BucketSecrets {
-        let list: ReaderList = verified.list
+        let list = verified.list
         guard key.publicKey == own.encryption else { throw .unusableKey }
-        guard let reader: ListedReader = list.reader(own) else { throw .notAReader }
+        guard let reader = list.reader(own) else { throw .notAReader }
         guard known.map({ $0.bucket == list.bucket }) != false else { throw .otherBucket }
-        var secrets: [SecureBytes] = []
-        for (epoch, commitment): (Int, Digest256) in list.commitments.enumerated() {
+        var secrets = [SecureBytes]()
+        for (epoch, commitment) in list.commitments.enumerated() {
             if let known, known.commitments.indices.contains(epoch) {
                 guard known.commitments[epoch] == commitment else { throw .notCommitted(epoch: UInt32(epoch)) }
                 secrets.append(known.secret(epoch))
                 continue
             }
-            let offered: [SecretWrap] = wraps.filter { $0.epoch == epoch && $0.isFor(reader) }
-            let place: KeyWrap = SecretWrap.place(list.bucket, epoch: UInt32(epoch), reader)
+            let offered = wraps.filter { $0.epoch == epoch && $0.isFor(reader) }
+            let place = SecretWrap.place(list.bucket, epoch: UInt32(epoch), reader)
             secrets.append(try opened(offered, place, commitment, key))
         }
         return try BucketSecrets(of: list.bucket, secrets: secrets)
@@ -132,10 +133,10 @@ extension BucketSecrets {
     private static func opened(
         _ wraps: [SecretWrap], _ place: KeyWrap, _ commitment: Digest256, _ key: X25519.PrivateKey
     ) throws(SharingError) -> SecureBytes {
-        var isOtherSecret: Bool = false
-        for wrap: SecretWrap in wraps.prefix(ReaderLimits.wrapTriesMax) {
+        var isOtherSecret = false
+        for wrap in wraps.prefix(ReaderLimits.wrapTriesMax) {
             // One that does not open is not ours, whoever put it there.
-            guard let secret: SecureBytes = try? place.open(wrap.sealed, with: key) else { continue }
+            guard let secret = try? place.open(wrap.sealed, with: key) else { continue }
             if try Self.commitment(of: secret) == commitment { return secret }
             isOtherSecret = true
         }

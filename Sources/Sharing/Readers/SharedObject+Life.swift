@@ -19,8 +19,8 @@ extension SharedObject {
         try object.create(content)
     }
 
-    /// Deletes the object: its tombstone is the next operation that `seal` gives. Once that counts, the server is told to remove the
-    /// object.
+    /// Deletes the object: its tombstone is the next operation that `seal` gives. Once that counts, the server is told
+    /// to remove the object.
     /// - Throws: `readOnly` also for an account that may only read.
     public mutating func delete(with sealer: AuthoredSealer) throws(SealedEditError) {
         guard sealer.maySeal else { throw .readOnly }
@@ -33,24 +33,25 @@ extension SharedObject {
     ///   - incarnation: 16 random bytes.
     ///   - id: 16 random bytes.
     ///   - nonce: 12 random bytes.
-    /// - Returns: what must be saved before it is sent; nil without a draft, while the server has something that is to be removed
-    ///   first, and as `seal`.
+    /// - Returns: what must be saved before it is sent; nil without a draft, while the server has something that is to
+    ///   be removed first, and as `seal`.
     public func created(
         incarnation: [UInt8], id: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> (object: SharedObject, snapshot: [UInt8])? {
         guard maySeal(sealer), object.problem == nil, !object.isStopped, !object.isReplacing,
-            let made: SealedObject = object.created(incarnation: incarnation, list: sealer.listVersion)
+            let made = object.created(incarnation: incarnation, list: sealer.listVersion)
         else { return nil }
         return (SharedObject(made), made.sealedSnapshot(id: id, nonce: nonce, with: sealer))
     }
 
-    /// The server has an object under this key, and it was not here: for a draft, and for a creation that the server has answered
-    /// with 405. If it is that very creation, nothing more is to be done; else what was to be made goes on top of it.
+    /// The server has an object under this key, and it was not here: for a draft, and for a creation that the server
+    /// has answered with 405. If it is that very creation, nothing more is to be done; else what was to be made goes on
+    /// top of it.
     /// - Throws: `SharedOpenError`; nothing has been taken then.
     public mutating func meet(
         _ entity: SealedEntity, with sealer: AuthoredSealer
     ) throws(SharedOpenError) -> [SharedEvent] {
-        var (theirs, events): (SharedObject, [SharedEvent]) = try Self.open(
+        var (theirs, events) = try Self.open(
             entity, author: object.author, with: sealer)
         if object.log.object != nil, theirs.object.log.incarnation == object.log.incarnation {
             do throws(SharedHold) { return try adopt(entity, with: sealer) } catch { throw .held(error) }
@@ -65,8 +66,9 @@ extension SharedObject {
     /// The server did not take the creation, and has nothing under the key: it is a draft again.
     public mutating func notCreated() { object.notCreated() }
 
-    /// The server says that the object is gone. Behind a tombstone that counts, or where it was deleted here, too, it is; what was
-    /// edited here since is a draft. After *keep mine* there is room for what is kept. Else it is an alarm, and nothing is given up.
+    /// The server says that the object is gone. Behind a tombstone that counts, or where it was deleted here, too, it
+    /// is; what was edited here since is a draft. After *keep mine* there is room for what is kept. Else it is an
+    /// alarm, and nothing is given up.
     public mutating func serverRemoved() -> [SharedEvent] {
         if object.isReplacing {
             object.hasReplaced()

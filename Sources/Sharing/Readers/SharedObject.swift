@@ -20,16 +20,16 @@ public enum SharedOpenError: Error, Equatable, Sendable {
     case doesNotFit
 }
 
-/// One object of a shared bucket on one device: `SealedObject`, for which nothing is taken before it can be said of all of it who wrote
-/// it. Give it the sealer that fits what the device knows of lists and secrets at the time.
+/// One object of a shared bucket on one device: `SealedObject`, for which nothing is taken before it can be said of all
+/// of it who wrote it. Give it the sealer that fits what the device knows of lists and secrets at the time.
 public struct SharedObject: Sendable, Equatable {
     public internal(set) var object: SealedObject
 
     /// - Parameter object: one whose author is the sealer's writer (`AuthoredSealer.Writer.id`).
     public init(_ object: SealedObject) { self.object = object }
 
-    /// Opens an object on a device that has nothing of it. The device believes the account that wrote the snapshot all that stands
-    /// before it.
+    /// Opens an object on a device that has nothing of it. The device believes the account that wrote the snapshot all
+    /// that stands before it.
     public static func open(
         _ entity: SealedEntity, author: AuthorID, with sealer: AuthoredSealer
     ) throws(SharedOpenError) -> (object: SharedObject, events: [SharedEvent]) {
@@ -37,20 +37,20 @@ public struct SharedObject: Sendable, Equatable {
         do throws(SharedHold) { judged = try JudgedSealer(entity, sealer) } catch { throw .held(error) }
         if case .uncounted(let error, .snapshot, _)? = judged.events.first { throw .refused(error) }
         do throws(SealedOpenError) {
-            let (object, events): (SealedObject, [SealedEvent]) = try SealedObject.open(
+            let (object, events) = try SealedObject.open(
                 entity, author: author, place: sealer.place, with: judged)
             return (SharedObject(object), judged.events + events.map { .object($0) })
         } catch { throw .sealed(error) }
     }
 
     /// Takes the operation that follows.
-    /// - Throws: `SharedHold`; nothing has been taken then: give it again once what is lacking is there, or adopt the object once its
-    ///   owner has said that there is no such list, and compacted it (`AuthoredSealer.knowingNewest`).
+    /// - Throws: `SharedHold`; nothing has been taken then: give it again once what is lacking is there, or adopt the
+    ///   object once its owner has said that there is no such list, and compacted it (`AuthoredSealer.knowingNewest`).
     public mutating func receive(_ sealed: [UInt8], with sealer: AuthoredSealer) throws(SharedHold) -> [SharedEvent] {
-        var judged: JudgedSealer = .init(sealer)
+        var judged = JudgedSealer(sealer)
         try judged.judge(sealed, .operation, position: 0, at: object.log.position + 1, behind: object.log.list)
-        let position: Int = object.log.position
-        let events: [SealedEvent] = object.receive(sealed, with: judged)
+        let position = object.log.position
+        let events = object.receive(sealed, with: judged)
         // Of what was not taken nothing is told: it does not stand there.
         return (object.log.position > position ? judged.events : []) + events.map { .object($0) }
     }
@@ -60,14 +60,14 @@ public struct SharedObject: Sendable, Equatable {
     public mutating func adopt(
         _ entity: SealedEntity, with sealer: AuthoredSealer
     ) throws(SharedHold) -> [SharedEvent] {
-        let judged: JudgedSealer = try .init(entity, sealer)
-        if let position: Int = madeUnderOlderList(entity, judged) {
+        let judged = try JudgedSealer(entity, sealer)
+        if let position = madeUnderOlderList(entity, judged) {
             return Array(judged.events.prefix(1)) + object.report(.snapshotMismatch(at: position)).map { .object($0) }
         }
-        let (incarnation, position): ([UInt8], Int) = (object.log.incarnation, object.log.position)
-        let events: [SealedEvent] = object.adopt(entity, with: judged, byOthers: !isOwn(judged))
+        let (incarnation, position) = (object.log.incarnation, object.log.position)
+        let events = object.adopt(entity, with: judged, byOthers: !isOwn(judged))
         // Of what was there before it has told.
-        let told: [SharedEvent] = judged.events.filter { event in
+        let told = judged.events.filter { event in
             switch event {
             case .written(_, .operation, let at), .uncounted(_, .operation, let at):
                 (object.log.incarnation != incarnation || at > position) && at <= object.log.position
@@ -84,20 +84,20 @@ public struct SharedObject: Sendable, Equatable {
         return Authorship.authorID(keyID: author.reader.keyID, device: author.device) == object.author
     }
 
-    /// Position of a snapshot of another incarnation whose author knew an older list than stands in the log here: the count of lists
-    /// begins anew with it, and who was removed could begin it. nil: it is none.
+    /// Position of a snapshot of another incarnation whose author knew an older list than stands in the log here: the
+    /// count of lists begins anew with it, and who was removed could begin it. nil: it is none.
     private func madeUnderOlderList(_ entity: SealedEntity, _ judged: JudgedSealer) -> Int? {
         guard object.problem == nil, !object.isStopped,
             case .written(let author, .snapshot, let position)? = judged.events.first, author.list < object.log.list,
             let text: String = entity.newest?.text,
-            let theirs: SealedLog = SealedObject.log(
+            let theirs = SealedObject.log(
                 of: SealedObject.bytes(of: text), at: position, object.log.place, judged)
         else { return nil }
         return theirs.incarnation == object.log.incarnation ? nil : position
     }
 
-    /// Whether what is sealed here would count: not under another author than the sealer's writer (the account has other keys now),
-    /// nor under an older list than the log has seen (the lists kept are older than the object).
+    /// Whether what is sealed here would count: not under another author than the sealer's writer (the account has
+    /// other keys now), nor under an older list than the log has seen (the lists kept are older than the object).
     func maySeal(_ sealer: AuthoredSealer) -> Bool {
         sealer.maySeal && sealer.writerID == object.author && sealer.listVersion >= object.log.list
     }
@@ -109,16 +109,18 @@ public struct SharedObject: Sendable, Equatable {
         try object.edit(diff)
     }
 
-    /// The next operation of the edits that wait, or the mark that is owed, as `SealedObject.seal`; nil also for who may not write, or no more, with
-    /// another writer than the object's author, and with older lists than the log has seen: the edits stay.
+    /// The next operation of the edits that wait, or the mark that is owed, as `SealedObject.seal`; nil also for who
+    /// may not write, or no more, with another writer than the object's author, and with older lists than the log has
+    /// seen: the edits stay.
     public mutating func seal(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
         maySeal(sealer) ? object.seal(changeID: changeID, nonce: nonce, with: sealer) : nil
     }
 
-    /// An operation that changes nothing and ends what older lists allow, as `SealedObject.sealMark`: after a removal, one for each
-    /// object. Where it counts for nothing (`rebased`), `seal` makes it again, until the log's `list` is this one (`owesMark`).
+    /// An operation that changes nothing and ends what older lists allow, as `SealedObject.sealMark`: after a removal,
+    /// one for each object. Where it counts for nothing (`rebased`), `seal` makes it again, until the log's `list` is
+    /// this one (`owesMark`).
     public mutating func sealMark(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
@@ -138,21 +140,21 @@ public struct SharedObject: Sendable, Equatable {
 /// Opens what was looked at before, so that no signature is verified twice.
 struct JudgedSealer: Sealer {
     private let sealer: AuthoredSealer
-    private var opened: [[UInt8]: (id: [UInt8], clear: [UInt8])] = [:]
-    private(set) var events: [SharedEvent] = []
+    private var opened = [[UInt8]: (id: [UInt8], clear: [UInt8])]()
+    private(set) var events = [SharedEvent]()
 
     init(_ sealer: AuthoredSealer) { self.sealer = sealer }
 
     /// Looks at the newest snapshot of an object, and at all operations behind it.
     init(_ entity: SealedEntity, _ sealer: AuthoredSealer) throws(SharedHold) {
         self.init(sealer)
-        guard let newest: (position: Int, text: String) = entity.newest else { return }
-        let snapshot: [UInt8] = SealedObject.bytes(of: newest.text)
+        guard let newest = entity.newest else { return }
+        let snapshot = SealedObject.bytes(of: newest.text)
         try judge(snapshot, .snapshot, position: newest.position, at: newest.position)
         // The log says which list is over where.
-        var log: SealedLog? = SealedObject.log(of: snapshot, at: newest.position, sealer.place, self)
-        for (index, text): (Int, String) in entity.tail.reversed().enumerated() {
-            let sealed: [UInt8] = SealedObject.bytes(of: text)
+        var log = SealedObject.log(of: snapshot, at: newest.position, sealer.place, self)
+        for (index, text) in entity.tail.reversed().enumerated() {
+            let sealed = SealedObject.bytes(of: text)
             try judge(
                 sealed, .operation, position: 0, at: newest.position + 1 + index, behind: log?.list ?? 0)
             _ = log?.append(sealed, clear: open(sealed, kind: .operation, position: 0)?.clear)
@@ -169,7 +171,7 @@ struct JudgedSealer: Sealer {
             events.append(.written(by: author, kind, at: place))
         case .refused(let error): events.append(.uncounted(error, kind, at: place))
         case .held(let hold):
-            guard let late: (id: [UInt8], clear: [UInt8]) = sealer.late(sealed, behind: list) else { throw hold }
+            guard let late = sealer.late(sealed, behind: list) else { throw hold }
             opened[sealed] = late
         }
     }
@@ -180,8 +182,8 @@ struct JudgedSealer: Sealer {
         sealer.seal(clear, kind: kind, id: id, position: position, nonce: nonce)
     }
 
-    /// What was not looked at, or refused, does not open, nor as another kind than it was looked at as: a snapshot may stand among the
-    /// operations, too. Its position was looked at with it.
+    /// What was not looked at, or refused, does not open, nor as another kind than it was looked at as: a snapshot may
+    /// stand among the operations, too. Its position was looked at with it.
     func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
         SealedHeader(of: sealed)?.kind == kind ? opened[sealed] : nil
     }

@@ -7,7 +7,8 @@ public struct VerifiedKeys: Sendable {
 
     /// - Parameters:
     ///   - newest: a user's keys of today.
-    ///   - past: keys of a user, by their id, that were verified as theirs in their time; what they signed then is theirs.
+    ///   - past: keys of a user, by their id, that were verified as theirs in their time; what they signed then is
+    ///     theirs.
     public init(
         _ newest: @escaping @Sendable (String) -> PublicKeys?,
         past: @escaping @Sendable (String, String) -> PublicKeys? = { _, _ in nil }
@@ -45,7 +46,7 @@ public struct SignedReaderList: Sendable, Equatable {
     /// Signs a list.
     /// - Throws: `otherOwnerKey` when the account is not the owner with the keys that the list names.
     public init(_ list: ReaderList, signedBy account: SigningAccount) throws(ReaderListError) {
-        guard let owner: ListedReader = list.owner, owner.has(account.keys) else { throw .otherOwnerKey }
+        guard let owner = list.owner, owner.has(account.keys) else { throw .otherOwnerKey }
         self.list = list
         do throws(CryptoError) {
             signature = try account.identity.signature(for: .readers, Self.fields(list, owner))
@@ -69,23 +70,24 @@ public struct SignedReaderList: Sendable, Equatable {
 
     /// Whether the owner has signed it, with these keys or earlier ones of theirs.
     func isSigned(_ keys: VerifiedKeys) -> Bool {
-        guard let owner: ListedReader = list.owner, let signer: PublicKeys = keys.keys(owner) else { return false }
+        guard let owner = list.owner, let signer = keys.keys(owner) else { return false }
         return signer.identity.isSignature(signature, for: .readers, Self.fields(list, owner))
     }
 }
 
-/// A list that the bucket's owner has signed, with the keys that were verified as theirs: the only kind that keys are wrapped for.
+/// A list that the bucket's owner has signed, with the keys that were verified as theirs: the only kind that keys are
+/// wrapped for.
 public struct VerifiedReaderList: Sendable, Equatable {
     public let list: ReaderList
 
     /// - Parameter bucket: which one it has to be.
-    /// - Throws: `ReaderListError`. Of the owner the keys of today are taken: with those of before, somebody who has stolen them
-    ///   may sign. After a change of keys the owner signs a new list.
+    /// - Throws: `ReaderListError`. Of the owner the keys of today are taken: with those of before, somebody who has
+    ///   stolen them may sign. After a change of keys the owner signs a new list.
     public init(
         _ signed: SignedReaderList, of bucket: SharedBucket, by keys: VerifiedKeys
     ) throws(ReaderListError) {
         guard signed.list.bucket == bucket else { throw .otherBucket }
-        guard let owner: PublicKeys = keys.newest(bucket.owner) else { throw .unknownOwner }
+        guard let owner = keys.newest(bucket.owner) else { throw .unknownOwner }
         guard signed.list.owner?.has(owner) == true else { throw .otherOwnerKey }
         guard signed.isSigned(keys) else { throw .badSignature }
         list = signed.list

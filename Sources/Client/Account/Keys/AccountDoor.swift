@@ -1,7 +1,8 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// Runs the flows of accounts: asks the server, and stretches passwords on a thread of its own, since one run takes a second.
+/// Runs the flows of accounts: asks the server, and stretches passwords on a thread of its own, since one run takes a
+/// second.
 package struct AccountDoor: Sendable {
     /// Stretches a password. Tests put something cheaper in its place.
     package typealias Stretch =
@@ -29,8 +30,8 @@ package struct AccountDoor: Sendable {
 
     /// Runs a flow to its end.
     package func run<Flow: AccountFlow>(_ flow: Flow) async throws(AccountError) -> Flow.Outcome {
-        var flow: Flow = flow
-        var step: AccountStep<Flow.Outcome> = try flow.begin()
+        var flow = flow
+        var step = try flow.begin()
         while true {
             switch step {
             case .done(let outcome): return outcome
@@ -53,8 +54,8 @@ extension ServerCalls {
         case .user(let token): fields = accountFields(token)
         case .partner(let token): fields = partnerTokenFields(token)
         }
-        let path: String = "/1/\(app)/auth/\(request.path)"
-        guard let body: SecureBytes = request.body else {
+        let path = "/1/\(app)/auth/\(request.path)"
+        guard let body = request.body else {
             return try Self.reply(try await ask(request.method, path, fields: fields))
         }
         return try Self.reply(try await ask(request.method, path, secret: body, fields: fields))

@@ -19,20 +19,20 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case otherAccount
     /// What the server keeps does not open with this account's keys. Nothing was put in its place.
     case doesNotOpen
-    /// What the server keeps is newer than what this device has seen and does not open with its access key: another device has
-    /// changed that, or it is not the account's. Nothing was put in its place; what this device has goes on.
+    /// What the server keeps is newer than what this device has seen and does not open with its access key: another
+    /// device has changed that, or it is not the account's. Nothing was put in its place; what this device has goes on.
     case keyChanged
     /// The server keeps no bundle of the account, though there was one.
     case bundleMissing
-    /// The server shows an older bundle than this device has seen, or the one that has given it the keys; or, where both numbers
-    /// are the same, another content than this device has seen under it.
+    /// The server shows an older bundle than this device has seen, or the one that has given it the keys; or, where
+    /// both numbers are the same, another content than this device has seen under it.
     case rolledBack(seen: UInt64, shown: UInt64)
     /// The bundle was written by a newer version of this program; this one leaves it alone.
     case newerFormat
     /// What was opened is no bundle.
     case damaged
-    /// The account is locked: its password was reset by mail. The words, the password from before, or a device that has the
-    /// keys open it.
+    /// The account is locked: its password was reset by mail. The words, the password from before, or a device that has
+    /// the keys open it.
     case locked
     /// Other devices wrote the bundle each time this one tried to.
     case busy
@@ -54,8 +54,8 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case pairingOver
     /// What came for this pairing does not open: somebody else answered it.
     case pairingForged
-    /// It was not done, for this reason, and a login that was made for another device could not be ended: it is in the account's
-    /// list of tokens.
+    /// It was not done, for this reason, and a login that was made for another device could not be ended: it is in the
+    /// account's list of tokens.
     indirect case loginLeft(AccountError)
 
     public var description: String {

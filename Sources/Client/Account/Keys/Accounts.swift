@@ -28,8 +28,8 @@ public struct Accounts: Sendable {
     /// Makes an account with new keys, and logs in.
     ///
     /// - Parameter password: UTF-8; it goes nowhere.
-    /// - Throws: `nameTaken`; `unknown` when it is not known whether the account was made: a sign-in with the same password
-    ///   tells, and nothing is lost but an account without data.
+    /// - Throws: `nameTaken`; `unknown` when it is not known whether the account was made: a sign-in with the same
+    ///   password tells, and nothing is lost but an account without data.
     public func signUp(name: String, password: SecureBytes) async throws(AccountError) -> SignedIn {
         try await door.run(
             try SignUpFlow(app: app, name: name, password: password, device: device, random: random))
@@ -38,7 +38,8 @@ public struct Accounts: Sendable {
     /// Logs in and opens the account's keys.
     ///
     /// - Parameter known: what this device has of the account; nil on a new one.
-    /// - Throws: `wrongPassword`, `downgrade`, `otherAccount`, `doesNotOpen`, `rolledBack`, `bundleMissing`, `newerFormat`.
+    /// - Throws: `wrongPassword`, `downgrade`, `otherAccount`, `doesNotOpen`, `rolledBack`, `bundleMissing`,
+    ///   `newerFormat`.
     public func signIn(
         name: String, password: SecureBytes, known: DeviceKeys? = nil
     ) async throws(AccountError) -> SignInResult {
@@ -70,8 +71,8 @@ public struct Accounts: Sendable {
     }
 
     /// Sets another password by the access key: from the words, a code, pieces, or a device that has it.
-    /// - Throws: `wrongWords`, `unknown`; `rolledBack`, `doesNotOpen` and other errors about what the server shows: the password is
-    ///   set all the same, and all logins have ended.
+    /// - Throws: `wrongWords`, `unknown`; `rolledBack`, `doesNotOpen` and other errors about what the server shows: the
+    ///   password is set all the same, and all logins have ended.
     public func recover(
         name: String, accessKey: AccessKey, newPassword: SecureBytes, known: DeviceKeys? = nil
     ) async throws(AccountError) -> SignedIn {
@@ -87,27 +88,27 @@ public struct Accounts: Sendable {
         try await update(account, accessToken: accessToken) { _ in }
     }
 
-    /// Changes what the bundle holds. The change is made once for each version that is found at the server: whoever else
-    /// wrote meanwhile loses nothing.
+    /// Changes what the bundle holds. The change is made once for each version that is found at the server: whoever
+    /// else wrote meanwhile loses nothing.
     ///
-    /// - Throws: `busy` when others were faster five times, `doesNotOpen`, `rolledBack`, `bundleMissing`; then nothing was
-    ///   written.
+    /// - Throws: `busy` when others were faster five times, `doesNotOpen`, `rolledBack`, `bundleMissing`; then nothing
+    ///   was written.
     public func update(
         _ account: OpenAccount, accessToken: String, _ change: @escaping @Sendable (inout AccountBundle) -> Void
     ) async throws(AccountError) -> OpenAccount {
         try await door.run(BundleFlow(account, asker(account, accessToken), random: random, change: change))
     }
 
-    /// Writes into the bundle that a bucket is sealed: every device of the account then knows it from the bundle, and no server
-    /// can make one open it in clear. Nothing is written when the bundle has it already.
+    /// Writes into the bundle that a bucket is sealed: every device of the account then knows it from the bundle, and
+    /// no server can make one open it in clear. Nothing is written when the bundle has it already.
     ///
-    /// - Throws: `unusable` when the bundle has the bucket as an open one, or holds `AccountBundle.bucketsMax` modes; else as
-    ///   `update`.
+    /// - Throws: `unusable` when the bundle has the bucket as an open one, or holds `AccountBundle.bucketsMax` modes;
+    ///   else as `update`.
     public func keepSealed(
         _ bucket: String, of account: OpenAccount, accessToken: String
     ) async throws(AccountError) -> OpenAccount {
         guard (try? BucketName(bucket)) != nil else { throw .unusable("'\(bucket)' is no name of a bucket") }
-        let kept: OpenAccount = try await update(account, accessToken: accessToken) { bundle in
+        let kept = try await update(account, accessToken: accessToken) { bundle in
             guard bundle.buckets[bucket] == nil, bundle.buckets.count < AccountBundle.bucketsMax else { return }
             bundle.buckets[bucket] = AccountBundle.BucketMode(mode: AccountBundle.BucketMode.sealedName, epoch: 0)
         }
@@ -137,7 +138,8 @@ public struct Accounts: Sendable {
     /// - Parameters:
     ///   - opener: what the user has; where keys are made, a passphrase seals them for other devices.
     ///   - makes: whether keys are made where there are none.
-    /// - Throws: `wrongPasscode`, `downgrade`, `doesNotOpen` (also when somebody else was the first writer), `rolledBack`.
+    /// - Throws: `wrongPasscode`, `downgrade`, `doesNotOpen` (also when somebody else was the first writer),
+    ///   `rolledBack`.
     public func openKeys(
         ofPartnerUser entity: String, accessToken: String, _ opener: KeyOpener = .none, known: DeviceKeys? = nil,
         makes: Bool
@@ -148,8 +150,8 @@ public struct Accounts: Sendable {
                 rules: rules, random: random))
     }
 
-    /// Seals the access key of a partner's user under another content passphrase; nil takes it away, and leaves the key to
-    /// devices and words.
+    /// Seals the access key of a partner's user under another content passphrase; nil takes it away, and leaves the key
+    /// to devices and words.
     public func setPassphrase(
         _ passphrase: SecureBytes?, of account: OpenAccount, accessToken: String
     ) async throws(AccountError) -> OpenAccount {
@@ -177,12 +179,12 @@ extension ThicketApp {
         try await resume(login.account, accessToken: login.accessToken)
     }
 
-    /// The session of an account whose keys are open on this device, with a token of earlier (`ClientSession.accessToken`):
-    /// what a program does that starts again with the `DeviceKeys` it has kept.
+    /// The session of an account whose keys are open on this device, with a token of earlier
+    /// (`ClientSession.accessToken`): what a program does that starts again with the `DeviceKeys` it has kept.
     ///
     /// - Throws: as `resumeSession`.
     public func resume(_ account: OpenAccount, accessToken: String) async throws(ClientError) -> ClientSession {
-        let session: ClientSession = try await resumeSession(
+        let session = try await resumeSession(
             accessToken: accessToken, username: account.name, userId: account.user)
         do throws(ClientError) { try await session.useKeys(of: account) } catch {
             await session.close()

@@ -1,11 +1,11 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// What a device keeps of an account between two runs: the access key, the bundle as the server has it sealed, and what is
-/// remembered of the server so that it cannot go back.
+/// What a device keeps of an account between two runs: the access key, the bundle as the server has it sealed, and what
+/// is remembered of the server so that it cannot go back.
 ///
-/// `text` is a secret: whoever has it has the account's content. It belongs into a file that its owner alone reads, or under a
-/// key of the device's own.
+/// `text` is a secret: whoever has it has the account's content. It belongs into a file that its owner alone reads, or
+/// under a key of the device's own.
 public struct DeviceKeys: Sendable, Equatable {
     private static let format: Int64 = 1
 
@@ -18,8 +18,8 @@ public struct DeviceKeys: Sendable, Equatable {
     public let version: UInt64
     /// How the password was stretched when the keys opened last.
     public let pin: PasswordPin?
-    /// The access key that is to follow, while a change of it is under way: kept before the server is asked, since afterwards
-    /// it may be all that opens the account (`Accounts.changeAccessKey`).
+    /// The access key that is to follow, while a change of it is under way: kept before the server is asked, since
+    /// afterwards it may be all that opens the account (`Accounts.changeAccessKey`).
     public let next: AccessKey?
 
     /// - Parameter next: an access key that is to follow.
@@ -49,15 +49,15 @@ public struct DeviceKeys: Sendable, Equatable {
 
     private static func next(_ object: SecretObject) throws(AccountError) -> AccessKey? {
         guard object["next_access_key"] != nil else { return nil }
-        guard let secret: SecureBytes = object.bytes("next_access_key", count: AccessKey.bytesCount),
-            let key: AccessKey = try? AccessKey(secret)
+        guard let secret = object.bytes("next_access_key", count: AccessKey.bytesCount),
+            let key = try? AccessKey(secret)
         else { throw .damaged }
         return key
     }
 
     /// As it is kept: JSON, with the access key as base64url.
     public var text: SecureBytes {
-        var writer: SecretWriter = .init()
+        var writer = SecretWriter()
         writer.add("format", .number(JSONNumber(Self.format)))
         writer.add("app", .string(app))
         writer.add("user", .string(user))
@@ -73,15 +73,15 @@ public struct DeviceKeys: Sendable, Equatable {
     /// Reads what `text` gives.
     /// - Throws: `newerFormat`, or `damaged`.
     public init(text: SecureBytes) throws(AccountError) {
-        guard let object: SecretObject = SecretObject(text), let format: Int64 = object.value("format")?.intValue
+        guard let object = SecretObject(text), let format = object.value("format")?.intValue
         else { throw .damaged }
         guard format == Self.format else { throw .newerFormat }
-        guard let app: String = object.value("app")?.stringValue, let user: String = object.value("user")?.stringValue,
-            let name: String = object.value("name")?.stringValue,
-            let secret: SecureBytes = object.bytes("access_key", count: AccessKey.bytesCount),
-            let key: AccessKey = try? AccessKey(secret), let bundle: String = object.value("bundle")?.stringValue,
-            let sealed: [UInt8] = Base64.decodeURL(Array(bundle.utf8)[...]),
-            let version: UInt64 = try BundleVersion.read(object)
+        guard let app = object.value("app")?.stringValue, let user = object.value("user")?.stringValue,
+            let name = object.value("name")?.stringValue,
+            let secret = object.bytes("access_key", count: AccessKey.bytesCount),
+            let key = try? AccessKey(secret), let bundle = object.value("bundle")?.stringValue,
+            let sealed = Base64.decodeURL(Array(bundle.utf8)[...]),
+            let version = try BundleVersion.read(object)
         else { throw .damaged }
         (self.app, self.user, self.name, accessKey) = (app, user, name, key)
         (self.sealed, self.version) = (sealed, version)
@@ -98,9 +98,9 @@ enum BundleVersion {
     /// - Throws: `damaged` for what is no whole number from 0 on.
     static func read(_ object: SecretObject) throws(AccountError) -> UInt64? {
         guard object["version"] != nil else { return nil }
-        guard let value: JSONValue = object.value("version") else { throw .damaged }
+        guard let value = object.value("version") else { throw .damaged }
         if value.isNull { return nil }
-        guard let version: UInt64 = value.intValue.flatMap(UInt64.init(exactly:)) else { throw .damaged }
+        guard let version = value.intValue.flatMap(UInt64.init(exactly:)) else { throw .damaged }
         return version
     }
 }
@@ -119,9 +119,9 @@ extension PasswordPin {
     /// - Throws: `damaged` for what is none.
     static func read(_ object: SecretObject) throws(AccountError) -> PasswordPin? {
         guard object["pin"] != nil else { return nil }
-        guard let value: JSONValue = object.value("pin") else { throw .damaged }
+        guard let value = object.value("pin") else { throw .damaged }
         if value.isNull { return nil }
-        guard let members: JSONObject = value.objectValue else { throw .damaged }
+        guard let members = value.objectValue else { throw .damaged }
         do throws(AccountError) { return try AccountReply(members).pin() } catch { throw .damaged }
     }
 }

@@ -44,12 +44,13 @@ public struct OpenAccount: Sendable, Equatable {
         _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: SeenBundle, with key: AccessKey
     ) throws(AccountError) -> AccountBundle {
         guard version >= seen.version else { throw .rolledBack(seen: seen.version, shown: version) }
-        let place: AccountPlace = .init(app: app, user: user, version: version)
+        let place = AccountPlace(app: app, user: user, version: version)
         let text: SecureBytes
         do throws(CryptoError) { text = try place.openBundle(sealed, with: key) } catch { throw .doesNotOpen }
-        let bundle: AccountBundle = try AccountBundle(text: text)
-        // A write names the version that it replaces: one number never has two contents but after a restore, or by a lie.
-        if version == seen.version, let kept: AccountBundle = seen.bundle, kept != bundle {
+        let bundle = try AccountBundle(text: text)
+        // A write names the version that it replaces: one number never has two contents but after a restore, or by a
+        // lie.
+        if version == seen.version, let kept = seen.bundle, kept != bundle {
             throw .rolledBack(seen: seen.version, shown: version)
         }
         return bundle
@@ -71,7 +72,7 @@ public struct OpenAccount: Sendable, Equatable {
     static func seal(
         _ bundle: AccountBundle, app: String, user: String, replacing replaced: UInt64, with key: AccessKey
     ) throws(AccountError) -> [UInt8] {
-        let place: AccountPlace = .init(app: app, user: user, version: replaced + 1)
+        let place = AccountPlace(app: app, user: user, version: replaced + 1)
         do throws(CryptoError) {
             return try place.seal(bundle: bundle.text(), with: key)
         } catch { throw .unusable("\(error)") }
@@ -91,7 +92,7 @@ struct SeenBundle: Sendable {
     /// What it holds; nil where only the number is known.
     let bundle: AccountBundle?
 
-    static let none: SeenBundle = .init(version: 0, bundle: nil)
+    static let none = SeenBundle(version: 0, bundle: nil)
 
     /// - Returns: the newer of both; of two with one number, the one whose content is known.
     static func newest(_ one: SeenBundle, _ other: SeenBundle) -> SeenBundle {
@@ -100,8 +101,8 @@ struct SeenBundle: Sendable {
     }
 }
 
-/// How an account's password is stretched, as a device that has opened the account remembers it. A server that later says
-/// something else is believed only when what it keeps opens (spec 3.2, "Downgrade").
+/// How an account's password is stretched, as a device that has opened the account remembers it. A server that later
+/// says something else is believed only when what it keeps opens (spec 3.2, "Downgrade").
 public struct PasswordPin: Sendable, Hashable {
     public let scheme: Int
     public let kdf: Int
@@ -119,7 +120,7 @@ public struct PasswordPin: Sendable, Hashable {
 
     /// What this library chooses for a new password.
     static func new(salt: [UInt8]) -> PasswordPin {
-        let usual: PasswordCost = .standard
+        let usual = PasswordCost.standard
         return PasswordPin(
             scheme: 1, kdf: PasswordRules.scryptNumber, log2N: usual.log2N, r: usual.r, p: usual.p, salt: salt)
     }

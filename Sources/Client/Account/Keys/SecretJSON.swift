@@ -1,10 +1,11 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// JSON that holds secrets, written into memory that wipes itself: a tree of values with a `String` in it could not be wiped.
+/// JSON that holds secrets, written into memory that wipes itself: a tree of values with a `String` in it could not be
+/// wiped.
 struct SecretWriter {
-    private var parts: [SecureBytes] = []
-    private var isFirst: Bool = true
+    private var parts = [SecureBytes]()
+    private var isFirst = true
 
     init() { parts = [SecureBytes(copying: Array("{".utf8))] }
 
@@ -15,7 +16,7 @@ struct SecretWriter {
 
     /// A member whose value is the base64url of a secret.
     mutating func add(_ name: StaticString, bytes secret: SecureBytes) {
-        let quote: SecureBytes = .init(copying: [UInt8(ascii: "\"")])
+        let quote = SecureBytes(copying: [UInt8(ascii: "\"")])
         add(name, .joined([quote, secret.base64URL, quote]))
     }
 
@@ -34,7 +35,8 @@ struct SecretWriter {
     var text: SecureBytes { .joined(parts + [SecureBytes(copying: [UInt8(ascii: "}")])]) }
 }
 
-/// The members of one JSON object that holds secrets, as places in its text: nothing of it is copied but what is asked for.
+/// The members of one JSON object that holds secrets, as places in its text: nothing of it is copied but what is asked
+/// for.
 package struct SecretObject {
     private struct Member {
         let name: String
@@ -43,8 +45,8 @@ package struct SecretObject {
     }
 
     /// Levels of arrays and objects inside of it.
-    private static let depthMax: Int = 32
-    private static let membersMax: Int = 256
+    private static let depthMax = 32
+    private static let membersMax = 256
 
     private let text: SecureBytes
     private let members: [Member]
@@ -62,7 +64,7 @@ package struct SecretObject {
 
     /// A secret that is written as base64url; nil when it is not there, or has another length.
     func bytes(_ name: String, count: Int) -> SecureBytes? {
-        guard let value: SecureBytes = self[name] else { return nil }
+        guard let value = self[name] else { return nil }
         let secret: SecureBytes? = value.withUnsafeBytes { value in
             guard value.count >= 2, value.first == UInt8(ascii: "\""), value.last == UInt8(ascii: "\"") else {
                 return nil
@@ -94,14 +96,14 @@ package struct SecretObject {
         if take("}", text, &place) { return end(text, place) ? [] : nil }
         repeat {
             skipSpace(text, &place)
-            let start: Int = place
+            let start = place
             guard members.count < membersMax, skipString(text, &place) else { return nil }
             // A name is no secret. One with escapes is nobody's that we know.
             let name: String = String(decoding: text[start + 1..<place - 1], as: UTF8.self)
             skipSpace(text, &place)
             guard take(":", text, &place) else { return nil }
             skipSpace(text, &place)
-            let valueStart: Int = place
+            let valueStart = place
             guard skipValue(text, &place, depth: 0),
                 !members.contains(where: { $0.name.utf8.elementsEqual(name.utf8) })
             else { return nil }
@@ -143,7 +145,7 @@ package struct SecretObject {
         case UInt8(ascii: "\""): return skipString(text, &place)
         case UInt8(ascii: "{"), UInt8(ascii: "["): return skipContainer(text, &place, depth: depth)
         default:
-            let start: Int = place
+            let start = place
             while place < text.count, isWordByte(text[place]) { place += 1 }
             return place > start
         }

@@ -33,7 +33,7 @@ private struct ViewFlow: AccountFlow {
     private let account: OpenAccount
     private let asker: AccountRequest.Asker
     private var pin: PasswordPin?
-    private var isReading: Bool = false
+    private var isReading = false
 
     init(_ account: OpenAccount, _ asker: AccountRequest.Asker) { (self.account, self.asker) = (account, asker) }
 
@@ -49,7 +49,7 @@ private struct ViewFlow: AccountFlow {
         switch event {
         case .answered(let reply) where isReading:
             guard !reply.isNull("bundle") else { throw .bundleMissing }
-            let access: [UInt8]? = reply.isNull("access") ? nil : try reply.octets("access")
+            let access = reply.isNull("access") ? nil : try reply.octets("access")
             if access != nil { pin = try reply.pin(isBare: true) }
             return .done(
                 ServerView(
@@ -66,23 +66,24 @@ private struct ViewFlow: AccountFlow {
 
 extension ClientSession {
     /// Objects of one answer of `storedObjects` at most.
-    public static let storedObjectsMax: Int = 100
+    public static let storedObjectsMax = 100
 
-    /// The first objects of a bucket as the server stores them, for users who want to look; whatever is sealed stays so.
+    /// The first objects of a bucket as the server stores them, for users who want to look; whatever is sealed stays
+    /// so.
     /// - Throws: as `calling`.
     public func storedObjects(of bucket: String) async throws(ClientError) -> [StoredObject] {
         do { _ = try BucketName(bucket) } catch { throw ClientError(.invalidName, error.description) }
-        let calls: ServerCalls = calls
-        let path: String = "/1/\(calls.app)/\(bucket)/index?data=1&limit=\(Self.storedObjectsMax)"
-        let answer: HTTPAnswer = try await calling { token throws(ClientError) in
+        let calls = calls
+        let path = "/1/\(calls.app)/\(bucket)/index?data=1&limit=\(Self.storedObjectsMax)"
+        let answer = try await calling { token throws(ClientError) in
             try await calls.ask("GET", path, fields: calls.partnerTokenFields(token))
         }
         guard case .array(let items)? = try ServerCalls.object(answer)["index"] else {
             throw ClientError(.protocolViolation, "the server's answer has no index")
         }
         return items.compactMap { item in
-            guard let key: String = item["id"]?.stringValue, let version: Int64 = item["v"]?.intValue,
-                let data: JSONValue = item["d"]
+            guard let key = item["id"]?.stringValue, let version = item["v"]?.intValue,
+                let data = item["d"]
             else { return nil }
             return StoredObject(key: key, version: version, text: data.serializedText)
         }

@@ -7,7 +7,8 @@ import ThicketProtocol
 struct Account: Sendable {
     let profile: Profile
     let profileName: String
-    /// Folder of the profile when this call works for the account it was made for; nil: nothing is kept on this machine.
+    /// Folder of the profile when this call works for the account it was made for; nil: nothing is kept on this
+    /// machine.
     let folder: String?
     /// Of the copies in `folder`.
     let keyFile: StoreKeyFile?
@@ -20,7 +21,8 @@ struct Account: Sendable {
     let isSealed: Bool
     /// What the call has opened.
     let opened: OpenedBuckets
-    /// Settings of this call that are others than the profile's, so that its login is not used; empty where it is, or there is none.
+    /// Settings of this call that are others than the profile's, so that its login is not used; empty where it is, or
+    /// there is none.
     let strays: [String]
 
     static func profileName(_ call: Call) throws(Failure) -> String {
@@ -29,21 +31,21 @@ struct Account: Sendable {
 
     /// - Throws: `unauthorized` when neither a profile nor the settings name a server, an app and a token.
     init(_ call: Call) throws(Failure) {
-        let name: String = try Account.profileName(call)
-        let given: [String?] = [call.setting("server"), call.setting("app"), try Secrets.token(call)]
-        let isWhole: Bool = given.allSatisfy { $0 != nil }
+        let name = try Account.profileName(call)
+        let given = [call.setting("server"), call.setting("app"), try Secrets.token(call)]
+        let isWhole = given.allSatisfy { $0 != nil }
         // Settings that say everything need no home folder: a container has none.
         let home: ProfileHome?
         do throws(Failure) { home = try ProfileHome(call.environment) } catch {
             guard isWhole else { throw error }
             home = nil
         }
-        let kept: Profile? = try home?.read(name)
-        guard let server: String = ServerSpelling.of(given[0], like: kept?.server),
-            let app: String = given[1] ?? kept?.app,
-            let token: String = given[2] ?? kept?.token
+        let kept = try home?.read(name)
+        guard let server = ServerSpelling.of(given[0], like: kept?.server),
+            let app = given[1] ?? kept?.app,
+            let token = given[2] ?? kept?.token
         else { throw Account.missing(call, name) }
-        var profile: Profile = Profile(
+        var profile = Profile(
             server: server, app: app, token: token, certificates: call.setting("ca") ?? kept?.certificates,
             proxy: call.setting("proxy") ?? kept?.proxy, pins: call.setting("pin") ?? kept?.pins)
         if let kept, kept.agrees(with: profile) {
@@ -55,7 +57,7 @@ struct Account: Sendable {
         wait = try call.wait()
         isSealed = call.flag("sealed")
         opened = call.opened
-        let isKept: Bool = kept?.agrees(with: profile) ?? false
+        let isKept = kept?.agrees(with: profile) ?? false
         strays = kept.map { Account.strays(profile, of: $0) } ?? []
         folder = isKept ? home?.folder(name) : nil
         keyFile = isKept ? home?.keyFile(name) : nil
@@ -63,21 +65,21 @@ struct Account: Sendable {
     }
 
     private static func strays(_ profile: Profile, of kept: Profile) -> [String] {
-        var strays: [String] = []
+        var strays = [String]()
         if !same(profile.server, kept.server) { strays.append("--server (THICKET_SERVER)") }
         if !same(profile.app, kept.app) { strays.append("--app (THICKET_APP)") }
         if !same(profile.token, kept.token) { strays.append("--token-file (THICKET_TOKEN_FILE, THICKET_TOKEN)") }
         return strays
     }
 
-    /// For what works with a profile's login and nothing else. Without this the user would be told that the login is of another
-    /// kind, and it is not the one that they mean.
+    /// For what works with a profile's login and nothing else. Without this the user would be told that the login is of
+    /// another kind, and it is not the one that they mean.
     ///
     /// - Parameter what: what is not done, as the beginning of a sentence.
     /// - Throws: `usage` when settings of this call are others than the profile's.
     func expectProfile(_ what: String) throws(Failure) {
         guard !strays.isEmpty else { return }
-        let (are, them): (String, String) = strays.count == 1 ? ("is", "it") : ("are", "them")
+        let (are, them) = strays.count == 1 ? ("is", "it") : ("are", "them")
         throw Failure(
             "\(what): \(strays.joined(separator: " and ")) of this call \(are) not what the profile '\(profileName)' has, so its "
                 + "login is not used. Leave \(them) out, or choose the profile that you mean with --profile NAME.",
@@ -85,7 +87,7 @@ struct Account: Sendable {
     }
 
     private static func missing(_ call: Call, _ name: String) -> Failure {
-        let login: String = "thicket login --server URL --app APP"
+        let login = "thicket login --server URL --app APP"
         if call.setting("profile") == nil {
             return Failure(
                 "not logged in: begin with '\(login)', or with 'thicket signup' at a server that takes new accounts",
@@ -99,7 +101,7 @@ struct Account: Sendable {
 
     /// How sessions of this account connect.
     func sessionOptions(isOnline: Bool) -> SessionOptions {
-        var options: SessionOptions = SessionOptions()
+        var options = SessionOptions()
         options.certificateFile = profile.certificates
         options.pinnedKeys = profile.pins
         options.proxy = profile.proxy

@@ -6,24 +6,24 @@ import ThicketProtocol
 /// `thicket audit`: what the server stores of the user beside what the user sees.
 enum AuditCommand {
     /// Characters of one line.
-    private static let lineMax: Int = 400
+    private static let lineMax = 400
 
     static func run(_ call: Call) async throws(Failure) {
-        let bucket: String = call.argument("BUCKET")
+        let bucket = call.argument("BUCKET")
         if bucket.isEmpty { try await account(call) } else { try await objects(call, bucket) }
     }
 
     // MARK: - The account
 
     private static func account(_ call: Call) async throws(Failure) {
-        let what: String = "cannot look"
-        let keys: KeyCall = try .init(call, what)
-        let token: String = keys.account.profile.token
-        let kept: OpenAccount = try keys.open()
-        let view: ServerView = try await keyed(what) { () throws(AccountError) in
+        let what = "cannot look"
+        let keys = try KeyCall(call, what)
+        let token = keys.account.profile.token
+        let kept = try keys.open()
+        let view = try await keyed(what) { () throws(AccountError) in
             try await keys.accounts.serverView(of: kept, accessToken: token)
         }
-        let open: OpenAccount = try await keyed(what) { () throws(AccountError) in
+        let open = try await keyed(what) { () throws(AccountError) in
             try await keys.accounts.refresh(kept, accessToken: token)
         }
         try keys.keep(open)
@@ -36,7 +36,7 @@ enum AuditCommand {
                 "access key", server: "sealed under the password; an HMAC of a proof that you have it",
                 you: "open here: 'thicket words' shows it")
         } else {
-            let server: String =
+            let server =
                 view.access.map { "sealed under your content passphrase, \($0.count) bytes; \(stretch(view.pin))" }
                 ?? "nothing"
             row("access key", server: server, you: "open here: 'thicket words' shows it")
@@ -54,10 +54,10 @@ enum AuditCommand {
     }
 
     private static func logins(_ call: Call) async throws(Failure) {
-        let devices: [SessionDevice] = try await AccountCall.run(call, "cannot list the logins") {
+        let devices = try await AccountCall.run(call, "cannot list the logins") {
             session throws(ClientError) in try await session.devices()
         }
-        for device: SessionDevice in devices {
+        for device in devices {
             row(
                 "login", server: "\(Screen.safe(device.id)), since \(Days.text(device.firstSeen)); a hash of its token",
                 you: device.isThisOne ? "this machine" : "another one: 'thicket devices'")
@@ -69,7 +69,7 @@ enum AuditCommand {
     }
 
     private static func modes(_ bundle: AccountBundle) -> String {
-        let names: [String] = bundle.buckets.sorted { $0.key < $1.key }.map {
+        let names = bundle.buckets.sorted { $0.key < $1.key }.map {
             "\(Screen.safe($0.key)) (\(Screen.safe($0.value.mode)))"
         }
         return names.isEmpty ? "no modes of buckets" : "modes of buckets: \(names.joined(separator: ", "))"
@@ -84,33 +84,33 @@ enum AuditCommand {
     // MARK: - Objects
 
     private static func objects(_ call: Call, _ bucket: String) async throws(Failure) {
-        let account: Account = try Account(call)
-        let stored: [StoredObject] = try await AccountCall.run(call, "cannot read \(bucket) at the server") {
+        let account = try Account(call)
+        let stored = try await AccountCall.run(call, "cannot read \(bucket) at the server") {
             session throws(ClientError) in try await session.storedObjects(of: bucket)
         }
         // Of encrypted notes nothing is kept on this machine, not even what the server has of them.
-        let noteKeys: NoteKeys? = same(bucket, Vault.bucket) ? try noteKeys(of: account) : nil
-        let open: OpenBucket = try await OpenBucket.open(
+        let noteKeys = same(bucket, Vault.bucket) ? try noteKeys(of: account) : nil
+        let open = try await OpenBucket.open(
             account, bucket: bucket, store: noteKeys == nil ? .profile : .memory)
         do throws(Failure) {
             try await open.ready()
-            let names: [String: String] = try await trying("cannot read \(bucket)") { () throws(ClientError) in
+            let names = try await trying("cannot read \(bucket)") { () throws(ClientError) in
                 try await open.bucket.namesByStoredKey()
             }
-            for object: StoredObject in stored {
+            for object in stored {
                 let name: String? = open.isSealed ? names[object.key] : object.key
                 let own: JSONObject? = try await trying("cannot read \(bucket)/\(object.key)") {
                     () throws(ClientError) in
                     guard let name else { return nil }
                     return try await open.bucket.get(name)
                 }
-                if let own: JSONObject, let note: Result<NoteText, OnionError> = noteKeys?.read(own, id: object.key) {
-                    let server: String = "version \(object.version): \(cut(object.text))"
+                if let own, let note = noteKeys?.read(own, id: object.key) {
+                    let server = "version \(object.version): \(cut(object.text))"
                     row("\(bucket)/\(Screen.safe(object.key))", server: server, you: shown(note))
                     continue
                 }
-                let text: String? = own.map { JSONValue.object($0).serializedText }
-                let reads: String = text.map { same($0, object.text) } == true ? " — the server can read it" : ""
+                let text = own.map { JSONValue.object($0).serializedText }
+                let reads = text.map { same($0, object.text) } == true ? " — the server can read it" : ""
                 row(
                     "\(bucket)/\(Screen.safe(object.key))",
                     server: "version \(object.version): \(cut(object.text))\(reads)",
@@ -130,11 +130,11 @@ enum AuditCommand {
 
     /// What opens this account's notes; nothing where the keys are not here.
     private static func noteKeys(of account: Account) throws(Failure) -> NoteKeys {
-        guard let kept: DeviceKeys = try account.home?.readKeys(account.profileName) else {
+        guard let kept = try account.home?.readKeys(account.profileName) else {
             return NoteKeys(user: "", password: nil)
         }
         do throws(AccountError) {
-            let open: OpenAccount = try kept.open()
+            let open = try kept.open()
             return NoteKeys(user: open.user, password: nil, vaultSecret: open.bundle.vaultSecret)
         } catch {
             throw Failure("the keys kept here cannot be used", keys: error)
@@ -149,7 +149,7 @@ enum AuditCommand {
     }
 
     private static func cut(_ text: String) -> String {
-        let safe: String = Screen.safe(text)
+        let safe = Screen.safe(text)
         return safe.count > lineMax ? safe.prefix(lineMax) + "…" : safe
     }
 

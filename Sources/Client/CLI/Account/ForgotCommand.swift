@@ -3,11 +3,12 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// `thicket forgot`: another password by a mailed code. What is sealed opens by it on a machine that has the keys, or with the words.
+/// `thicket forgot`: another password by a mailed code. What is sealed opens by it on a machine that has the keys, or
+/// with the words.
 enum ForgotCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call)
-        let login: KeyLogin = try .init(call, place, isNew: false)
+        let place = try LoginPlace(call)
+        let login = try KeyLogin(call, place, isNew: false)
         place.warnIfReadable(.proof)
         let code: SecureBytes
         if call.value("mail-code-file") != nil {
@@ -24,7 +25,7 @@ enum ForgotCommand {
                 "the code was asked for. 'thicket forgot --mail-code-file FILE' goes on with it ('-' for standard input)."
             )
         }
-        let password: SecureBytes = try await Secrets.secret(
+        let password = try await Secrets.secret(
             call, "new-password", label: "New password: ", isNew: true)
         try await keyed("the password was not reset", lost: Failure.lostPassword) { () throws(AccountError) in
             try await login.accounts.reset(name: login.user, code: code, newPassword: password)
@@ -34,8 +35,8 @@ enum ForgotCommand {
 
     /// A machine that has the keys seals them under the new password at once.
     private static func open(_ login: KeyLogin, _ password: SecureBytes) async throws(Failure) {
-        let what: String = "the password is reset, and the account is not open here"
-        let result: SignInResult = try await keyed(what) { () throws(AccountError) in
+        let what = "the password is reset, and the account is not open here"
+        let result = try await keyed(what) { () throws(AccountError) in
             try await login.accounts.signIn(name: login.user, password: password, known: login.known)
         }
         switch result {

@@ -16,8 +16,9 @@ enum NextKey {
     case goes
 }
 
-/// Writes an account's keys into a profile beside other commands that do the same: what one of them has found to be newer is not
-/// overwritten with what another had read before, and an access key that is to follow is not lost on the way.
+/// Writes an account's keys into a profile beside other commands that do the same: what one of them has found to be
+/// newer is not overwritten with what another had read before, and an access key that is to follow is not lost on the
+/// way.
 struct KeptKeys {
     let home: ProfileHome
     let profile: String
@@ -26,11 +27,11 @@ struct KeptKeys {
     @discardableResult
     func keep(_ account: OpenAccount, next: NextKey = .stays) throws(Failure) -> Bool {
         try home.makeFolder(profile)
-        let lock: FolderLock = try .init(home.folder(profile), "keys.lock", waits: true)
+        let lock = try FolderLock(home.folder(profile), "keys.lock", waits: true)
         defer { lock.end() }
-        let kept: DeviceKeys? = try home.readKeys(profile)
+        let kept = try home.readKeys(profile)
         do throws(AccountError) {
-            guard let keys: DeviceKeys = try Self.merged(account, next, over: kept) else { return false }
+            guard let keys = try Self.merged(account, next, over: kept) else { return false }
             try write(keys)
             return true
         } catch {
@@ -40,7 +41,7 @@ struct KeptKeys {
 
     /// Whether what the profile has is newer than an account's keys, or another content under the same number.
     func isNewer(than account: OpenAccount) throws(Failure) -> Bool {
-        let kept: DeviceKeys? = try home.readKeys(profile)
+        let kept = try home.readKeys(profile)
         do throws(AccountError) { return try Self.merged(account, .stays, over: kept) == nil } catch {
             throw Failure("the keys cannot be kept", keys: error)
         }
@@ -59,9 +60,9 @@ struct KeptKeys {
             guard case .follows(let key) = next else { return try DeviceKeys(account) }
             return try DeviceKeys(account, next: key)
         }
-        let isSameKey: Bool = kept.accessKey == account.accessKey
+        let isSameKey = kept.accessKey == account.accessKey
         // Each change of the key, too, is a newer version.
-        let newest: OpenAccount = kept.version > account.version ? try kept.open() : account
+        let newest = kept.version > account.version ? try kept.open() : account
         switch next {
         case .stays:
             guard kept.version < account.version || kept.version == account.version && isSame(kept, account) else {
@@ -76,8 +77,8 @@ struct KeptKeys {
         }
     }
 
-    /// One number has two contents only after a restore of the server, and either may have what the other lacks. What is damaged here
-    /// is no content: it is written anew.
+    /// One number has two contents only after a restore of the server, and either may have what the other lacks. What
+    /// is damaged here is no content: it is written anew.
     private static func isSame(_ kept: DeviceKeys, _ account: OpenAccount) -> Bool {
         let opened: OpenAccount
         do throws(AccountError) { opened = try kept.open() } catch { return error != .newerFormat }
@@ -92,13 +93,13 @@ struct FolderLock {
     /// - Parameter waits: for whoever has it, who is quick.
     /// - Throws: code `storeInUse` when another process has it and nobody waits.
     init(_ folder: String, _ name: String, waits: Bool) throws(Failure) {
-        let path: String = folder + "/" + name
-        let opened: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let path = folder + "/" + name
+        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw Failure("cannot make \(path): \(Files.reason())") }
-        var result: Int32 = flock(opened, waits ? LOCK_EX : LOCK_EX | LOCK_NB)
+        var result = flock(opened, waits ? LOCK_EX : LOCK_EX | LOCK_NB)
         while result != 0, errno == EINTR { result = flock(opened, waits ? LOCK_EX : LOCK_EX | LOCK_NB) }
         guard result == 0 else {
-            let (isTaken, reason): (Bool, String) = (errno == EWOULDBLOCK, Files.reason())
+            let (isTaken, reason) = (errno == EWOULDBLOCK, Files.reason())
             close(opened)
             throw isTaken
                 ? Failure("another thicket changes the access key: let it end first", .storeInUse)

@@ -3,7 +3,8 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// A call of a command that works with an account's keys: the profile, what this machine keeps of the keys, and the calls.
+/// A call of a command that works with an account's keys: the profile, what this machine keeps of the keys, and the
+/// calls.
 struct KeyCall {
     let account: Account
     let home: ProfileHome
@@ -19,12 +20,12 @@ struct KeyCall {
                 "\(what): this login has no keys of its own. 'thicket signup' makes an account whose password and keys stay "
                     + "with you.", .usage)
         }
-        guard let home: ProfileHome = account.home else {
+        guard let home = account.home else {
             throw Failure("\(what): there is no profile with keys", .usage)
         }
         self.home = home
-        guard let keys: DeviceKeys = try home.readKeys(account.profileName) else {
-            let next: String =
+        guard let keys = try home.readKeys(account.profileName) else {
+            let next =
                 account.profile.kind == .partner
                 ? "'thicket keys' gets them, or makes them on the first machine"
                 : "'thicket login', 'thicket recover' or 'thicket pair' gets them"
@@ -50,7 +51,7 @@ struct KeyCall {
     /// The account, after what was begun here and perhaps not finished: a change of the access key that was cut short.
     func settled(_ what: String) async throws(Failure) -> OpenAccount {
         guard keys.next != nil else { return try open() }
-        let token: String = account.profile.token
+        let token = account.profile.token
         let settled: OpenAccount
         do throws(AccountError) { settled = try await accounts.settle(keys, accessToken: token) } catch {
             // Another device's key won; the one that was to follow here never will.
@@ -72,8 +73,8 @@ struct KeyCall {
 
     /// Keeps keys that a command has got for a profile.
     ///
-    /// - Parameter known: what the server was held against. Newer keys under the same access key are then those of a command
-    ///   that ran beside this one.
+    /// - Parameter known: what the server was held against. Newer keys under the same access key are then those of a
+    ///   command that ran beside this one.
     /// - Throws: `refused` when the profile has others that are newer; they stay as they are.
     static func keep(
         _ account: OpenAccount, _ home: ProfileHome, _ name: String, known: DeviceKeys?
@@ -123,14 +124,14 @@ extension Failure {
     }
 
     /// Of a password that was to be set.
-    static let lostPassword: String = "Try again: with the new password first, then with the old one."
+    static let lostPassword = "Try again: with the new password first, then with the old one."
     /// The same where the login of this machine may be over with it.
-    static let lostLogin: String = "'thicket login' tells: with the new password first, then with the old one."
+    static let lostLogin = "'thicket login' tells: with the new password first, then with the old one."
     /// Of an account that was to be made.
-    static let lostAccount: String = "'thicket login' with the same words tells."
-    /// Of an account that was to be deleted. A login would not tell: of an account that is gone it says what it says of a wrong
-    /// password.
-    static let lostDeletion: String =
+    static let lostAccount = "'thicket login' with the same words tells."
+    /// Of an account that was to be deleted. A login would not tell: of an account that is gone it says what it says of
+    /// a wrong password.
+    static let lostDeletion =
         "'thicket status' tells: when the server does not accept the token any more, the account is gone; when it is online, "
         + "delete the account again."
 

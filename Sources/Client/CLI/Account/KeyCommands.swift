@@ -12,19 +12,19 @@ import ThicketProtocol
 /// `thicket words`: the access key as something to keep outside of machines.
 enum WordsCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let keys: KeyCall = try .init(call, "there are no words")
-        let kind: AccountBundle.BackupKind = try kind(call)
-        let key: AccessKey =
+        let keys = try KeyCall(call, "there are no words")
+        let kind = try kind(call)
+        let key =
             call.flag("renew") ? try await NewAccessKey.make(call, keys) : try await newest(keys)
         try await show(key, as: kind, call)
     }
 
-    /// The key that is kept here, held against the server: words of an old one, written down now, would be found out on the day
-    /// they are needed.
+    /// The key that is kept here, held against the server: words of an old one, written down now, would be found out on
+    /// the day they are needed.
     private static func newest(_ keys: KeyCall) async throws(Failure) -> AccessKey {
-        let what: String = "the words are not shown"
-        let account: OpenAccount = try await keys.settled(what)
-        let token: String = keys.account.profile.token
+        let what = "the words are not shown"
+        let account = try await keys.settled(what)
+        let token = keys.account.profile.token
         do throws(AccountError) {
             return try await keys.accounts.refresh(account, accessToken: token).accessKey
         } catch {
@@ -45,9 +45,9 @@ enum WordsCommand {
                     + "looks;\nwhoever has them has your content. Then 'thicket verify' confirms what you wrote.\n\n")
             write(grid(key.words))
         case .code:
-            let passcode: SecureBytes = try await Secrets.secret(
+            let passcode = try await Secrets.secret(
                 call, "passcode", label: "Passcode for this code: ", isNew: true)
-            let code: SecureBytes = try await keyed("no code was made") { () throws(AccountError) in
+            let code = try await keyed("no code was made") { () throws(AccountError) in
                 try RecoveryCode.make(key, passcode: passcode)
             }
             Terminal.writeError(
@@ -55,21 +55,21 @@ enum WordsCommand {
                     + "'thicket verify --code-file FILE' confirms what you kept.\n\n")
             write(code)
         case .pieces:
-            let count: Int = try call.number("pieces", in: 2...KeyPieces.piecesMax, default: 3)
-            let needed: Int = try call.number("needed", in: 2...KeyPieces.piecesMax, default: 2)
-            let pieces: [SecureBytes] = try await keyed("no pieces were made") { () throws(AccountError) in
+            let count = try call.number("pieces", in: 2...KeyPieces.piecesMax, default: 3)
+            let needed = try call.number("needed", in: 2...KeyPieces.piecesMax, default: 2)
+            let pieces = try await keyed("no pieces were made") { () throws(AccountError) in
                 try KeyPieces.split(key, needed: needed, count: count)
             }
             Terminal.writeError(
                 "Any \(needed) of these \(count) pieces are the key to everything in this account; fewer say nothing of it.\n"
                     + "Give each to somebody else, or keep each elsewhere. 'thicket verify --pieces-file FILE' tries them.\n\n"
             )
-            for piece: SecureBytes in pieces { write(.joined([piece, SecureBytes(copying: [0x0A])])) }
+            for piece in pieces { write(.joined([piece, SecureBytes(copying: [0x0A])])) }
         }
     }
 
     private static func kind(_ call: Call) throws(Failure) -> AccountBundle.BackupKind {
-        let isSplit: Bool = call.value("pieces") != nil || call.value("needed") != nil
+        let isSplit = call.value("pieces") != nil || call.value("needed") != nil
         guard !(isSplit && call.flag("code")) else {
             throw Failure("either --code, or --pieces with --needed", .usage)
         }
@@ -80,17 +80,17 @@ enum WordsCommand {
     private static func grid(_ words: SecureBytes) -> SecureBytes {
         let starts: [Range<Int>] = words.withUnsafeBytes { bytes in
             var (ranges, start): ([Range<Int>], Int) = ([], 0)
-            for place: Int in 0...bytes.count where place == bytes.count || bytes[place] == 0x20 {
+            for place in 0...bytes.count where place == bytes.count || bytes[place] == 0x20 {
                 ranges.append(start..<place)
                 start = place + 1
             }
             return ranges
         }
-        var parts: [SecureBytes] = []
-        for (index, range): (Int, Range<Int>) in starts.enumerated() {
-            let number: String = index < 9 ? " \(index + 1). " : "\(index + 1). "
-            let isLast: Bool = index % 4 == 3
-            let space: String = isLast ? "\n" : String(repeating: " ", count: 10 - range.count)
+        var parts = [SecureBytes]()
+        for (index, range) in starts.enumerated() {
+            let number = index < 9 ? " \(index + 1). " : "\(index + 1). "
+            let isLast = index % 4 == 3
+            let space = isLast ? "\n" : String(repeating: " ", count: 10 - range.count)
             parts += [
                 SecureBytes(copying: Array(number.utf8)), words.part(range), SecureBytes(copying: Array(space.utf8)),
             ]
@@ -101,9 +101,9 @@ enum WordsCommand {
     /// To standard output, from where it lies.
     private static func write(_ secret: SecureBytes) {
         secret.withUnsafeBytes { bytes in
-            var sent: Int = 0
+            var sent = 0
             while sent < bytes.count {
-                let count: Int = put(STDOUT_FILENO, bytes.baseAddress.map { $0 + sent }, bytes.count - sent)
+                let count = put(STDOUT_FILENO, bytes.baseAddress.map { $0 + sent }, bytes.count - sent)
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { return }
                 sent += count
@@ -118,9 +118,9 @@ private func put(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int
 /// `thicket verify`: whether what was kept is the key, so that nobody learns that it is not on the day it is needed.
 enum VerifyCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let keys: KeyCall = try .init(call, "nothing was verified")
-        let key: AccessKey = try await BackupInput.read(call)
-        let known: OpenAccount = try await keys.settled("nothing was verified")
+        let keys = try KeyCall(call, "nothing was verified")
+        let key = try await BackupInput.read(call)
+        let known = try await keys.settled("nothing was verified")
         guard key == known.accessKey else {
             throw Failure(
                 "this is a good backup, but not of this account as this machine knows it. Look for the words of "
@@ -130,8 +130,8 @@ enum VerifyCommand {
         }
         let kind: AccountBundle.BackupKind =
             call.value("code-file") != nil ? .code : call.value("pieces-file") != nil ? .pieces : .words
-        let now: Int64 = Int64(time(nil))
-        let token: String = keys.account.profile.token
+        let now = Int64(time(nil))
+        let token = keys.account.profile.token
         let account: OpenAccount
         do throws(AccountError) {
             account = try await keys.accounts.update(known, accessToken: token) {
@@ -144,8 +144,8 @@ enum VerifyCommand {
         Terminal.write("verified: what you kept is the key of this account\n")
     }
 
-    /// What was kept fits the keys of this machine. Whether it opens what the server gives out now is what matters on the day it is
-    /// needed, so it is not called right before that is known.
+    /// What was kept fits the keys of this machine. Whether it opens what the server gives out now is what matters on
+    /// the day it is needed, so it is not called right before that is known.
     private static func unconfirmed(_ error: AccountError) -> Failure {
         switch error {
         case .keyChanged:
@@ -175,15 +175,15 @@ enum PasswdCommand {
     }
 
     private static func change(_ call: Call) async throws(Failure) {
-        let what: String = "the password was not changed"
-        let keys: KeyCall = try .init(call, what)
-        let known: OpenAccount = try await keys.settled(what)
-        let old: SecureBytes = try await Secrets.secret(call, label: "Password now: ", isNew: false)
-        let login: SignedIn? = Secrets.isTyped(call, "new-password") ? try await proved(keys, known, old, what) : nil
-        let token: String = login?.accessToken ?? keys.account.profile.token
+        let what = "the password was not changed"
+        let keys = try KeyCall(call, what)
+        let known = try await keys.settled(what)
+        let old = try await Secrets.secret(call, label: "Password now: ", isNew: false)
+        let login = Secrets.isTyped(call, "new-password") ? try await proved(keys, known, old, what) : nil
+        let token = login?.accessToken ?? keys.account.profile.token
         let changed: SignedIn
         do throws(Failure) {
-            let new: SecureBytes = try await Secrets.secret(
+            let new = try await Secrets.secret(
                 call, "new-password", label: "New password: ", isNew: true)
             changed = try await keyed(what, lost: Failure.lostPassword) { () throws(AccountError) in
                 try await keys.accounts.changePassword(
@@ -193,7 +193,7 @@ enum PasswdCommand {
             await end(login, keys)
             throw error
         }
-        var profile: Profile = keys.account.profile
+        var profile = keys.account.profile
         profile.token = changed.accessToken
         try keys.home.write(profile, keys.account.profileName)
         try keys.keep(changed.account)
@@ -201,23 +201,23 @@ enum PasswdCommand {
         KeyCall.remind(changed.account)
     }
 
-    /// A login with the password that there is: nobody is to type a new one twice and hear then that the old one is wrong. It ends
-    /// with the change, as all do.
+    /// A login with the password that there is: nobody is to type a new one twice and hear then that the old one is
+    /// wrong. It ends with the change, as all do.
     private static func proved(
         _ keys: KeyCall, _ known: OpenAccount, _ old: SecureBytes, _ what: String
     ) async throws(Failure) -> SignedIn {
-        let result: SignInResult = try await keyed(what) { () throws(AccountError) in
+        let result = try await keyed(what) { () throws(AccountError) in
             try await keys.accounts.signIn(name: known.name, password: old, known: keys.keys)
         }
         guard case .open(let login) = result else { throw Failure(what, keys: AccountError.locked) }
         return login
     }
 
-    /// A login that nobody needs any more. Best effort: the user is told of the change that did not come, and sees it in
-    /// `thicket token list`.
+    /// A login that nobody needs any more. Best effort: the user is told of the change that did not come, and sees it
+    /// in `thicket token list`.
     private static func end(_ login: SignedIn?, _ keys: KeyCall) async {
         guard let login,
-            let session: ClientSession = try? await keys.account.app(store: .memory, isOnline: false).resume(login)
+            let session = try? await keys.account.app(store: .memory, isOnline: false).resume(login)
         else { return }
         await session.signOut()
         await session.close()
@@ -225,12 +225,12 @@ enum PasswdCommand {
 
     /// Of a partner's user: what seals the access key beside the bundle.
     private static func passphrase(_ call: Call) async throws(Failure) {
-        let what: String = "the passphrase was not changed"
-        let keys: KeyCall = try .init(call, what)
-        let known: OpenAccount = try await keys.settled(what)
-        let new: SecureBytes = try await Secrets.secret(call, "new-password", label: "New passphrase: ", isNew: true)
-        let token: String = keys.account.profile.token
-        let account: OpenAccount = try await keyed(what) { () throws(AccountError) in
+        let what = "the passphrase was not changed"
+        let keys = try KeyCall(call, what)
+        let known = try await keys.settled(what)
+        let new = try await Secrets.secret(call, "new-password", label: "New passphrase: ", isNew: true)
+        let token = keys.account.profile.token
+        let account = try await keyed(what) { () throws(AccountError) in
             try await keys.accounts.setPassphrase(new, of: known, accessToken: token)
         }
         try keys.keep(account)
@@ -238,30 +238,30 @@ enum PasswdCommand {
     }
 }
 
-/// `thicket keys`: the keys of a user for whom a partner vouches, on this machine. With `--restored`, of every user who has keys, see
-/// `RestoredKeys`.
+/// `thicket keys`: the keys of a user for whom a partner vouches, on this machine. With `--restored`, of every user who
+/// has keys, see `RestoredKeys`.
 enum KeysCommand {
     static func run(_ call: Call) async throws(Failure) {
         if call.flag("restored") { return try await RestoredKeys.putBack(call) }
-        let what: String = "the keys were not opened"
-        let account: Account = try Account(call)
+        let what = "the keys were not opened"
+        let account = try Account(call)
         try account.expectProfile(what)
-        guard account.profile.kind == .partner, let home: ProfileHome = account.home,
-            let user: String = account.profile.login?.userId
+        guard account.profile.kind == .partner, let home = account.home,
+            let user = account.profile.login?.userId
         else {
             throw Failure(
                 "\(what): this is for users of partners. An account of the server gets its keys with 'thicket login'.",
                 .usage)
         }
         if try home.readKeys(account.profileName)?.next != nil { _ = try await KeyCall(call, what).settled(what) }
-        let known: DeviceKeys? = try home.readKeys(account.profileName)
-        let accounts: Accounts = try KeyCall.accounts(account)
-        let token: String = account.profile.token
+        let known = try home.readKeys(account.profileName)
+        let accounts = try KeyCall.accounts(account)
+        let token = account.profile.token
         let open: (KeyOpener) async throws(AccountError) -> PartnerKeys = { opener throws(AccountError) in
             try await accounts.openKeys(
                 ofPartnerUser: user, accessToken: token, opener, known: known, makes: call.flag("make"))
         }
-        var opener: KeyOpener = try await opener(call, known)
+        var opener = try await opener(call, known)
         var first: Result<PartnerKeys, AccountError>
         do throws(AccountError) { first = .success(try await open(opener)) } catch { first = .failure(error) }
         if case .failure(.keyChanged) = first, case .none = opener, !call.flag("no-passphrase") {
@@ -270,7 +270,7 @@ enum KeysCommand {
             opener = .passphrase(try await passphrase(call, isNew: false))
             do throws(AccountError) { first = .success(try await open(opener)) } catch { first = .failure(error) }
         }
-        let result: PartnerKeys = try await keyed(what) { () throws(AccountError) in try first.get() }
+        let result = try await keyed(what) { () throws(AccountError) in try first.get() }
         guard case .open(let opened, let isNew) = result else {
             throw Failure(
                 "\(what): there are none at the server, or what was given does not belong to them. On the first machine say "
@@ -297,11 +297,11 @@ enum KeysCommand {
 /// `thicket account delete`, for an account with keys.
 enum KeyedDelete {
     static func run(_ call: Call) async throws(Failure) {
-        let keys: KeyCall = try .init(call, "nothing was deleted")
-        let known: OpenAccount = try keys.open()
-        let password: SecureBytes = try await Secrets.secret(
+        let keys = try KeyCall(call, "nothing was deleted")
+        let known = try keys.open()
+        let password = try await Secrets.secret(
             call, label: "Password, to delete \(Screen.safe(known.name)) and all its data: ", isNew: false)
-        let token: String = keys.account.profile.token
+        let token = keys.account.profile.token
         try await keyed("nothing was deleted", lost: Failure.lostDeletion) { () throws(AccountError) in
             try await keys.accounts.delete(known, accessToken: token, password: password)
         }

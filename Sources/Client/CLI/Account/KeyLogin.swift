@@ -15,31 +15,31 @@ struct KeyLogin {
 
     init(_ call: Call, _ place: LoginPlace, isNew: Bool) throws(Failure) {
         (self.call, self.place) = (call, place)
-        let old: Profile.Login? = place.old?.login
-        let isSame: Bool = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
-        let user: String? = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
-        let apiKey: String? = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
+        let old = place.old?.login
+        let isSame = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
+        let user = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
+        let apiKey = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
         guard let user, let apiKey else { throw PasswordLogin.missing(user: user, apiKey: apiKey) }
         if isNew { try LoginPlace.expectNew(user) }
         self.user = user
-        var profile: Profile = try place.profile(token: "")
+        var profile = try place.profile(token: "")
         profile.kind = .keys
         profile.login = Profile.Login(
             apiKey: apiKey, userId: "", device: (isSame ? old?.device : nil) ?? DeviceID.make())
         self.profile = profile
         accounts = try KeyCall.accounts(try Account(call, trying: profile))
         // Keys of somebody else's are no knowledge of this account.
-        let kept: DeviceKeys? = isSame && !isNew ? try place.home.readKeys(place.name) : nil
+        let kept = isSame && !isNew ? try place.home.readKeys(place.name) : nil
         known = kept.flatMap { same($0.name.lowercased(), user.lowercased()) ? $0 : nil }
     }
 
     static func signUp(_ call: Call, _ place: LoginPlace) async throws(Failure) {
-        let login: KeyLogin = try .init(call, place, isNew: true)
+        let login = try KeyLogin(call, place, isNew: true)
         // Before an account is made that could not be kept.
         try await place.expectNothingUnsent()
         place.warnIfReadable(.proof)
-        let password: SecureBytes = try await Secrets.secret(call, isNew: true)
-        let made: SignedIn = try await keyed("no account was made", lost: Failure.lostAccount) {
+        let password = try await Secrets.secret(call, isNew: true)
+        let made = try await keyed("no account was made", lost: Failure.lostAccount) {
             () throws(AccountError) in
             try await login.accounts.signUp(name: login.user, password: password)
         }
@@ -48,10 +48,10 @@ struct KeyLogin {
     }
 
     static func signIn(_ call: Call, _ place: LoginPlace) async throws(Failure) {
-        let login: KeyLogin = try .init(call, place, isNew: false)
+        let login = try KeyLogin(call, place, isNew: false)
         place.warnIfReadable(.proof)
-        let password: SecureBytes = try await Secrets.secret(call, isNew: false)
-        let result: SignInResult = try await proved { () throws(AccountError) in
+        let password = try await Secrets.secret(call, isNew: false)
+        let result = try await proved { () throws(AccountError) in
             try await login.accounts.signIn(name: login.user, password: password, known: login.known)
         }
         switch result {
@@ -88,7 +88,7 @@ struct KeyLogin {
             "the password was reset by mail, so the account is locked: its keys are still sealed under the password from "
                 + "before.\nType that one, or end this with Ctrl-C and use 'thicket recover' with the recovery words.\n"
         )
-        let old: SecureBytes = try await Secrets.secret(
+        let old = try await Secrets.secret(
             call, "old-password", label: "Password before the reset: ", isNew: false)
         return try await keyed("not logged in") { () throws(AccountError) in
             try await accounts.unlock(locked, oldPassword: old)
@@ -97,7 +97,7 @@ struct KeyLogin {
 
     /// Keeps login and keys. Should only the first be kept, commands say that 'thicket login' gets the keys.
     func keep(_ signedIn: SignedIn) async throws(Failure) {
-        var profile: Profile = profile
+        var profile = profile
         profile.token = signedIn.accessToken
         profile.user = signedIn.account.name
         profile.login?.userId = signedIn.account.user
@@ -111,19 +111,19 @@ struct KeyLogin {
 /// `thicket recover`: another password for who has the recovery words, a code or pieces.
 enum RecoverCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call, isOfAccount: true)
-        let login: KeyLogin = try .init(call, place, isNew: false)
+        let place = try LoginPlace(call, isOfAccount: true)
+        let login = try KeyLogin(call, place, isNew: false)
         try await place.expectNothingUnsent(unlessFor: login.user)
         place.warnIfReadable(.proof)
-        let key: AccessKey = try await BackupInput.read(call)
-        let password: SecureBytes = try await Secrets.secret(
+        let key = try await BackupInput.read(call)
+        let password = try await Secrets.secret(
             call, "new-password", label: "New password: ", isNew: true)
         let back: SignedIn
         do throws(AccountError) {
             back = try await login.accounts.recover(
                 name: login.user, accessKey: key, newPassword: password, known: login.known)
         } catch {
-            let what: String =
+            let what =
                 isSet(error)
                 ? "the new password is set, and nothing else: the keys here stay as they are, and all logins have ended"
                 : "nothing was recovered"
@@ -145,25 +145,25 @@ enum RecoverCommand {
 /// What a person has kept outside of machines, read in whichever form it is given.
 enum BackupInput {
     static func read(_ call: Call) async throws(Failure) -> AccessKey {
-        let files: [String] = ["words-file", "code-file", "pieces-file"].filter { call.value($0) != nil }
+        let files = ["words-file", "code-file", "pieces-file"].filter { call.value($0) != nil }
         guard files.count <= 1 else { throw Failure("one of --\(files.joined(separator: ", --")) is enough", .usage) }
         if files.first == "code-file" { return try await code(call) }
         if files.first == "pieces-file" { return try await pieces(call) }
-        let words: SecureBytes = try await Secrets.lines(
+        let words = try await Secrets.lines(
             call, file: "words-file", label: "Recovery words, all 24 in one line (not shown): ")
         return try await keyed("nothing was done") { () throws(AccountError) in try AccessKey(words: words) }
     }
 
     private static func code(_ call: Call) async throws(Failure) -> AccessKey {
-        let code: SecureBytes = try await Secrets.lines(call, file: "code-file", label: "Code: ")
-        let passcode: SecureBytes = try await Secrets.secret(call, "passcode", label: "Passcode: ", isNew: false)
+        let code = try await Secrets.lines(call, file: "code-file", label: "Code: ")
+        let passcode = try await Secrets.secret(call, "passcode", label: "Passcode: ", isNew: false)
         return try await keyed("nothing was done") { () throws(AccountError) in
             try RecoveryCode.open(code, passcode: passcode)
         }
     }
 
     private static func pieces(_ call: Call) async throws(Failure) -> AccessKey {
-        let text: SecureBytes = try await Secrets.lines(call, file: "pieces-file", label: "Pieces: ")
+        let text = try await Secrets.lines(call, file: "pieces-file", label: "Pieces: ")
         return try await keyed("nothing was done") { () throws(AccountError) in try KeyPieces.join(text) }
     }
 }

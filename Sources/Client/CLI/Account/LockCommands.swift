@@ -5,8 +5,8 @@ import ThicketCrypto
 /// `thicket lock`: the login and the local copies of a profile, closed until its passphrase is given.
 enum LockCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, file): (String, StoreKeyFile) = try LockedProfile.find(call)
-        let (isLocked, hasPassphrase): (Bool, Bool) = try blocking("cannot lock '\(name)'") { () throws(ClientError) in
+        let (name, file) = try LockedProfile.find(call)
+        let (isLocked, hasPassphrase) = try blocking("cannot lock '\(name)'") { () throws(ClientError) in
             (try file.isLocked, try file.hasPassphrase)
         }
         guard !isLocked else {
@@ -27,8 +27,8 @@ enum LockCommand {
                     + "the other one; without a passphrase the one that is set stays.")
             try blocking("cannot lock '\(name)'") { () throws(ClientError) in try file.lock() }
         } else {
-            let passphrase: SecureBytes = try await LockedProfile.passphrase(call, isNew: true)
-            let cost: PasswordCost = LockedProfile.cost(call)
+            let passphrase = try await LockedProfile.passphrase(call, isNew: true)
+            let cost = LockedProfile.cost(call)
             // About a second of one processor: not where others wait.
             let result: Result<Void, ClientError> = await onOwnThread {
                 Result { () throws(ClientError) in try file.lock(passphrase: passphrase, cost: cost) }
@@ -42,22 +42,22 @@ enum LockCommand {
 }
 
 extension LockCommand {
-    /// A passphrase that the command line gives is the one that is set: else `unlock` would want another than whoever locked
-    /// believes. One that the environment gives may be there for another profile or be of yesterday, and whoever goes away from a
-    /// machine wants it locked: there, and where nobody can tell, a warning says so.
+    /// A passphrase that the command line gives is the one that is set: else `unlock` would want another than whoever
+    /// locked believes. One that the environment gives may be there for another profile or be of yesterday, and whoever
+    /// goes away from a machine wants it locked: there, and where nobody can tell, a warning says so.
     ///
     /// - Parameter differs: what to say of another passphrase on the command line.
     private static func expectSame(
         _ call: Call, _ file: StoreKeyFile, _ name: String, _ differs: String
     ) async throws(Failure) {
         guard !Secrets.isTyped(call, "passphrase") else { return }
-        let isSaid: Bool = call.value("passphrase-file") != nil
+        let isSaid = call.value("passphrase-file") != nil
         let passphrase: SecureBytes
         do throws(Failure) { passphrase = try await LockedProfile.passphrase(call, isNew: false) } catch {
             guard !isSaid else { throw error }
             return warn("whether the passphrase is the one of the profile '\(name)' was not checked: \(error.text)")
         }
-        let rules: PasswordRules = LockedProfile.rules(call)
+        let rules = LockedProfile.rules(call)
         let result: Result<Void, ClientError> = await onOwnThread {
             Result { () throws(ClientError) in try file.check(passphrase: passphrase, rules: rules) }
         }
@@ -77,19 +77,19 @@ extension LockCommand {
 /// `thicket unlock`: gives the key back to whoever has the passphrase.
 enum UnlockCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, file): (String, StoreKeyFile) = try LockedProfile.find(call)
-        let isLocked: Bool = try blocking("cannot unlock '\(name)'") { () throws(ClientError) in try file.isLocked }
+        let (name, file) = try LockedProfile.find(call)
+        let isLocked = try blocking("cannot unlock '\(name)'") { () throws(ClientError) in try file.isLocked }
         guard isLocked else {
             Terminal.write("the profile '\(name)' is not locked\n")
             return
         }
-        let passphrase: SecureBytes = try await LockedProfile.passphrase(call, isNew: false)
-        let rules: PasswordRules = LockedProfile.rules(call)
+        let passphrase = try await LockedProfile.passphrase(call, isNew: false)
+        let rules = LockedProfile.rules(call)
         let result: Result<Void, ClientError> = await onOwnThread {
             Result { () throws(ClientError) in try file.unlock(passphrase: passphrase, rules: rules) }
         }
         try blocking("cannot unlock '\(name)'") { () throws(ClientError) in try result.get() }
-        let until: String =
+        let until =
             file.keepsKeyInMemory
             ? "until 'thicket lock', or until you log out of this machine"
             : "until 'thicket lock'; its key lies in \(file.path), as this machine has no XDG_RUNTIME_DIR"
@@ -100,10 +100,10 @@ enum UnlockCommand {
 /// What both need.
 private enum LockedProfile {
     static func find(_ call: Call) throws(Failure) -> (String, StoreKeyFile) {
-        let name: String = try Account.profileName(call)
-        let home: ProfileHome = try ProfileHome(call.environment)
-        let file: StoreKeyFile = home.keyFile(name)
-        if !file.isThere, let kept: Profile = try home.read(name) {
+        let name = try Account.profileName(call)
+        let home = try ProfileHome(call.environment)
+        let file = home.keyFile(name)
+        if !file.isThere, let kept = try home.read(name) {
             // Of a version that did not seal.
             try home.write(kept, name)
         }
@@ -123,7 +123,7 @@ private enum LockedProfile {
         /// Tests lock often: their programs may be told to make it cheap. Release builds have nothing of it.
         static func rules(_ call: Call) -> PasswordRules { isCheap(call) ? .tests : .product }
         static func cost(_ call: Call) -> PasswordCost {
-            let cheap: PasswordCost? = try? PasswordRules.tests.cost(
+            let cheap = try? PasswordRules.tests.cost(
                 kdf: PasswordRules.scryptNumber, log2N: 14, r: 8, p: 1)
             return isCheap(call) ? cheap ?? .standard : .standard
         }

@@ -11,20 +11,20 @@ import ThicketProtocol
 /// `thicket login`: tries a login and keeps it.
 enum LoginCommand {
     /// A bucket to open when only the token is of interest. Nothing is ever stored there.
-    static let bucket: String = "login"
+    static let bucket = "login"
 
     static func run(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call)
+        let place = try LoginPlace(call)
         // A profile of a partner's user says what kind of token the next one is.
         let isPartners = call.flag("partner") || (place.old?.kind == .partner && call.value("user") == nil)
         if isPartners, call.value("token-file") != nil { return try await PartnerTokenLogin.run(call, place) }
-        let namesAccount: Bool = call.value("user") != nil || call.value("api-key") != nil || call.flag("partner")
+        let namesAccount = call.value("user") != nil || call.value("api-key") != nil || call.flag("partner")
         if namesAccount, call.value("token-file") != nil {
             throw Failure("a token is a login already: leave out either --token-file or the account", .usage)
         }
         // What is said in words goes before a token that happens to be in the environment.
-        let token: String? = namesAccount ? nil : try Secrets.token(call)
-        let isAccount: Bool =
+        let token = namesAccount ? nil : try Secrets.token(call)
+        let isAccount =
             namesAccount || call.setting("user") != nil || call.setting("api-key") != nil
             || (place.old?.kind ?? .token) != .token
         if token == nil, isAccount {
@@ -33,15 +33,15 @@ enum LoginCommand {
         }
         let shown: String
         if let token { shown = token } else { shown = try await Secrets.askToken() }
-        var profile: Profile = try place.profile(token: shown)
+        var profile = try place.profile(token: shown)
         profile.user = try await check(profile, call)
         try await place.keep(profile)
     }
 
     /// Opens a bucket, which is when the server looks at the token. Nothing is stored there.
     static func check(_ profile: Profile, _ call: Call) async throws(Failure) -> String? {
-        let account: Account = try Account(call, trying: profile)
-        let open: OpenBucket = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
+        let account = try Account(call, trying: profile)
+        let open = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
         do throws(Failure) { try await open.ready("nothing was kept") } catch {
             await open.close()
             guard error.code == .unauthorized else { throw error }
@@ -50,7 +50,7 @@ enum LoginCommand {
                     + "Is the app's name right? 'thicketd token create --app \(profile.app) --user USER' makes a token.",
                 .unauthorized)
         }
-        let user: String? = try? await open.session.user
+        let user = try? await open.session.user
         await open.close()
         return user
     }
@@ -59,7 +59,7 @@ enum LoginCommand {
 /// `thicket signup`: makes an account and keeps its login.
 enum SignupCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call, isOfAccount: true)
+        let place = try LoginPlace(call, isOfAccount: true)
         guard call.flag("sent-password") || call.flag("partner") else { return try await KeyLogin.signUp(call, place) }
         try await PasswordLogin.run(call, place, isNew: true)
     }
@@ -84,7 +84,7 @@ struct LoginPlace: Sendable {
             guard error.code != .locked else { throw error }
             old = nil
         }
-        let (server, app): (String?, String?) = (
+        let (server, app) = (
             ServerSpelling.of(call.setting("server"), like: old?.server), call.setting("app") ?? old?.app
         )
         guard let server, let app else {
@@ -106,7 +106,7 @@ struct LoginPlace: Sendable {
 
     /// What has to be said, all at once. nil: it was.
     static func missing(_ words: [String?]) -> Failure {
-        let rows: [String] = words.compactMap { $0.map { "  " + $0 } }
+        let rows = words.compactMap { $0.map { "  " + $0 } }
         return Failure("this is missing, and no profile has it:\n" + rows.joined(separator: "\n"), .usage)
     }
 
@@ -119,7 +119,7 @@ struct LoginPlace: Sendable {
     }
 
     private func absolute(_ path: String) throws(Failure) -> String {
-        guard let resolved: UnsafeMutablePointer<CChar> = realpath(path, nil) else {
+        guard let resolved = realpath(path, nil) else {
             throw Failure("the certificate file \(path) cannot be read: \(Files.reason())", .usage)
         }
         defer { free(resolved) }
@@ -129,13 +129,13 @@ struct LoginPlace: Sendable {
     func keep(_ profile: Profile) async throws(Failure) {
         if let old, !old.isSameAccount(as: profile) { try await replace(old, by: profile) }
         try home.write(profile, name)
-        let who: String = profile.user.map { " as \(Screen.safe($0))" } ?? ""
-        let which: String = same(name, "default") ? "" : " (profile \(name))"
+        let who = profile.user.map { " as \(Screen.safe($0))" } ?? ""
+        let which = same(name, "default") ? "" : " (profile \(name))"
         Terminal.write("logged in to \(server), app \(app)\(who)\(which)\n")
     }
 
-    /// Another account in the same profile: its copies go, unless something in them was never sent. Where the account was
-    /// made anew under its name they may be all that is left of the earlier one, and are set aside.
+    /// Another account in the same profile: its copies go, unless something in them was never sent. Where the account
+    /// was made anew under its name they may be all that is left of the earlier one, and are set aside.
     private func replace(_ old: Profile, by new: Profile) async throws(Failure) {
         try await expectNothingUnsent()
         guard let before = old.user, let user = new.user, same(before.lowercased(), user.lowercased()),
@@ -150,7 +150,7 @@ struct LoginPlace: Sendable {
 
     /// - Throws: the same, unless the profile is this user's own.
     func expectNothingUnsent(unlessFor user: String) async throws(Failure) {
-        if let old, let name: String = old.user, same(old.server, server), same(old.app, app),
+        if let old, let name = old.user, same(old.server, server), same(old.app, app),
             same(name.lowercased(), user.lowercased())
         {
             return
@@ -161,7 +161,7 @@ struct LoginPlace: Sendable {
     /// - Throws: when edits would be lost with the profile that is there.
     func expectNothingUnsent() async throws(Failure) {
         if let old, !call.flag("discard") {
-            let unsent: [String] = try await LogoutCommand.unsent(old, name, home, call)
+            let unsent = try await LogoutCommand.unsent(old, name, home, call)
             guard unsent.isEmpty else {
                 throw Failure(
                     "the profile '\(name)' belongs to \(old.server), app \(old.app), and holds edits that were never "
@@ -182,11 +182,11 @@ struct LoginPlace: Sendable {
 
     /// Says so when everybody on the way could read what is sent.
     func warnIfReadable(_ what: Readable) {
-        let address: String = server.lowercased()
+        let address = server.lowercased()
         guard address.hasPrefix("http://") || address.hasPrefix("ws://") else { return }
         let host: Substring = address.drop { $0 != "/" }.dropFirst(2)
         guard !["127.", "localhost", "[::1]"].contains(where: { host.hasPrefix($0) }) else { return }
-        let words: String =
+        let words =
             switch what {
             case .password: "can read the password, and everything else"
             case .proof:

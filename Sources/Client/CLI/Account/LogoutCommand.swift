@@ -10,8 +10,8 @@ import ThicketCommandLine
 /// `thicket logout`: forgets an account and its copies.
 enum LogoutCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let name: String = try Account.profileName(call)
-        let home: ProfileHome = try ProfileHome(call.environment)
+        let name = try Account.profileName(call)
+        let home = try ProfileHome(call.environment)
         let old: Profile?
         do throws(Failure) { old = try home.read(name) } catch {
             guard call.flag("discard") else { throw error }
@@ -21,7 +21,7 @@ enum LogoutCommand {
             throw Failure("there is no profile '\(name)'; 'thicket status' lists them", .notFound)
         }
         if let old, !call.flag("discard") {
-            let unsent: [String] = try await unsent(old, name, home, call)
+            let unsent = try await unsent(old, name, home, call)
             guard unsent.isEmpty else {
                 throw Failure(
                     "edits were never sent (in \(unsent.joined(separator: ", "))). 'thicket ls BUCKET' sends them; "
@@ -37,11 +37,11 @@ enum LogoutCommand {
     /// Tells the server, and gives what is to be said about that.
     private static func end(_ profile: Profile, _ call: Call) async throws(Failure) -> String {
         guard profile.kind != .token else { return " The token itself stays good: an operator made it and can end it." }
-        let account: Account = try Account(call, trying: profile)
-        let session: ClientSession = try await trying("cannot sign out") { () throws(ClientError) in
+        let account = try Account(call, trying: profile)
+        let session = try await trying("cannot sign out") { () throws(ClientError) in
             try await account.session(store: .memory, isOnline: false)
         }
-        let isTold: Bool = await session.signOut()
+        let isTold = await session.signOut()
         await session.close()
         return isTold ? "" : " The server was not reached: the login stays good there until its own end."
     }
@@ -50,9 +50,9 @@ enum LogoutCommand {
     static func unsent(
         _ profile: Profile, _ name: String, _ home: ProfileHome, _ call: Call
     ) async throws(Failure) -> [String] {
-        var found: [String] = []
-        for bucket: String in home.buckets(name) {
-            let account: Account = try Account(call, trying: profile, copiesOf: home)
+        var found = [String]()
+        for bucket in home.buckets(name) {
+            let account = try Account(call, trying: profile, copiesOf: home)
             if try await OpenBucket.count(account, bucket: bucket).unsent > 0 { found.append(bucket) }
         }
         return found

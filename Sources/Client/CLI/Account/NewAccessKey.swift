@@ -4,26 +4,26 @@ import ThicketCrypto
 
 /// `thicket words --renew`: another access key, for who has lost sight of a paper with words.
 ///
-/// The new key is kept here before the server is asked, and stays kept until it is known what came of it: a program that is
-/// killed in between goes on at the next call.
+/// The new key is kept here before the server is asked, and stays kept until it is known what came of it: a program
+/// that is killed in between goes on at the next call.
 enum NewAccessKey {
     /// What is kept when it is known that nothing was changed.
-    private static let what: String = "the access key was not changed"
+    private static let what = "the access key was not changed"
 
     static func make(_ call: Call, _ keys: KeyCall) async throws(Failure) -> AccessKey {
         // Two that make a key each could drop the one that counts.
-        let lock: FolderLock = try .init(keys.home.folder(keys.account.profileName), "renew.lock", waits: false)
+        let lock = try FolderLock(keys.home.folder(keys.account.profileName), "renew.lock", waits: false)
         defer { lock.end() }
-        let account: OpenAccount = try await keys.settled(what)
+        let account = try await keys.settled(what)
         guard account.accessKey == keys.keys.accessKey else {
             // Begun before, and done: these are the new words.
             tell(isPartner: isPartner(keys))
             return account.accessKey
         }
-        let password: SecureBytes? = try await secret(call, keys, account)
-        let next: AccessKey = keys.keys.next ?? .random()
+        let password = try await secret(call, keys, account)
+        let next = keys.keys.next ?? .random()
         try keys.keep(account, next: .follows(next))
-        let changed: OpenAccount = try await change(keys, account, next, password)
+        let changed = try await change(keys, account, next, password)
         try keys.keep(changed)
         tell(isPartner: isPartner(keys))
         return next
@@ -31,15 +31,16 @@ enum NewAccessKey {
 
     private static func isPartner(_ keys: KeyCall) -> Bool { keys.account.profile.kind == .partner }
 
-    /// What seals the access key at the server: the password, or a partner's user's content passphrase, if there is one.
+    /// What seals the access key at the server: the password, or a partner's user's content passphrase, if there is
+    /// one.
     private static func secret(
         _ call: Call, _ keys: KeyCall, _ account: OpenAccount
     ) async throws(Failure) -> SecureBytes? {
         guard isPartner(keys) else {
             return try await Secrets.secret(call, label: "Password: ", isNew: false)
         }
-        let token: String = keys.account.profile.token
-        let view: ServerView = try await keyed(what) { () throws(AccountError) in
+        let token = keys.account.profile.token
+        let view = try await keyed(what) { () throws(AccountError) in
             try await keys.accounts.serverView(of: account, accessToken: token)
         }
         guard view.access != nil else { return nil }
@@ -49,7 +50,7 @@ enum NewAccessKey {
     private static func change(
         _ keys: KeyCall, _ account: OpenAccount, _ next: AccessKey, _ password: SecureBytes?
     ) async throws(Failure) -> OpenAccount {
-        let token: String = keys.account.profile.token
+        let token = keys.account.profile.token
         do throws(AccountError) {
             return try await keys.accounts.changeAccessKey(
                 of: account, to: next, accessToken: token, password: password)
@@ -74,10 +75,10 @@ enum NewAccessKey {
     }
 
     private static func tell(isPartner: Bool) {
-        let paper: String =
+        let paper =
             "the access key is changed, and with it the words. Old words, codes and pieces open nothing any more that the server "
             + "gives out"
-        let others: String =
+        let others =
             isPartner
             ? "'thicket keys' gets them the new key"
             : "'thicket login' gets them the new key, 'thicket passwd' signs them out"

@@ -6,12 +6,12 @@ import ThicketProtocol
 /// What a command has told of refused edits, and the exit code they ask for.
 final class RefusalBook: Sendable {
     private struct State {
-        var told: Set<String> = []
-        var isRefused: Bool = false
-        var isUnauthorized: Bool = false
+        var told = Set<String>()
+        var isRefused = false
+        var isUnauthorized = false
     }
 
-    private let state: Mutex<State> = Mutex(State())
+    private let state = Mutex(State())
 
     /// Remembers an edit that is refused and kept.
     func note(_ edit: RefusedEdit) {
@@ -42,13 +42,13 @@ struct Making: Sendable {
 
 extension OpenBucket {
     /// Refused edits that one command names.
-    static let refusalsShownMax: Int = 20
+    static let refusalsShownMax = 20
 
     /// Makes the object equal to `object`, and says whether the server has confirmed that before.
     ///
     /// - Parameter sends: an equal edit that was refused is sent once more: the server's answer of today counts.
     func make(_ key: String, _ object: JSONObject, sends: Bool = true) async throws(ClientError) -> Making {
-        let hadEdits: Bool = try await bucket.info(key).hasUnconfirmedEdits
+        let hadEdits = try await bucket.info(key).hasUnconfirmedEdits
         guard try await bucket.get(key) == object else {
             try await bucket.set(key, to: object)
             return Making(isSame: false, hadEdits: hadEdits)
@@ -83,19 +83,19 @@ extension OpenBucket {
             }
             return
         }
-        for edit: RefusedEdit in edits { refusals.note(edit) }
-        let untold: [RefusedEdit] = edits.filter { refusals.tell($0.key) }
-        for edit: RefusedEdit in untold.prefix(Self.refusalsShownMax) {
+        for edit in edits { refusals.note(edit) }
+        let untold = edits.filter { refusals.tell($0.key) }
+        for edit in untold.prefix(Self.refusalsShownMax) {
             Terminal.writeError("thicket: \(Self.line(edit, in: name))\n")
         }
         guard untold.count > Self.refusalsShownMax else { return }
-        let more: Int = untold.count - Self.refusalsShownMax
+        let more = untold.count - Self.refusalsShownMax
         Terminal.writeError("thicket: \(name): \(more) more edits are refused; 'thicket status' lists them\n")
     }
 
     /// One line about an edit that is refused and kept, with the way out.
     static func line(_ edit: RefusedEdit, in bucket: String) -> String {
-        let (place, drop): (String, String) = (
+        let (place, drop) = (
             "\(bucket)/\(edit.key)", "'thicket drop \(bucket) \(edit.key)' gives it up"
         )
         guard edit.error.code != .unauthorized else {

@@ -17,7 +17,7 @@ struct OpenBucket: Sendable {
     /// Of a sealed bucket.
     var opening: SealedOpening?
     /// Refused edits that were told.
-    let refusals: RefusalBook = RefusalBook()
+    let refusals = RefusalBook()
 
     /// Opens the local copy and, unless `isOnline` is false, begins to connect.
     static func open(
@@ -25,9 +25,9 @@ struct OpenBucket: Sendable {
         durability: StoreDurability = .program
     ) async throws(Failure) -> OpenBucket {
         try Keys.checkBucket(name)
-        var options: SessionOptions = account.sessionOptions(isOnline: isOnline)
+        var options = account.sessionOptions(isOnline: isOnline)
         options.durability = durability
-        let (location, isFallback): (StoreLocation, Bool) = try place(account, name, store)
+        let (location, isFallback) = try place(account, name, store)
         let opened: (session: Session, client: ClientSession?)
         let isKept: Bool
         do throws(ClientError) {
@@ -42,15 +42,15 @@ struct OpenBucket: Sendable {
         }
         let (bucket, sealing): (Bucket, SealedOpening?)
         do throws(Failure) {
-            let opening: SealedOpening = try SealedOpening(account, name)
+            let opening = try SealedOpening(account, name)
             let isSealed: Bool
             (bucket, isSealed) = try await opening.open(opened.session, opened.client)
             sealing = isSealed ? opening : nil
         } catch {
-            if let client: ClientSession = opened.client { await client.close() } else { await opened.session.close() }
+            if let client = opened.client { await client.close() } else { await opened.session.close() }
             throw error
         }
-        let open: OpenBucket = OpenBucket(
+        let open = OpenBucket(
             session: opened.session, client: opened.client, bucket: bucket, name: name, server: account.profile.server,
             wait: account.wait, isKept: isKept, opening: sealing, renewal: account.profile.renewal)
         account.opened.add(open)
@@ -82,21 +82,21 @@ struct OpenBucket: Sendable {
     }
 
     static func count(_ account: Account, bucket name: String) async throws(Failure) -> Count {
-        let (location, _): (StoreLocation, Bool) = try place(account, name, .profileOnly)
+        let (location, _) = try place(account, name, .profileOnly)
         let opened: (session: Session, client: ClientSession?)
         do throws(ClientError) {
             opened = try await connect(account, location, account.sessionOptions(isOnline: false))
         } catch { throw failure(error, account, name, .profileOnly) }
         let result: Result<Count, ClientError>
         do throws(ClientError) {
-            let kept: Bucket = try opened.session.kept(name)
-            let isKnown: Bool = try await opened.session.isSealed(name) != nil
+            let kept = try opened.session.kept(name)
+            let isKnown = try await opened.session.isSealed(name) != nil
             result = .success(
                 Count(
                     objects: isKnown ? try await kept.keys().count : 0, unsent: try await kept.pendingCount,
                     refused: try await kept.refused()))
         } catch { result = .failure(error) }
-        if let client: ClientSession = opened.client { await client.close() } else { await opened.session.close() }
+        if let client = opened.client { await client.close() } else { await opened.session.close() }
         return try blocking("cannot read the copy of \(name)") { () throws(ClientError) in try result.get() }
     }
 
@@ -104,7 +104,7 @@ struct OpenBucket: Sendable {
         _ account: Account, _ location: StoreLocation, _ options: SessionOptions
     ) async throws(ClientError) -> (session: Session, client: ClientSession?) {
         guard account.profile.kind == .token else {
-            let client: ClientSession = try await account.session(
+            let client = try await account.session(
                 store: location, isOnline: options.startsOnline, durability: options.durability)
             return (client.sync, client)
         }
@@ -133,11 +133,11 @@ struct OpenBucket: Sendable {
                         + "'thicket login' makes a profile", .usage)
             }
         }
-        guard let folder: String = account.folder else { return (.memory, false) }
-        guard let keyFile: StoreKeyFile = account.keyFile else { return (.memory, false) }
+        guard let folder = account.folder else { return (.memory, false) }
+        guard let keyFile = account.keyFile else { return (.memory, false) }
         try Files.makeFolder("\(folder)/\(kind)")
-        let key: StoreKey = try blocking("cannot use the local copies") { () throws(ClientError) in try keyFile.key() }
-        let isOnly: Bool = if case .profileOnly = store { true } else { false }
+        let key = try blocking("cannot use the local copies") { () throws(ClientError) in try keyFile.key() }
+        let isOnly = if case .profileOnly = store { true } else { false }
         return (.sealed("\(folder)/\(kind)/\(name).db", key), !isOnly)
     }
 
@@ -169,7 +169,7 @@ struct OpenBucket: Sendable {
         do throws(ClientError) {
             try await synced()
         } catch {
-            let isReadOnly: Bool = error.code == .unauthorized ? await isOnline : false
+            let isReadOnly = error.code == .unauthorized ? await isOnline : false
             guard error.code == .refused || isReadOnly else {
                 throw unreachable(error, consequence ?? "\(name) was not read", offline)
             }
@@ -194,12 +194,12 @@ struct OpenBucket: Sendable {
             try await opening?.tellOthers(session)
             return
         }
-        let info: ObjectInfo = try await trying(what) { () throws(ClientError) in try await bucket.info(key) }
-        let refusal: Int? = info.refusal
+        let info = try await trying(what) { () throws(ClientError) in try await bucket.info(key) }
+        let refusal = info.refusal
         if hadEdits, refusal != nil { throw keptRefusal(key, what, refusal) }
-        let isReadOnly: Bool = waited.code == .unauthorized ? await isOnline : false
+        let isReadOnly = waited.code == .unauthorized ? await isOnline : false
         if hadEdits, info.hasUnconfirmedEdits, isReadOnly { throw keptRefusal(key, what, nil) }
-        let isUndone: Bool = try await trying(what) { () throws(ClientError) in try await bucket.discardRefused(key) }
+        let isUndone = try await trying(what) { () throws(ClientError) in try await bucket.discardRefused(key) }
         if isUndone, let refusal {
             throw Failure(
                 "the server refused to \(what): \(Failure.meaning(of: refusal)). Nothing was changed.", .refused)
@@ -219,7 +219,7 @@ struct OpenBucket: Sendable {
             try await opening?.tellOthers(session)
             return
         }
-        let hope: String =
+        let hope =
             isKept
             ? "The edit is kept here and goes out with the next command on \(name)."
             : "Whether the server has it is not known: look with 'thicket get'."
@@ -232,7 +232,7 @@ struct OpenBucket: Sendable {
     }
 
     private func unreachable(_ error: ClientError, _ consequence: String, _ offline: String? = nil) -> Failure {
-        let way: String = isKept ? offline.map { " With --offline \($0)." } ?? "" : ""
+        let way = isKept ? offline.map { " With --offline \($0)." } ?? "" : ""
         return switch error.code {
         case .unauthorized:
             Failure(
@@ -260,11 +260,11 @@ struct OpenBucket: Sendable {
 
     /// Waits for sync, as long as something moves; a server that cannot be reached at first is told at once.
     private func synced() async throws(ClientError) {
-        let follower: StatusFollower = StatusFollower(name: name)
-        let result: Result<Void, ClientError> = await withTaskGroup { group in
+        let follower = StatusFollower(name: name)
+        let result = await withTaskGroup { group in
             group.addTask { await patience(follower) }
             group.addTask { await follower.follow(session) ?? .success(()) }
-            let first: Result<Void, ClientError> = await group.next() ?? .success(())
+            let first = await group.next() ?? .success(())
             group.cancelAll()
             return first
         }
@@ -312,8 +312,8 @@ struct OpenBucket: Sendable {
         }
     }
 
-    /// Ends the session: what is not sent stays in the copy that is kept. What had to be told meanwhile is, on standard error.
-    /// Doing it again does nothing.
+    /// Ends the session: what is not sent stays in the copy that is kept. What had to be told meanwhile is, on standard
+    /// error. Doing it again does nothing.
     ///
     /// - Parameter tellsRefused: false: the command tells itself of refused edits.
     func close(tellsRefused: Bool = true) async {
@@ -330,7 +330,7 @@ struct OpenBucket: Sendable {
 /// Watches a session's status while somebody waits: draws the progress, and tells when there is no hope.
 final class StatusFollower: Sendable {
     /// Unsent edits from which on sending is shown.
-    private static let shownFrom: Int = 50
+    private static let shownFrom = 50
     private let name: String
     private let steps: Mutex<Int64> = Mutex(0)
 
@@ -342,13 +342,13 @@ final class StatusFollower: Sendable {
     /// Ends with an error when the first attempt to connect fails; with nil when the task is cancelled.
     func follow(_ session: Session) async -> Result<Void, ClientError>? {
         var (reading, sending): (ProgressBar?, ProgressBar?)
-        var most: Int = 0
-        var wasConnected: Bool = false
+        var most = 0
+        var wasConnected = false
         defer {
             reading?.clear()
             sending?.clear()
         }
-        for await status: SyncStatus in await session.status {
+        for await status in await session.status {
             switch status {
             case .indexing(let done, let total):
                 wasConnected = true

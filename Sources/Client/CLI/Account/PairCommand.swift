@@ -6,23 +6,23 @@ import ThicketProtocol
 /// `thicket pair`: keys from one machine to another, by a code that a person carries.
 enum PairCommand {
     /// Between two looks for the other machine's answer.
-    private static let pause: Duration = .seconds(2)
+    private static let pause = Duration.seconds(2)
 
     static func run(_ call: Call) async throws(Failure) {
-        let code: String = call.argument("CODE")
+        let code = call.argument("CODE")
         if code.isEmpty { try await receive(call) } else { try await give(call, code) }
     }
 
     // MARK: - The machine that has the keys
 
     private static func give(_ call: Call, _ code: String) async throws(Failure) {
-        let keys: KeyCall = try .init(call, "nothing was given away")
-        let account: OpenAccount = try await keys.settled("nothing was given away")
-        let token: String = keys.account.profile.token
-        let lost: String =
+        let keys = try KeyCall(call, "nothing was given away")
+        let account = try await keys.settled("nothing was given away")
+        let token = keys.account.profile.token
+        let lost =
             "The other machine shows four words if it was. If it shows none, begin anew with 'thicket pair' there; 'thicket token "
             + "list' shows a login that nobody took, and 'thicket token revoke' ends it."
-        let words: String = try await keyed("nothing was given away", lost: lost) { () throws(AccountError) in
+        let words = try await keyed("nothing was given away", lost: lost) { () throws(AccountError) in
             try await keys.accounts.give(account, accessToken: token, toDeviceWithCode: code)
         }
         Terminal.write(
@@ -33,27 +33,27 @@ enum PairCommand {
     // MARK: - The new machine
 
     private static func receive(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call)
-        let isPartner: Bool = place.old?.kind == .partner
+        let place = try LoginPlace(call)
+        let isPartner = place.old?.kind == .partner
         try await expectNoKeys(call, place)
         if !isPartner { try await place.expectNothingUnsent() }
-        var profile: Profile = try place.profile(token: "")
-        if isPartner, let old: Profile = place.old { profile = old }
+        var profile = try place.profile(token: "")
+        if isPartner, let old = place.old { profile = old }
         if !isPartner {
-            guard let apiKey: String = call.setting("api-key") ?? place.old?.login?.apiKey else {
+            guard let apiKey = call.setting("api-key") ?? place.old?.login?.apiKey else {
                 throw PasswordLogin.missing(user: "", apiKey: nil)
             }
             profile.kind = .keys
             profile.login = Profile.Login(apiKey: apiKey, userId: "", device: DeviceID.make())
         }
-        let accounts: Accounts = try KeyCall.accounts(try Account(call, trying: profile))
-        let begun: Pairing.Begun = try await keyed("no pairing was begun") { () throws(AccountError) in
+        let accounts = try KeyCall.accounts(try Account(call, trying: profile))
+        let begun = try await keyed("no pairing was begun") { () throws(AccountError) in
             try await accounts.beginPairing()
         }
         Terminal.write(
             "thicket pair \(begun.pairing.code)\n\nRun this on a machine that has the keys, within two minutes. Waiting…\n"
         )
-        let received: Pairing.Received = try await answer(accounts, begun)
+        let received = try await answer(accounts, begun)
         Terminal.write("Four words for you to compare:\n\n    \(received.words)\n\n")
         if isPartner {
             try await confirm(call)
@@ -63,14 +63,14 @@ enum PairCommand {
         }
     }
 
-    /// - Throws: `refused` when there is nothing to wait for: this machine has the account's keys. A machine whose login is over, or
-    ///   whose keys are not the newest any more, may well get both so.
+    /// - Throws: `refused` when there is nothing to wait for: this machine has the account's keys. A machine whose
+    ///   login is over, or whose keys are not the newest any more, may well get both so.
     private static func expectNoKeys(_ call: Call, _ place: LoginPlace) async throws(Failure) {
-        guard !call.flag("discard"), let old: Profile = place.old, same(old.server, place.server),
+        guard !call.flag("discard"), let old = place.old, same(old.server, place.server),
             same(old.app, place.app), old.kind == .keys || old.kind == .partner,
-            let kept: DeviceKeys = try place.home.readKeys(place.name)
+            let kept = try place.home.readKeys(place.name)
         else { return }
-        let accounts: Accounts = try KeyCall.accounts(try Account(call, trying: old))
+        let accounts = try KeyCall.accounts(try Account(call, trying: old))
         do throws(AccountError) { _ = try await accounts.refresh(try kept.open(), accessToken: old.token) } catch {
             // A partner's login is the partner's to renew: without one no keys come, here or there.
             guard case .server = error, old.kind == .partner else { return }
@@ -84,7 +84,7 @@ enum PairCommand {
     private static func answer(_ accounts: Accounts, _ begun: Pairing.Begun) async throws(Failure) -> Pairing.Received {
         // The server ends it after two minutes; a server that does not is not waited for much longer.
         for _ in 0..<70 {
-            if let received: Pairing.Received = try await look(accounts, begun) { return received }
+            if let received = try await look(accounts, begun) { return received }
             do { try await Task.sleep(for: pause) } catch { throw Failure("cancelled, nothing was received") }
         }
         throw Failure("nothing was received", keys: AccountError.pairingOver)
@@ -100,22 +100,22 @@ enum PairCommand {
 
     private static func confirm(_ call: Call) async throws(Failure) {
         if call.flag("yes") { return }
-        let interrupts: AsyncStream<Int32> = Interrupts.stream()
+        let interrupts = Interrupts.stream()
         Terminal.write("Does the other machine show the same four? Type yes: ")
-        let line: String = await typed(or: interrupts)
+        let line = await typed(or: interrupts)
         guard same(line.lowercased(), "yes") else { throw Failure("cancelled, nothing was kept") }
     }
 
-    /// A line; empty when Ctrl-C or SIGTERM is faster. Whoever ends the program so has not said yes, and the login that waits
-    /// is to end with it.
+    /// A line; empty when Ctrl-C or SIGTERM is faster. Whoever ends the program so has not said yes, and the login that
+    /// waits is to end with it.
     private static func typed(or interrupts: AsyncStream<Int32>) async -> String {
         let (lines, line) = AsyncStream.makeStream(of: String.self)
         startThread { line.yield(readLine(strippingNewline: true) ?? "") }
         Task {
-            for await _: Int32 in interrupts { line.yield("") }
+            for await _ in interrupts { line.yield("") }
         }
         defer { Interrupts.release() }
-        for await first: String in lines { return first }
+        for await first in lines { return first }
         return ""
     }
 
@@ -139,10 +139,10 @@ enum PairCommand {
         _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
     ) async throws(Failure) -> SignedIn {
         guard !received.accessToken.isEmpty else { throw Failure("the other machine is of another kind of account") }
-        let signedIn: SignedIn = try await keyed("nothing was kept") { () throws(AccountError) in
+        let signedIn = try await keyed("nothing was kept") { () throws(AccountError) in
             try await accounts.open(received)
         }
-        var profile: Profile = profile
+        var profile = profile
         (profile.token, profile.user) = (signedIn.accessToken, signedIn.account.name)
         profile.login?.userId = signedIn.account.user
         try KeyCall.expectPlace(for: signedIn.account, place.home, place.name, known: nil)
@@ -153,10 +153,10 @@ enum PairCommand {
     private static func keepPartner(
         _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
     ) async throws(Failure) {
-        guard let entity: String = profile.login?.userId, same(entity, received.user) else {
+        guard let entity = profile.login?.userId, same(entity, received.user) else {
             throw Failure("the other machine is logged in as somebody else; nothing was kept")
         }
-        let result: PartnerKeys = try await keyed("nothing was kept") { () throws(AccountError) in
+        let result = try await keyed("nothing was kept") { () throws(AccountError) in
             try await accounts.open(received, ofPartnerUser: entity, accessToken: profile.token)
         }
         guard case .open(let account, _) = result else {

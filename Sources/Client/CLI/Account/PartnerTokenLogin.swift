@@ -3,26 +3,26 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// `thicket login --partner --token-file FILE`: a login by a token that the partner's own server has signed. It brings sealed
-/// bytes and nothing more; 'thicket keys' opens the keys. When it ends, the same with the next token goes on.
+/// `thicket login --partner --token-file FILE`: a login by a token that the partner's own server has signed. It brings
+/// sealed bytes and nothing more; 'thicket keys' opens the keys. When it ends, the same with the next token goes on.
 enum PartnerTokenLogin {
     static func run(_ call: Call, _ place: LoginPlace) async throws(Failure) {
-        let old: Profile? = place.old.flatMap { same($0.server, place.server) && same($0.app, place.app) ? $0 : nil }
-        let apiKey: String? = call.setting("api-key") ?? old?.login?.apiKey
-        let partner: String? = call.value("partner-id") ?? old?.login?.partnerId
-        guard let apiKey, let partner, let token: String = try Secrets.token(call) else {
+        let old = place.old.flatMap { same($0.server, place.server) && same($0.app, place.app) ? $0 : nil }
+        let apiKey = call.setting("api-key") ?? old?.login?.apiKey
+        let partner = call.value("partner-id") ?? old?.login?.partnerId
+        guard let apiKey, let partner, let token = try Secrets.token(call) else {
             throw LoginPlace.missing([
                 apiKey == nil ? "--api-key KEY, the partner's, which is no secret" : nil,
                 partner == nil ? "--partner-id ID, the partner's, such as 1000" : nil,
             ])
         }
-        guard let claims: Claims = Claims(token) else {
+        guard let claims = Claims(token) else {
             throw Failure(
                 "not logged in: this is no login token of a partner, which names a user and a device. The partner's server signs "
                     + "one.", .usage)
         }
         place.warnIfReadable(.token)
-        var profile: Profile = try place.profile(token: token)
+        var profile = try place.profile(token: token)
         (profile.kind, profile.user) = (.partner, claims.name)
         profile.login = Profile.Login(
             apiKey: apiKey, userId: claims.entity, partnerId: partner, device: claims.device)
@@ -40,10 +40,10 @@ enum PartnerTokenLogin {
 
         init?(_ token: String) {
             let parts: [Substring] = token.split(separator: ".", omittingEmptySubsequences: false)
-            guard parts.count == 3, let payload: [UInt8] = Base64.decodeURL(Array(parts[1].utf8)[...]),
-                let object: JSONObject = (try? JSONValue(parsing: payload))?.objectValue,
-                let entity: String = object["rezolve_entity_id"]?.stringValue, !same(entity, ":NONE:"),
-                let device: String = object["device_id"]?.stringValue
+            guard parts.count == 3, let payload = Base64.decodeURL(Array(parts[1].utf8)[...]),
+                let object = (try? JSONValue(parsing: payload))?.objectValue,
+                let entity = object["rezolve_entity_id"]?.stringValue, !same(entity, ":NONE:"),
+                let device = object["device_id"]?.stringValue
             else { return nil }
             (self.entity, self.device) = (entity, device)
             isOfPassword = object["thicket_session"] != nil

@@ -4,11 +4,11 @@ import ThicketCommandLine
 /// Another password for an account whose password is sent to the server.
 enum PasswordCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let account: Account = try AccountCall.builtIn(call, "the password was not changed")
-        let old: String = try await Secrets.password(call, label: "Password now: ", isNew: false)
+        let account = try AccountCall.builtIn(call, "the password was not changed")
+        let old = try await Secrets.password(call, label: "Password now: ", isNew: false)
         if Secrets.isTyped(call, "new-password") { try await prove(old, account) }
-        let new: String = try await Secrets.password(call, "new-password", label: "New password: ", isNew: true)
-        let token: String = try await AccountCall.proved(
+        let new = try await Secrets.password(call, "new-password", label: "New password: ", isNew: true)
+        let token = try await AccountCall.proved(
             account, "the password was not changed", lost: "whether the password was changed. \(Failure.lostLogin)"
         ) { session throws(ClientError) in
             try await session.changePassword(from: old, to: new)
@@ -24,12 +24,12 @@ enum PasswordCommand {
         Terminal.write("the password is changed; other machines are signed out\n")
     }
 
-    /// Tries the password that there is, by a login that ends at once: nobody is to type a new one twice and hear then that the
-    /// old one is wrong.
+    /// Tries the password that there is, by a login that ends at once: nobody is to type a new one twice and hear then
+    /// that the old one is wrong.
     private static func prove(_ password: String, _ account: Account) async throws(Failure) {
-        let what: String = "the password was not changed"
+        let what = "the password was not changed"
         do throws(ClientError) {
-            let login: ClientSession = try await account.app(store: .memory, isOnline: false).signIn(
+            let login = try await account.app(store: .memory, isOnline: false).signIn(
                 username: account.profile.user ?? "", password: password)
             await login.signOut()
             await login.close()
@@ -44,8 +44,8 @@ enum PasswordCommand {
 enum AccountDeleteCommand {
     static func run(_ call: Call) async throws(Failure) {
         if try Account(call).profile.kind == .keys { return try await KeyedDelete.run(call) }
-        let account: Account = try AccountCall.builtIn(call, "nothing was deleted")
-        let password: String = try await Secrets.password(
+        let account = try AccountCall.builtIn(call, "nothing was deleted")
+        let password = try await Secrets.password(
             call, label: "Password, to delete \(Screen.safe(account.profile.user ?? "the account")) and all its data: ",
             isNew: false)
         try await AccountCall.proved(
@@ -60,7 +60,7 @@ enum AccountDeleteCommand {
 extension AccountCall {
     /// The account of a call, if it is one of the server's own.
     static func builtIn(_ call: Call, _ what: String) throws(Failure) -> Account {
-        let account: Account = try Account(call)
+        let account = try Account(call)
         try account.expectProfile(what)
         guard account.profile.kind == .account else {
             throw Failure("\(what): this login is not one to an account of the server itself", .usage)
@@ -96,9 +96,9 @@ extension AccountCall {
     static func with<Value: Sendable>(
         _ account: Account, _ body: (ClientSession) async throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
-        let session: ClientSession = try await account.session(store: .memory, isOnline: false)
+        let session = try await account.session(store: .memory, isOnline: false)
         do throws(ClientError) {
-            let value: Value = try await body(session)
+            let value = try await body(session)
             await session.close()
             return value
         } catch {

@@ -5,27 +5,27 @@ import ThicketProtocol
 /// Logging in, and signing up, with a name and a password. The password is not kept.
 enum PasswordLogin {
     static func run(_ call: Call, _ place: LoginPlace, isNew: Bool) async throws(Failure) {
-        let old: Profile.Login? = place.old?.login
+        let old = place.old?.login
         // What the profile says is of use at the same server only.
-        let isSame: Bool = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
-        let user: String? = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
-        let apiKey: String? = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
+        let isSame = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
+        let user = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
+        let apiKey = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
         guard let user, let apiKey else {
             throw missing(user: user, apiKey: apiKey)
         }
         if isNew { try LoginPlace.expectNew(user) }
-        let isPartner: Bool = call.flag("partner") || (isSame && place.old?.kind == .partner)
-        var profile: Profile = try place.profile(token: "")
+        let isPartner = call.flag("partner") || (isSame && place.old?.kind == .partner)
+        var profile = try place.profile(token: "")
         profile.kind = isPartner ? .partner : .account
-        let device: String = (isSame ? old?.device : nil) ?? DeviceID.make()
+        let device = (isSame ? old?.device : nil) ?? DeviceID.make()
         profile.login = Profile.Login(apiKey: apiKey, userId: "", device: device)
         // Before an account is made that could not be kept.
         if isNew { try await place.expectNothingUnsent() }
         place.warnIfReadable(.password)
-        let password: String = try await Secrets.password(call, isNew: isNew)
-        let account: Account = try Account(call, trying: profile)
-        let session: ClientSession = try await proved(profile, isNew) { () throws(ClientError) in
-            let app: ThicketApp = try account.app(store: .memory, isOnline: false)
+        let password = try await Secrets.password(call, isNew: isNew)
+        let account = try Account(call, trying: profile)
+        let session = try await proved(profile, isNew) { () throws(ClientError) in
+            let app = try account.app(store: .memory, isOnline: false)
             return switch (isPartner, isNew) {
             case (false, true): try await app.signUp(username: user, password: password)
             case (false, false): try await app.signIn(username: user, password: password)
@@ -48,18 +48,18 @@ enum PasswordLogin {
         try await place.keep(profile)
     }
 
-    /// Whether the account of a login is one whose password goes to the server. An account has one kind for good, and nobody
-    /// but its user says which: a server could ask for a password that is not its to see.
+    /// Whether the account of a login is one whose password goes to the server. An account has one kind for good, and
+    /// nobody but its user says which: a server could ask for a password that is not its to see.
     static func sendsPassword(_ call: Call, _ place: LoginPlace) -> Bool {
         if call.flag("sent-password") || call.flag("partner") { return true }
-        guard let old: Profile = place.old, same(old.server, place.server), same(old.app, place.app) else {
+        guard let old = place.old, same(old.server, place.server), same(old.app, place.app) else {
             return false
         }
         return old.kind == .account || old.kind == .partner
     }
 
-    static let userHelp: String = "--user NAME, such as ada@example.com"
-    static let apiKeyHelp: String =
+    static let userHelp = "--user NAME, such as ada@example.com"
+    static let apiKeyHelp =
         "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is no secret"
 
     /// What has to be said of an account.
@@ -70,7 +70,7 @@ enum PasswordLogin {
     private static func proved(
         _ profile: Profile, _ isNew: Bool, _ body: () async throws(ClientError) -> ClientSession
     ) async throws(Failure) -> ClientSession {
-        let what: String = isNew ? "no account was made" : "not logged in"
+        let what = isNew ? "no account was made" : "not logged in"
         do throws(ClientError) {
             return try await body()
         } catch {
@@ -79,7 +79,7 @@ enum PasswordLogin {
                 throw Failure(
                     "\(what): the API key is not one of the app '\(profile.app)' at \(profile.server)", .unauthorized)
             case (.unauthorized, _):
-                let hint: String = profile.kind == .partner ? ", or the API key," : ""
+                let hint = profile.kind == .partner ? ", or the API key," : ""
                 throw Failure("\(what): the user name or the password\(hint) is wrong", .unauthorized)
             case (.refused, 409):
                 throw Failure(
@@ -105,10 +105,10 @@ extension Account {
     func app(
         store: StoreLocation, isOnline: Bool, durability: StoreDurability = .program
     ) throws(ClientError) -> ThicketApp {
-        guard let login: Profile.Login = profile.login else {
+        guard let login = profile.login else {
             throw ClientError(.invalidOptions, "the profile is that of a token, not of an account")
         }
-        var options: SessionOptions = sessionOptions(isOnline: isOnline)
+        var options = sessionOptions(isOnline: isOnline)
         options.durability = durability
         return try ThicketApp(
             server: profile.server, app: profile.app, apiKey: login.apiKey, store: store, deviceId: login.device,
@@ -119,8 +119,8 @@ extension Account {
     func session(store: StoreLocation, isOnline: Bool, durability: StoreDurability = .program) async throws(ClientError)
         -> ClientSession
     {
-        let app: ThicketApp = try app(store: store, isOnline: isOnline, durability: durability)
-        guard let login: Profile.Login = profile.login else {
+        let app = try app(store: store, isOnline: isOnline, durability: durability)
+        guard let login = profile.login else {
             throw ClientError(.invalidOptions, "the profile is that of a token, not of an account")
         }
         guard profile.kind == .partner else {
@@ -139,7 +139,7 @@ private struct KeptTokens: TokenSource {
     let inner: any TokenSource
 
     func token(for request: TokenRequest) async throws -> String {
-        let token: String = try await inner.token(for: request)
+        let token = try await inner.token(for: request)
         do throws(Failure) {
             try account.home?.renew(account.profileName, from: account.profile, to: token)
         } catch {

@@ -28,7 +28,7 @@ struct Profile: Sendable, Equatable {
         /// The user's id, or a partner's user's entity id.
         var userId: String
         /// Of a partner's user.
-        var partnerId: String = ""
+        var partnerId = ""
         /// As login tokens name this machine.
         var device: String
     }
@@ -36,7 +36,7 @@ struct Profile: Sendable, Equatable {
     var server: String
     var app: String
     var token: String
-    var kind: Kind = .token
+    var kind = Kind.token
     /// Of accounts.
     var login: Login?
     /// Whom the server takes the token's owner for, as it said at the login; of accounts the name one logs in with.
@@ -78,8 +78,8 @@ struct Profile: Sendable, Equatable {
 
     /// Reads what `json` writes; nil when a part is missing.
     init?(json bytes: [UInt8]) {
-        guard let value: JSONValue = try? JSONValue(parsing: bytes), let server: String = value["server"]?.stringValue,
-            let app: String = value["app"]?.stringValue, let token: String = value["token"]?.stringValue
+        guard let value = try? JSONValue(parsing: bytes), let server = value["server"]?.stringValue,
+            let app = value["app"]?.stringValue, let token = value["token"]?.stringValue
         else { return nil }
         self.init(
             server: server, app: app, token: token, user: value["user"]?.stringValue,
@@ -87,7 +87,7 @@ struct Profile: Sendable, Equatable {
             pins: value["pin"]?.stringValue)
         kind = value["kind"]?.stringValue.flatMap(Kind.init(rawValue:)) ?? .token
         guard kind != .token else { return }
-        guard let apiKey: String = value["api_key"]?.stringValue, let userId: String = value["user_id"]?.stringValue,
+        guard let apiKey = value["api_key"]?.stringValue, let userId = value["user_id"]?.stringValue,
             let device: String = value["device"]?.stringValue
         else { return nil }
         login = Login(
@@ -118,8 +118,8 @@ struct Profile: Sendable, Equatable {
     /// The same user of the same app, perhaps by another token: the local copies may stay.
     func isSameAccount(as other: Profile) -> Bool {
         guard same(server, other.server), same(app, other.app) else { return false }
-        if let login, let other: Login = other.login { return same(login.userId, other.userId) }
-        if let user, let other: String = other.user { return same(user, other) }
+        if let login, let other = other.login { return same(login.userId, other.userId) }
+        if let user, let other = other.user { return same(user, other) }
         return same(token, other.token)
     }
 }
@@ -140,9 +140,9 @@ struct ProfileHome: Sendable {
 
     init(_ environment: [String: String]) throws(Failure) {
         runtimeFolder = environment["XDG_RUNTIME_DIR"]
-        if let home: String = environment["THICKET_HOME"], !home.isEmpty {
+        if let home = environment["THICKET_HOME"], !home.isEmpty {
             path = home
-        } else if let home: String = environment["HOME"], !home.isEmpty {
+        } else if let home = environment["HOME"], !home.isEmpty {
             path = home + "/.thicket"
         } else {
             throw Failure("there is no place for profiles: neither THICKET_HOME nor HOME is set", .usage)
@@ -151,7 +151,7 @@ struct ProfileHome: Sendable {
 
     func folder(_ name: String) -> String { "\(path)/profiles/\(name)" }
     func makeFolder(_ name: String) throws(Failure) {
-        for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
+        for folder in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
     }
     private func file(_ name: String) -> String { folder(name) + "/profile.json" }
     /// The key under which the profile and its copies are sealed.
@@ -168,24 +168,24 @@ struct ProfileHome: Sendable {
         case .failed(let reason):
             throw Failure("the profile '\(name)' cannot be read: \(file(name)): \(reason)")
         }
-        let damaged: String = "\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it anew"
-        guard let kept: JSONValue = try? JSONValue(parsing: bytes) else { throw Failure(damaged) }
-        guard let sealed: String = kept["sealed"]?.stringValue else {
+        let damaged = "\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it anew"
+        guard let kept = try? JSONValue(parsing: bytes) else { throw Failure(damaged) }
+        guard let sealed = kept["sealed"]?.stringValue else {
             // Of an earlier version: sealed when it is written next.
-            guard let profile: Profile = Profile(json: bytes) else { throw Failure(damaged) }
+            guard let profile = Profile(json: bytes) else { throw Failure(damaged) }
             return profile
         }
-        guard let text: [UInt8] = Base64.decodeURL(Array(sealed.utf8)[...]) else { throw Failure(damaged) }
-        let opened: [UInt8] = try blocking("the profile '\(name)' cannot be read") { () throws(ClientError) in
+        guard let text = Base64.decodeURL(Array(sealed.utf8)[...]) else { throw Failure(damaged) }
+        let opened = try blocking("the profile '\(name)' cannot be read") { () throws(ClientError) in
             try keyFile(name).key(makesNew: false).open(text, as: "thicket/store-profile/1")
         }
-        guard let profile: Profile = Profile(json: opened) else { throw Failure(damaged) }
+        guard let profile = Profile(json: opened) else { throw Failure(damaged) }
         return profile
     }
 
     func write(_ profile: Profile, _ name: String) throws(Failure) {
         try makeFolder(name)
-        let sealed: [UInt8] = try blocking("the profile '\(name)' cannot be kept") { () throws(ClientError) in
+        let sealed = try blocking("the profile '\(name)' cannot be kept") { () throws(ClientError) in
             try keyFile(name).key().seal(profile.json, as: "thicket/store-profile/1")
         }
         let object: JSONObject = ["sealed": .string(Base64.encodeURL(sealed))]
@@ -194,8 +194,8 @@ struct ProfileHome: Sendable {
 
     /// Keeps a renewed token, if the profile is still that of the same login.
     func renew(_ name: String, from old: Profile, to token: String) throws(Failure) {
-        guard let kept: Profile = try read(name), kept.isSameAccount(as: old) else { return }
-        var renewed: Profile = kept
+        guard let kept = try read(name), kept.isSameAccount(as: old) else { return }
+        var renewed = kept
         renewed.token = token
         try write(renewed, name)
     }
@@ -213,13 +213,13 @@ struct ProfileHome: Sendable {
             throw Failure("the account's keys cannot be read: \(keysFile(name)): \(reason)")
         case .bytes(let found): bytes = found
         }
-        let damaged: String =
+        let damaged =
             "\(keysFile(name)) is damaged. Nothing is lost at the server: set the file aside, and 'thicket login' writes it "
             + "anew"
-        guard let kept: JSONValue = try? JSONValue(parsing: bytes), let text: String = kept["sealed"]?.stringValue,
-            let sealed: [UInt8] = Base64.decodeURL(Array(text.utf8)[...])
+        guard let kept = try? JSONValue(parsing: bytes), let text = kept["sealed"]?.stringValue,
+            let sealed = Base64.decodeURL(Array(text.utf8)[...])
         else { throw Failure(damaged) }
-        let opened: SecureBytes = try blocking("the account's keys cannot be read") { () throws(ClientError) in
+        let opened = try blocking("the account's keys cannot be read") { () throws(ClientError) in
             try keyFile(name).key(makesNew: false).openSecret(sealed, as: "thicket/store-keys/1")
         }
         do throws(AccountError) { return try DeviceKeys(text: opened) } catch {
@@ -231,7 +231,7 @@ struct ProfileHome: Sendable {
     /// Keeps the account's keys beside the profile, sealed like it.
     func writeKeys(_ keys: DeviceKeys, _ name: String) throws(Failure) {
         try makeFolder(name)
-        let sealed: [UInt8] = try blocking("the account's keys cannot be kept") { () throws(ClientError) in
+        let sealed = try blocking("the account's keys cannot be kept") { () throws(ClientError) in
             try keyFile(name).key().seal(keys.text, as: "thicket/store-keys/1")
         }
         let object: JSONObject = ["sealed": .string(Base64.encodeURL(sealed))]
@@ -285,7 +285,7 @@ struct ProfileHome: Sendable {
 
     /// Checks a name that becomes a folder.
     static func checked(_ name: String) throws(Failure) -> String {
-        let isGood: Bool =
+        let isGood =
             (1...64).contains(name.utf8.count) && !name.hasPrefix(".")
             && name.utf8.allSatisfy { byte in
                 (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)

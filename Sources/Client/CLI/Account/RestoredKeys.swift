@@ -17,9 +17,9 @@ enum RestoredKeys {
         if let stray {
             throw Failure("\(nothing): --restored puts back what this machine has; leave --\(stray) out", .usage)
         }
-        let keys: KeyCall = try .init(call, nothing)
+        let keys = try KeyCall(call, nothing)
         // Not what was begun and not ended here: that is settled by the next command, at the server as it is then.
-        let kept: OpenAccount = try keys.open()
+        let kept = try keys.open()
         Terminal.writeError(
             "This writes the account's keys, as this machine has seen them last (version \(kept.version)), to the server "
                 + "again, together with what the server has, if that opens with them.\n")
@@ -47,7 +47,7 @@ enum RestoredKeys {
         Terminal.writeError(
             "the server does not know the login of this machine any more; the password that counts is the one from the time "
                 + "of the backup, or one that was set since the restore\n")
-        let password: SecureBytes = try await Secrets.secret(
+        let password = try await Secrets.secret(
             call, label: "Password of \(Screen.safe(kept.name)): ", isNew: false)
         let token: String
         do throws(AccountError) {
@@ -55,7 +55,7 @@ enum RestoredKeys {
         } catch {
             throw loginFailure(error)
         }
-        var profile: Profile = keys.account.profile
+        var profile = keys.account.profile
         profile.token = token
         try keys.home.write(profile, keys.account.profileName)
         do throws(AccountError) { return try await keys.accounts.putBack(kept, accessToken: token) } catch {
@@ -71,16 +71,16 @@ enum RestoredKeys {
                     + "afterwards, unless it was set anew since the restore; 'thicket recover' with the recovery words sets "
                     + "another one.", Failure.code(error))
         }
-        if let advice: String = advice(error) { return Failure("\(nothing): \(error)\(advice)", Failure.code(error)) }
+        if let advice = advice(error) { return Failure("\(nothing): \(error)\(advice)", Failure.code(error)) }
         return Failure(nothing, keys: error)
     }
 
-    private static let nothing: String = "the keys were not put back"
+    private static let nothing = "the keys were not put back"
     /// Others may write while this runs, so any error may come after a version was written.
-    private static let perhaps: String = nothing + ", or not all the way"
+    private static let perhaps = nothing + ", or not all the way"
 
     static func failure(_ error: AccountError) -> Failure {
-        if let advice: String = advice(error) { return Failure("\(perhaps): \(error)\(advice)", Failure.code(error)) }
+        if let advice = advice(error) { return Failure("\(perhaps): \(error)\(advice)", Failure.code(error)) }
         return Failure("\(perhaps); do it again", keys: error)
     }
 

@@ -4,8 +4,8 @@ import ThicketProtocol
 
 /// In which mode a command opens a bucket, and by which keys.
 ///
-/// A bucket is sealed when `--sealed` says so, when the copy on this machine is, or when the account's bundle has it so; never
-/// because a server says so, and never in clear because a server says that.
+/// A bucket is sealed when `--sealed` says so, when the copy on this machine is, or when the account's bundle has it
+/// so; never because a server says so, and never in clear because a server says that.
 struct SealedOpening: Sendable {
     /// What this machine has of the account; nil where it has no keys.
     let keys: OpenAccount?
@@ -14,7 +14,7 @@ struct SealedOpening: Sendable {
 
     init(_ account: Account, _ name: String) throws(Failure) {
         (self.account, self.name) = (account, name)
-        let kept: DeviceKeys? = try account.home?.readKeys(account.profileName)
+        let kept = try account.home?.readKeys(account.profileName)
         do throws(AccountError) { keys = try kept?.open() } catch {
             throw Failure("the keys kept here cannot be used", keys: error)
         }
@@ -22,8 +22,8 @@ struct SealedOpening: Sendable {
 
     /// Opens the bucket.
     func open(_ session: Session, _ client: ClientSession?) async throws(Failure) -> (bucket: Bucket, isSealed: Bool) {
-        let what: String = "cannot open the bucket \(name)"
-        let kept: Bool? = try await trying(what) { () throws(ClientError) in try await session.isSealed(name) }
+        let what = "cannot open the bucket \(name)"
+        let kept = try await trying(what) { () throws(ClientError) in try await session.isSealed(name) }
         guard account.isSealed || kept == true || keys?.bundle.buckets[name]?.isSealed == true else {
             return (try await trying(what) { () throws(ClientError) in try await session.bucket(name) }, false)
         }
@@ -42,7 +42,7 @@ struct SealedOpening: Sendable {
     }
 
     private func missing() -> Failure {
-        let next: String =
+        let next =
             switch account.profile.kind {
             case .keys: "'thicket login', 'thicket recover' or 'thicket pair' gets them."
             case .partner: "'thicket keys' gets them, or makes them on the first machine."
@@ -53,12 +53,13 @@ struct SealedOpening: Sendable {
             "\(name) is a sealed bucket, and this machine does not have the account's keys. \(next)", .notFound)
     }
 
-    /// `--sealed` for a bucket of open objects seals none of them, and must not leave a copy behind that no command gets any further
-    /// with. Only where this very call has said `--sealed`: a call that leaves the mode to the copy would be followed by one that writes
-    /// in clear, because a server says so. What the account's bundle has as a sealed bucket stays one, whatever the server shows.
+    /// `--sealed` for a bucket of open objects seals none of them, and must not leave a copy behind that no command
+    /// gets any further with. Only where this very call has said `--sealed`: a call that leaves the mode to the copy
+    /// would be followed by one that writes in clear, because a server says so. What the account's bundle has as a
+    /// sealed bucket stays one, whatever the server shows.
     func checkMode(_ session: Session) async throws(Failure) {
         guard account.isSealed, keys?.bundle.buckets[name] == nil else { return }
-        let isUndone: Bool = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
+        let isUndone = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
             try await session.unseal(name)
         }
         guard isUndone else { return }
@@ -72,10 +73,10 @@ struct SealedOpening: Sendable {
     func tellOthers(_ session: Session) async throws(Failure) {
         // A token by itself may be one that writes nothing, and has no keys of its own (`KeyCall`).
         guard account.profile.kind == .keys || account.profile.kind == .partner, let keys,
-            let home: ProfileHome = account.home, keys.bundle.buckets[name] == nil,
+            let home = account.home, keys.bundle.buckets[name] == nil,
             await session.isServedSealed(name)
         else { return }
-        let accounts: Accounts = try KeyCall.accounts(account)
+        let accounts = try KeyCall.accounts(account)
         let noted: OpenAccount
         do throws(AccountError) {
             noted = try await accounts.keepSealed(name, of: keys, accessToken: account.profile.token)

@@ -18,10 +18,10 @@ enum StatusCommand {
             listProfiles(call)
             throw error
         }
-        let copies: [Copy] = try await copies(account)
-        let (found, problem): (String?, Failure?) = await check(account)
+        let copies = try await copies(account)
+        let (found, problem) = await check(account)
         // Of a login that has ended it is known all the same whose it was.
-        let user: String? = found ?? account.profile.user
+        let user = found ?? account.profile.user
         if call.flag("json") {
             Terminal.write(JSONValue.object(json(account, copies, user, problem)).serializedText + "\n")
         } else {
@@ -32,11 +32,12 @@ enum StatusCommand {
         if let problem { throw Failure("", problem.code) }
     }
 
-    /// Of a backup that is missing, or of keys on this machine that cannot be used: the day they are needed would be late.
+    /// Of a backup that is missing, or of keys on this machine that cannot be used: the day they are needed would be
+    /// late.
     private static func remind(_ account: Account) {
         do throws(Failure) {
-            guard let keys: DeviceKeys = try account.home?.readKeys(account.profileName) else { return }
-            let open: OpenAccount = try blockingKeys(keys)
+            guard let keys = try account.home?.readKeys(account.profileName) else { return }
+            let open = try blockingKeys(keys)
             KeyCall.remind(open)
         } catch {
             Terminal.writeError("warning: \(error.text)\n")
@@ -50,17 +51,17 @@ enum StatusCommand {
     }
 
     private static func listProfiles(_ call: Call) {
-        guard let names: [String] = try? ProfileHome(call.environment).names(), !names.isEmpty else { return }
+        guard let names = try? ProfileHome(call.environment).names(), !names.isEmpty else { return }
         Terminal.writeError("profiles: \(names.joined(separator: ", ")) (choose with --profile)\n")
     }
 
     private static func copies(_ account: Account) async throws(Failure) -> [Copy] {
-        guard let folder: String = account.folder else { return [] }
-        var copies: [Copy] = []
-        for file: String in Files.names(in: folder + "/objects").sorted() where file.hasSuffix(".db") {
-            let name: String = String(file.dropLast(3))
+        guard let folder = account.folder else { return [] }
+        var copies = [Copy]()
+        for file in Files.names(in: folder + "/objects").sorted() where file.hasSuffix(".db") {
+            let name = String(file.dropLast(3))
             do throws(Failure) {
-                let count: OpenBucket.Count = try await OpenBucket.count(account, bucket: name)
+                let count = try await OpenBucket.count(account, bucket: name)
                 copies.append(
                     Copy(name: name, objects: count.objects, unsent: count.unsent, refused: count.refused))
             } catch {
@@ -73,12 +74,12 @@ enum StatusCommand {
 
     private static func check(_ account: Account) async -> (String?, Failure?) {
         do throws(Failure) {
-            let open: OpenBucket = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
+            let open = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
             do throws(Failure) { try await open.ready("the token was not tried") } catch {
                 await open.close()
                 throw error
             }
-            let user: String? = try? await open.session.user
+            let user = try? await open.session.user
             await open.close()
             return (user, nil)
         } catch {
@@ -95,20 +96,20 @@ enum StatusCommand {
     }
 
     private static func text(_ account: Account, _ copies: [Copy], _ user: String?, _ problem: Failure?) -> String {
-        var text: String = "profile  \(account.folder == nil ? "none: settings of this call" : account.profileName)\n"
+        var text = "profile  \(account.folder == nil ? "none: settings of this call" : account.profileName)\n"
         text += "server   \(account.profile.server): \(word(problem))\n"
         text += "app      \(account.profile.app)\n"
         if let user { text += "user     \(Screen.safe(user))\n" }
-        let unsent: Int = copies.reduce(0) { $0 + $1.unsent - $1.refused.count }
+        let unsent = copies.reduce(0) { $0 + $1.unsent - $1.refused.count }
         if copies.isEmpty { text += "buckets  none used on this machine yet\n" }
-        for copy: Copy in copies {
-            let objects: String = copy.objects.map { "\($0) object\($0 == 1 ? "" : "s")" } ?? "used by another command"
+        for copy in copies {
+            let objects = copy.objects.map { "\($0) object\($0 == 1 ? "" : "s")" } ?? "used by another command"
             text += "bucket   \(copy.name): \(objects)"
             text += copy.unsent == 0 ? "" : ", \(copy.unsent) not sent"
             text += copy.refused.isEmpty ? "\n" : ", \(copy.refused.count) of them refused\n"
         }
-        for copy: Copy in copies {
-            for edit: RefusedEdit in copy.refused { text += "refused  \(OpenBucket.line(edit, in: copy.name))\n" }
+        for copy in copies {
+            for edit in copy.refused { text += "refused  \(OpenBucket.line(edit, in: copy.name))\n" }
         }
         if unsent > 0, problem == nil {
             text +=

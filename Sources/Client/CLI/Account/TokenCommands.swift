@@ -11,8 +11,8 @@ import ThicketProtocol
 /// `thicket whoami`: the user's name.
 enum WhoamiCommand {
     static func run(_ call: Call) throws(Failure) {
-        let account: Account = try Account(call)
-        let profile: Profile = account.profile
+        let account = try Account(call)
+        let profile = account.profile
         if call.flag("json") {
             let object: JSONObject = [
                 "user": profile.user.map(JSONValue.string) ?? .null, "server": .string(profile.server),
@@ -22,7 +22,7 @@ enum WhoamiCommand {
             Terminal.write(JSONValue.object(object).serializedText + "\n")
             return
         }
-        guard let user: String = profile.user else {
+        guard let user = profile.user else {
             throw Failure(
                 "the token was given for this call alone; 'thicket status' asks the server whose it is", .notFound)
         }
@@ -33,10 +33,10 @@ enum WhoamiCommand {
 /// `thicket devices`: where the user is logged in.
 enum DevicesCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let devices: [SessionDevice] = try await AccountCall.run(call, "cannot list the devices") {
+        let devices = try await AccountCall.run(call, "cannot list the devices") {
             session throws(ClientError) in try await session.devices()
         }
-        for device: SessionDevice in devices {
+        for device in devices {
             if call.flag("json") {
                 let object: JSONObject = [
                     "device": .string(device.id), "first_seen": .number(JSONNumber(device.firstSeen)),
@@ -45,7 +45,7 @@ enum DevicesCommand {
                 ]
                 Terminal.write(JSONValue.object(object).serializedText + "\n")
             } else {
-                let last: String = device.lastSeen.map { "  seen \(Days.text($0))" } ?? ""
+                let last = device.lastSeen.map { "  seen \(Days.text($0))" } ?? ""
                 Terminal.write(
                     "\(device.isThisOne ? "*" : " ") \(Screen.safe(device.id))  since \(Days.text(device.firstSeen))"
                         + "\(last)\n")
@@ -57,10 +57,10 @@ enum DevicesCommand {
 /// `thicket token …`: the tokens of an account.
 enum TokenCommand {
     static func list(_ call: Call) async throws(Failure) {
-        let tokens: [SessionToken] = try await AccountCall.run(call, "cannot list the tokens") {
+        let tokens = try await AccountCall.run(call, "cannot list the tokens") {
             session throws(ClientError) in try await session.tokens()
         }
-        for token: SessionToken in tokens {
+        for token in tokens {
             if call.flag("json") {
                 let object: JSONObject = [
                     "id": .string(token.id), "created": .number(JSONNumber(token.created)),
@@ -69,8 +69,8 @@ enum TokenCommand {
                 ]
                 Terminal.write(JSONValue.object(object).serializedText + "\n")
             } else {
-                let end: String = token.expires.map { "until \(Days.text($0))" } ?? "until it is revoked"
-                let device: String = token.device.isEmpty ? "" : "  \(Screen.safe(token.device))"
+                let end = token.expires.map { "until \(Days.text($0))" } ?? "until it is revoked"
+                let device = token.device.isEmpty ? "" : "  \(Screen.safe(token.device))"
                 Terminal.write(
                     "\(token.isCurrent ? "*" : " ") \(Screen.safe(token.id))  since \(Days.text(token.created))  \(end)"
                         + "\(device)\n")
@@ -79,10 +79,10 @@ enum TokenCommand {
     }
 
     static func revoke(_ call: Call) async throws(Failure) {
-        let start: String = call.argument("ID")
-        let id: String = try await AccountCall.run(call, "cannot revoke the token") { session throws(ClientError) in
-            let found: [SessionToken] = try await session.tokens().filter { $0.id.utf8.starts(with: start.utf8) }
-            guard let token: SessionToken = found.first, !start.isEmpty else {
+        let start = call.argument("ID")
+        let id = try await AccountCall.run(call, "cannot revoke the token") { session throws(ClientError) in
+            let found = try await session.tokens().filter { $0.id.utf8.starts(with: start.utf8) }
+            guard let token = found.first, !start.isEmpty else {
                 throw ClientError(.notFound, "no token has an id that begins with '\(start)'; see 'thicket token list'")
             }
             guard found.count == 1 else {
@@ -99,12 +99,12 @@ enum TokenCommand {
 
     /// The token itself, good at this moment as far as the server says.
     static func show(_ call: Call) async throws(Failure) {
-        let account: Account = try Account(call)
+        let account = try Account(call)
         guard account.profile.kind == .partner else {
             Terminal.write(account.profile.token + "\n")
             return
         }
-        let token: String = try await AccountCall.run(call, "cannot renew the token") { session throws(ClientError) in
+        let token = try await AccountCall.run(call, "cannot renew the token") { session throws(ClientError) in
             _ = try await session.devices()
             return await session.accessToken
         }
@@ -117,7 +117,7 @@ enum AccountCall {
     static func run<Value: Sendable>(
         _ call: Call, _ what: String, _ body: (ClientSession) async throws(ClientError) -> Value
     ) async throws(Failure) -> Value {
-        let account: Account = try Account(call)
+        let account = try Account(call)
         guard account.profile.kind != .token else {
             try account.expectProfile(what)
             throw Failure(
@@ -136,7 +136,7 @@ enum AccountCall {
 /// Moments as people read them, in the machine's time zone.
 enum Days {
     static func text(_ seconds: Int64) -> String {
-        var (time, parts): (time_t, tm) = (time_t(seconds), tm())
+        var (time, parts) = (time_t(seconds), tm())
         guard localtime_r(&time, &parts) != nil else { return "?" }
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) "

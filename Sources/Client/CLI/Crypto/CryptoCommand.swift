@@ -3,14 +3,14 @@ import ThicketCommandLine
 /// `thicket crypto`: what is sealed and derived, for other programs: a line of JSON in, a line out.
 enum CryptoCommand {
     /// Bytes of one line at most: content of about 32 MiB in hex.
-    private static let lineBytesMax: Int = 64 << 20
+    private static let lineBytesMax = 64 << 20
 
     static func run(_ call: Call) throws(Failure) {
         guard call.flag("lines") else {
             throw Failure("say --lines: one JSON object a line on standard input, one answer a line", .usage)
         }
-        guard let operation: CryptoLines.Operation = .init(rawValue: call.argument("OP")) else {
-            let all: String = CryptoLines.Operation.allCases.map(\.rawValue).joined(separator: ", ")
+        guard let operation = CryptoLines.Operation(rawValue: call.argument("OP")) else {
+            let all = CryptoLines.Operation.allCases.map(\.rawValue).joined(separator: ", ")
             throw Failure("'\(call.argument("OP"))' is none of \(all)", .usage)
         }
         try JSONLines.serve(lineBytesMax: lineBytesMax) { CryptoLines.answer(line: $0, operation) }

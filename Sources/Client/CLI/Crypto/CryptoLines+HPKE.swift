@@ -4,12 +4,12 @@ import ThicketProtocol
 /// Messages of one HPKE exchange (RFC 9180).
 extension CryptoLines {
     /// The names of the modes (RFC 9180, 5, table 1), by their numbers.
-    private static let modes: [String] = ["base", "psk", "auth", "auth_psk"]
+    private static let modes = ["base", "psk", "auth", "auth_psk"]
 
-    /// Modes by number or name: 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id` besides, as published vectors have them. A message may
-    /// name its number by `seq`, else it is the one behind the message before.
+    /// Modes by number or name: 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id` besides, as published vectors
+    /// have them. A message may name its number by `seq`, else it is the one behind the message before.
     static func hpkeOpen(_ request: Request) throws -> JSONObject {
-        let given: JSONValue = try request.value("mode")
+        let given = try request.value("mode")
         let named: Int? = given.stringValue.flatMap { name in modes.firstIndex { $0.utf8.elementsEqual(name.utf8) } }
         guard given.stringValue != nil || given.numberValue != nil else {
             throw RequestError("'mode' is neither a number nor a name")
@@ -19,21 +19,21 @@ extension CryptoLines {
         }
         let number = try request.number("aead_id", UInt16.self)
         guard let cipher = HPKE.Cipher(rawValue: number) else { throw CryptoError.openingFailed }
-        let (isAuthenticated, hasSecret): (Bool, Bool) = (mode & 2 != 0, mode & 1 != 0)
-        var context: HPKE.Receiver = try HPKE.Receiver(
+        let (isAuthenticated, hasSecret) = (mode & 2 != 0, mode & 1 != 0)
+        var context = try HPKE.Receiver(
             cipher, encapsulated: request.bytes("enc"),
             with: X25519.PrivateKey(SecureBytes(copying: request.bytes("skRm"))), info: request.bytes("info"),
             sender: isAuthenticated ? X25519.PublicKey(request.bytes("pkSm")) : nil,
             psk: hasSecret
                 ? HPKE.PresharedSecret(SecureBytes(copying: request.bytes("psk")), id: request.bytes("psk_id")) : nil)
-        var plaintexts: [JSONValue] = []
-        for value: JSONValue in try request.list("messages") {
+        var plaintexts = [JSONValue]()
+        for value in try request.list("messages") {
             guard value.objectValue != nil else { throw RequestError("a message is one JSON object") }
-            let message: Request = .init(value)
+            let message = Request(value)
             if message.has("seq") {
                 context.skip(to: try message.number("seq", UInt64.self))
             }
-            let clear: [UInt8] = try context.open(message.bytes("ct"), data: message.bytes("aad"))
+            let clear = try context.open(message.bytes("ct"), data: message.bytes("aad"))
             plaintexts.append(.string(Hex.encode(clear)))
         }
         return ["plaintexts": .array(plaintexts)]

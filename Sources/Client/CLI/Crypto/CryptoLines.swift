@@ -1,11 +1,12 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The operations of `thicket crypto` on one line each, so that implementations on other platforms can be compared with ours.
+/// The operations of `thicket crypto` on one line each, so that implementations on other platforms can be compared with
+/// ours.
 ///
-/// Bytes are hex. What was sealed and does not open, for whatever reason, gives one and the same `{"error"}`; a line that
-/// lacks a member, or holds no bytes where bytes belong, gives another, which says so. Lines are test data: what stands in
-/// them has been in memory that nobody wipes.
+/// Bytes are hex. What was sealed and does not open, for whatever reason, gives one and the same `{"error"}`; a line
+/// that lacks a member, or holds no bytes where bytes belong, gives another, which says so. Lines are test data: what
+/// stands in them has been in memory that nobody wipes.
 enum CryptoLines {
     enum Operation: String, Sendable, CaseIterable {
         case stretch
@@ -57,7 +58,7 @@ enum CryptoLines {
     }
 
     private static func stretch(_ request: Request) throws -> JSONObject {
-        let credentials: StretchedCredentials = try .init(
+        let credentials = try StretchedCredentials(
             username: request.secretText("username"), password: request.secretText("password"))
         return [
             "stretched_username": .string(text(credentials.username)),
@@ -66,18 +67,18 @@ enum CryptoLines {
     }
 
     private static func rncryptorOpen(_ request: Request) throws -> JSONObject {
-        let (password, message): (SecureBytes, [UInt8]) = (
+        let (password, message) = (
             try request.secretText("password"), try request.bytes("message_hex")
         )
         let rounds = try request.number("iterations", Int.self)
         guard let function = HashFunction(rawValue: try request.text("prf")) else {
             throw CryptoError.openingFailed
         }
-        let clear: SecureBytes = try RNCryptor.open(
+        let clear = try RNCryptor.open(
             message, password: password, RNCryptor.Stretching(function, rounds: rounds))
         let bytes: [UInt8] = clear.withUnsafeBytes { Array($0) }
         // Notes hold text. What is none is told as bytes rather than changed.
-        guard let plaintext: String = String(validating: bytes, as: UTF8.self) else {
+        guard let plaintext = String(validating: bytes, as: UTF8.self) else {
             return ["plaintext_hex": .string(Hex.encode(bytes))]
         }
         return ["plaintext": .string(plaintext)]
@@ -91,12 +92,12 @@ enum CryptoLines {
     }
 
     private static func contentSeal(_ request: Request) throws -> JSONObject {
-        let key: ContentKey = try contentKey(request)
+        let key = try contentKey(request)
         return ["sealed_hex": .string(Hex.encode(try ContentSealer.seal(request.bytes("plaintext_hex"), key)))]
     }
 
     private static func contentOpen(_ request: Request) throws -> JSONObject {
-        let (key, sealed): (ContentKey, [UInt8]) = (try contentKey(request), try request.bytes("sealed_hex"))
+        let (key, sealed) = (try contentKey(request), try request.bytes("sealed_hex"))
         let length = try request.number("length", UInt64.self)
         return ["plaintext_hex": .string(Hex.encode(try ContentOpener.open(sealed, key, length: length)))]
     }
@@ -111,7 +112,7 @@ enum CryptoLines {
     }
 
     private static func words(_ request: Request) throws -> JSONObject {
-        let entropy: SecureBytes = try RecoveryWords.entropy(request.secretText("words"))
+        let entropy = try RecoveryWords.entropy(request.secretText("words"))
         return ["entropy": .string(Hex.encode(entropy.withUnsafeBytes { Array($0) }))]
     }
 
@@ -123,11 +124,11 @@ enum CryptoLines {
 /// One line, read.
 struct Request {
     /// JSON levels of a line at most.
-    private static let depthMax: Int = 8
+    private static let depthMax = 8
     private let line: JSONValue
 
     init(_ line: [UInt8]) throws {
-        let value: JSONValue = try JSONValue(parsing: line, maxDepth: Self.depthMax)
+        let value = try JSONValue(parsing: line, maxDepth: Self.depthMax)
         guard value.objectValue != nil else { throw RequestError("a line is one JSON object") }
         self.line = value
     }
@@ -137,17 +138,17 @@ struct Request {
     func has(_ name: String) -> Bool { line[name] != nil }
 
     func value(_ name: String) throws -> JSONValue {
-        guard let value: JSONValue = line[name] else { throw RequestError("no member '\(name)'") }
+        guard let value = line[name] else { throw RequestError("no member '\(name)'") }
         return value
     }
 
     func text(_ name: String) throws -> String {
-        guard let text: String = try value(name).stringValue else { throw RequestError("'\(name)' is no text") }
+        guard let text = try value(name).stringValue else { throw RequestError("'\(name)' is no text") }
         return text
     }
 
-    /// - Throws: `RequestError` for what is no number; `outOfBounds`, which is told as what does not open, for one that does not
-    ///   fit.
+    /// - Throws: `RequestError` for what is no number; `outOfBounds`, which is told as what does not open, for one that
+    ///   does not fit.
     func number<Number: FixedWidthInteger>(_ name: String, _: Number.Type) throws -> Number {
         guard case .number(let found) = try value(name) else { throw RequestError("'\(name)' is no number") }
         guard let number = JSONValue.number(found).intValue.flatMap({ Number(exactly: $0) }) else {
@@ -162,12 +163,12 @@ struct Request {
     }
 
     func bytes(_ name: String) throws -> [UInt8] {
-        guard let bytes: [UInt8] = Hex.decode(try text(name)) else { throw RequestError("'\(name)' is no hex") }
+        guard let bytes = Hex.decode(try text(name)) else { throw RequestError("'\(name)' is no hex") }
         return bytes
     }
 
     func list(_ name: String) throws -> [JSONValue] {
-        guard let list: [JSONValue] = try value(name).arrayValue else { throw RequestError("'\(name)' is no list") }
+        guard let list = try value(name).arrayValue else { throw RequestError("'\(name)' is no list") }
         return list
     }
 }

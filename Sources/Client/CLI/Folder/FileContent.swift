@@ -3,7 +3,7 @@ import ThicketProtocol
 /// Between the bytes of a file and an object.
 enum FileContent {
     /// The field of an object that a text file shows.
-    static let textField: String = "text"
+    static let textField = "text"
 
     /// Why a file cannot stand in a bucket.
     struct Problem: Error, Equatable {
@@ -22,7 +22,7 @@ enum FileContent {
             do { value = try JSONValue(parsing: bytes) } catch {
                 throw Problem(text: "it is not JSON: \(error.explanation(in: bytes))")
             }
-            guard let object: JSONObject = value.objectValue else {
+            guard let object = value.objectValue else {
                 throw Problem(text: "it is JSON but not an object")
             }
             return object
@@ -31,7 +31,7 @@ enum FileContent {
             else {
                 throw Problem(text: "it is not text in UTF-8")
             }
-            var object: JSONObject = existing ?? JSONObject()
+            var object = existing ?? JSONObject()
             object[textField] = .string(text)
             return object
         }

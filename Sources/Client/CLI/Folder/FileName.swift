@@ -12,11 +12,11 @@ enum FileKind: String, Sendable, Equatable {
 /// Bounds of what is taken from and put into folders.
 enum FolderLimits {
     /// Bytes of a file.
-    static let fileBytesMax: Int = 64 << 20
+    static let fileBytesMax = 64 << 20
     /// Bytes of a file name: what the usual file systems take.
-    static let nameBytesMax: Int = 255
+    static let nameBytesMax = 255
     /// Bytes of a key that becomes a file name; the name has its own bound.
-    static let keyBytesMax: Int = Limits.entityKeyBytesMax
+    static let keyBytesMax = Limits.entityKeyBytesMax
 }
 
 /// Names of files and keys of objects, one for one.
@@ -40,7 +40,7 @@ struct FileName: Sendable, Equatable {
         same(left.name, right.name) && same(left.key, right.key) && left.kind == right.kind
     }
 
-    private static let ending: String = ".json"
+    private static let ending = ".json"
 
     /// Why a file belongs to no object.
     enum Problem: Error, Equatable {
@@ -60,9 +60,9 @@ struct FileName: Sendable, Equatable {
     /// The object that a file belongs to.
     init(file name: String) throws(Problem) {
         guard !FileName.isPassedOver(name) else { throw .passedOver }
-        let isJSON: Bool = name.hasSuffix(FileName.ending) && name.utf8.count > FileName.ending.utf8.count
-        let stem: String = isJSON ? String(name.dropLast(FileName.ending.count)) : name
-        let key: String = FileName.key(of: stem)
+        let isJSON = name.hasSuffix(FileName.ending) && name.utf8.count > FileName.ending.utf8.count
+        let stem = isJSON ? String(name.dropLast(FileName.ending.count)) : name
+        let key = FileName.key(of: stem)
         guard key.utf8.count <= FolderLimits.keyBytesMax else { throw .keyTooLong }
         self.name = name
         self.key = key
@@ -72,7 +72,7 @@ struct FileName: Sendable, Equatable {
     /// The file that an object belongs into. A key that ends as JSON files do is always one.
     init(key: String, kind: FileKind) throws(Problem) {
         guard key.utf8.count <= FolderLimits.keyBytesMax else { throw .keyTooLong }
-        let stem: String = FileName.stem(of: key)
+        let stem = FileName.stem(of: key)
         self.key = key
         self.kind = kind == .text && stem.hasSuffix(FileName.ending) ? .json : kind
         name = self.kind == .json ? stem + FileName.ending : stem
@@ -94,7 +94,7 @@ struct FileName: Sendable, Equatable {
 
     private static func key(of stem: String) -> String {
         if stem.hasPrefix("=") {
-            let key: String = String(stem.dropFirst())
+            let key = String(stem.dropFirst())
             // Programs that did not know the short form have written its keys so.
             let isOfKey = key.hasPrefix(shortMark) || same(self.stem(of: key), stem)
             if isOfKey, (try? EntityKey(key)) != nil { return key }
@@ -116,7 +116,7 @@ struct FileName: Sendable, Equatable {
     }
 
     /// Stands in front of the short form, which no percent escape begins with.
-    private static let shortMark: String = "%@"
+    private static let shortMark = "%@"
 
     /// The short form of a name whose percent escapes do not fit into a key: base64url without padding of its UTF-8.
     private static func shortened(_ stem: String) -> String {
@@ -140,8 +140,8 @@ struct FileName: Sendable, Equatable {
 
     private static func escaped(_ stem: String) -> String {
         let digits: [UInt8] = Array("0123456789ABCDEF".utf8)
-        var bytes: [UInt8] = []
-        for byte: UInt8 in stem.utf8 {
+        var bytes = [UInt8]()
+        for byte in stem.utf8 {
             if isPlain(byte) {
                 bytes.append(byte)
             } else {
@@ -152,14 +152,14 @@ struct FileName: Sendable, Equatable {
     }
 
     private static func decoded(_ key: String) -> String? {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         var rest: ArraySlice<UInt8> = Array(key.utf8)[...]
         while let byte: UInt8 = rest.popFirst() {
             guard byte == 0x25 else {
                 bytes.append(byte)
                 continue
             }
-            guard let high: UInt8 = rest.popFirst().flatMap(digit), let low: UInt8 = rest.popFirst().flatMap(digit)
+            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit)
             else { return nil }
             bytes.append(high << 4 | low)
         }

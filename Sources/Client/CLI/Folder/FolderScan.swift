@@ -1,13 +1,13 @@
 /// The files of a folder that belong to objects.
 struct FolderScan: Sendable {
     /// Key → file.
-    var files: [String: FileName] = [:]
+    var files = [String: FileName]()
     /// What is not taken, each with the reason, in byte order.
-    var problems: [(name: String, reason: String)] = []
+    var problems = [(name: String, reason: String)]()
 
     /// - Parameter preferred: for each key, the name that wins when several files would be its object.
     init(_ names: [String], isFolder: (String) -> Bool, preferred: (String) -> String? = { _ in nil }) {
-        for name: String in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
+        for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
             let file: FileName
             do throws(FileName.Problem) { file = try FileName(file: name) } catch {
                 if error == .keyTooLong {
@@ -19,12 +19,12 @@ struct FolderScan: Sendable {
                 problems.append((name, "it is a folder; only files are taken"))
                 continue
             }
-            guard let other: FileName = files[file.key] else {
+            guard let other = files[file.key] else {
                 files[file.key] = file
                 continue
             }
-            let wins: Bool = preferred(file.key).map { same($0, file.name) } ?? false
-            let (kept, left): (FileName, FileName) = wins ? (file, other) : (other, file)
+            let wins = preferred(file.key).map { same($0, file.name) } ?? false
+            let (kept, left) = wins ? (file, other) : (other, file)
             files[file.key] = kept
             problems.append((left.name, "\(kept.name) is the same object '\(file.key)' already: rename one of the two"))
         }

@@ -5,15 +5,15 @@ import ThicketProtocol
 /// `thicket import`: the files of a folder into a bucket.
 enum ImportCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, folder): (String, String) = (call.argument("BUCKET"), call.argument("DIR"))
+        let (name, folder) = (call.argument("BUCKET"), call.argument("DIR"))
         guard Files.isFolder(folder) else { throw Failure("\(folder) is no folder", .notFound) }
-        let scan: FolderScan = FolderScan(Files.names(in: folder), isFolder: { Files.isFolder(folder + "/" + $0) })
-        let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
+        let scan = FolderScan(Files.names(in: folder), isFolder: { Files.isFolder(folder + "/" + $0) })
+        let open = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
         try await open.ready()
-        var problems: [(name: String, reason: String)] = scan.problems
-        var changed: [(file: FileName, hadEdits: Bool)] = []
-        var count: Int = 0
-        for file: FileName in scan.sorted {
+        var problems = scan.problems
+        var changed = [(file: FileName, hadEdits: Bool)]()
+        var count = 0
+        for file in scan.sorted {
             switch try await take(file, folder, open) {
             case .failure(let problem): problems.append((file.name, problem.text))
             case .success(let making):
@@ -23,7 +23,7 @@ enum ImportCommand {
         }
         let (refused, code): (Int, ExitCode) = try await confirm(changed, open, &problems)
         await open.close()
-        let files: String = count == 1 ? "1 file" : "\(count) files"
+        let files = count == 1 ? "1 file" : "\(count) files"
         Terminal.write(
             "\(name): \(files) read from \(folder), \(changed.count - refused) new or different, "
                 + "\(count - changed.count) as they were\n")
@@ -41,7 +41,7 @@ enum ImportCommand {
         case .absent: return .failure(FileContent.Problem(text: "it is gone"))
         case .failed(let reason): return .failure(FileContent.Problem(text: reason))
         }
-        let existing: JSONObject? = try await trying("cannot read \(open.name)/\(file.key)") { () throws(ClientError) in
+        let existing = try await trying("cannot read \(open.name)/\(file.key)") { () throws(ClientError) in
             try await open.bucket.get(file.key)
         }
         let object: JSONObject
@@ -63,12 +63,12 @@ enum ImportCommand {
         _ problems: inout [(name: String, reason: String)]
     ) async throws(Failure) -> (count: Int, code: ExitCode) {
         var (count, code): (Int, ExitCode) = (0, .failure)
-        for (file, hadEdits): (FileName, Bool) in files {
+        for (file, hadEdits) in files {
             do throws(Failure) {
                 try await open.confirm(file.key, "import \(file.name)", hadEdits: hadEdits)
             } catch {
                 // A login that has ended is no answer about one file.
-                let isReadOnly: Bool = error.code == .unauthorized ? await open.isOnline : false
+                let isReadOnly = error.code == .unauthorized ? await open.isOnline : false
                 guard error.code == .refused || isReadOnly else { throw error }
                 problems.append((file.name, error.text))
                 count += 1
@@ -82,27 +82,27 @@ enum ImportCommand {
 /// `thicket export`: the objects of a bucket into files of a folder.
 enum ExportCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, folder): (String, String) = (call.argument("BUCKET"), call.argument("DIR"))
+        let (name, folder) = (call.argument("BUCKET"), call.argument("DIR"))
         try Files.makeFolder(folder, mode: 0o755)
-        let isOffline: Bool = call.flag("offline")
-        let open: OpenBucket = try await OpenBucket.open(
+        let isOffline = call.flag("offline")
+        let open = try await OpenBucket.open(
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
         if !isOffline { try await open.ready(offline: "the copy kept here is written") }
-        let keys: [String] = try await trying("cannot list \(name)") { () throws(ClientError) in
+        let keys = try await trying("cannot list \(name)") { () throws(ClientError) in
             try await open.bucket.keys()
         }
-        var bar: ProgressBar = ProgressBar("exporting", total: keys.count)
-        var problems: [(name: String, reason: String)] = []
-        var (written, same): (Int, Int) = (0, 0)
+        var bar = ProgressBar("exporting", total: keys.count)
+        var problems = [(name: String, reason: String)]()
+        var (written, same) = (0, 0)
         var listed = Set(Files.names(in: folder).map { Array($0.utf8) })
-        for key: String in keys {
+        for key in keys {
             bar.advance()
-            let object: JSONObject? = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
+            let object = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
                 try await open.bucket.get(key)
             }
             guard let object else { continue }
-            guard let file: FileName = try? FileName(key: key, kind: FileContent.kind(of: object)),
-                let bytes: [UInt8] = FileContent.bytes(object, kind: file.kind)
+            guard let file = try? FileName(key: key, kind: FileContent.kind(of: object)),
+                let bytes = FileContent.bytes(object, kind: file.kind)
             else {
                 problems.append((key, FileName.Problem.keyTooLong.text))
                 continue
@@ -120,7 +120,7 @@ enum ExportCommand {
         }
         if !keys.isEmpty { bar.finish() }
         await open.close()
-        let objects: String = keys.count == 1 ? "1 object" : "\(keys.count) objects"
+        let objects = keys.count == 1 ? "1 object" : "\(keys.count) objects"
         Terminal.write("\(name): \(objects); files in \(folder): \(written) written, \(same) the same already\n")
         try Folders.report(problems, .failure)
     }
@@ -148,7 +148,7 @@ enum ExportCommand {
         switch Files.read(path, bytesMax: FolderLimits.fileBytesMax) {
         case .bytes(bytes): return .same
         case .absent:
-            let outcome: Files.Guarded = try Files.replace(
+            let outcome = try Files.replace(
                 path, expecting: nil, bytes, bytesMax: FolderLimits.fileBytesMax, followsLinks: true)
             return outcome == .done ? .written : .kept
         case .failed(let reason) where !isForced:
@@ -166,7 +166,7 @@ enum Folders {
     /// Names every file that was left out; ends the command with a code when there are any.
     static func report(_ problems: [(name: String, reason: String)], _ code: ExitCode) throws(Failure) {
         guard !problems.isEmpty else { return }
-        let lines: [String] = problems.map { "\(Screen.safe($0.name)): \($0.reason)" }
+        let lines = problems.map { "\(Screen.safe($0.name)): \($0.reason)" }
         throw Failure("left out:\n  " + lines.joined(separator: "\n  "), code)
     }
 }

@@ -13,18 +13,18 @@ enum DropCommand {
     /// The copy is used without a connection first: a connection would send what was never sent. Only for edits that
     /// were sent and of which the answer is not kept (401, or none yet) the server is asked.
     static func drop(_ call: Call, _ name: String, _ keys: [String]) async throws(Failure) {
-        for key: String in keys { try Keys.check(key) }
-        let account: Account = try Account(call)
+        for key in keys { try Keys.check(key) }
+        let account = try Account(call)
         guard account.folder != nil else {
             throw Failure(
                 "edits are kept for a profile only, and this account is given by settings: there is nothing to drop",
                 .usage)
         }
-        let open: OpenBucket = try await OpenBucket.open(account, bucket: name, store: .profileOnly, isOnline: false)
-        var sent: [String] = []
-        var missing: [String] = []
-        for key: String in keys where try await !isDropped(key, open) {
-            let info: ObjectInfo = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
+        let open = try await OpenBucket.open(account, bucket: name, store: .profileOnly, isOnline: false)
+        var sent = [String]()
+        var missing = [String]()
+        for key in keys where try await !isDropped(key, open) {
+            let info = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
                 try await open.bucket.info(key)
             }
             if info.hasUnconfirmedEdits { sent.append(key) } else { missing.append(key) }
@@ -32,7 +32,7 @@ enum DropCommand {
         if !sent.isEmpty {
             await open.session.goOnline()
             try await open.ready("edits of \(sent.joined(separator: ", ")) may be on their way and are not given up")
-            for key: String in sent where try await !isDropped(key, open) { missing.append(key) }
+            for key in sent where try await !isDropped(key, open) { missing.append(key) }
         }
         await open.close()
         guard missing.isEmpty else {
@@ -44,24 +44,24 @@ enum DropCommand {
 
     /// - Returns: false when there is nothing that may be given up.
     private static func isDropped(_ key: String, _ open: OpenBucket) async throws(Failure) -> Bool {
-        let what: String = "cannot drop the edit of \(open.name)/\(key)"
-        let isUnsent: Bool = try await trying(what) { () throws(ClientError) in try await open.bucket.isUnsent(key) }
+        let what = "cannot drop the edit of \(open.name)/\(key)"
+        let isUnsent = try await trying(what) { () throws(ClientError) in try await open.bucket.isUnsent(key) }
         guard isUnsent else { return false }
-        let object: JSONObject? = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) }
+        let object = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) }
         if let object {
             // Printed before it is given up: nothing else has it.
-            let line: String = JSONValue.object(object).serializedText + "\n"
+            let line = JSONValue.object(object).serializedText + "\n"
             guard Terminal.write(Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(line) : line) else {
                 throw Failure("the object could not be printed: its edit was not dropped")
             }
         }
-        let isDone: Bool = try await trying(what) { () throws(ClientError) in try await open.bucket.discardUnsent(key) }
+        let isDone = try await trying(what) { () throws(ClientError) in try await open.bucket.discardUnsent(key) }
         guard isDone else { return false }
-        let version: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
+        let version = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
-        let isThere: Bool = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) != nil }
-        let told: String = object == nil ? "the removal is dropped" : "the edit is dropped; what was here is printed"
-        let now: String =
+        let isThere = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) != nil }
+        let told = object == nil ? "the removal is dropped" : "the edit is dropped; what was here is printed"
+        let now =
             isThere ? "it is as the server had it last, version \(version)" : "the server had no such object"
         Terminal.writeError("\(open.name)/\(key): \(told); \(now)\n")
         return true

@@ -11,22 +11,22 @@ import ThicketProtocol
 /// `thicket edit`: opens an object, or one text of it, in the user's editor and merges what was saved.
 enum EditCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
+        let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
         try Keys.check(key)
         var field: FieldPath?
-        if let text: String = call.value("text") {
-            guard let path: FieldPath = FieldPath(text) else {
+        if let text = call.value("text") {
+            guard let path = FieldPath(text) else {
                 throw Failure("--text names a field, as in text or body.plain, not '\(text)'", .usage)
             }
             field = path
         }
-        let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
+        let open = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
         try await open.ready()
-        let base: JSONObject? = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
+        let base = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
             try await open.bucket.get(key)
         }
-        let sheet: EditSheet = try EditSheet(base, key: key, field: field, what: "\(name)/\(key)")
-        guard let mine: JSONObject = try await write(sheet, call) else {
+        let sheet = try EditSheet(base, key: key, field: field, what: "\(name)/\(key)")
+        guard let mine = try await write(sheet, call) else {
             await open.close()
             Terminal.write("\(name)/\(key): nothing changed\n")
             return
@@ -47,7 +47,7 @@ enum EditCommand {
             do throws(Failure) {
                 try await Editor.run(Editor.command(call.environment), sheet.path)
             } catch {
-                let isTouched: Bool = sheet.isChanged
+                let isTouched = sheet.isChanged
                 if isTouched { sheet.keep() } else { sheet.remove() }
                 throw Failure(error.text + (isTouched ? "\nWhat you wrote is in \(sheet.path)" : ""), error.code)
             }
@@ -62,7 +62,7 @@ enum EditCommand {
                     throw Failure("\(error.text)\nNothing was saved. What you wrote is in \(sheet.path)")
                 }
                 Terminal.writeError("thicket: \(error.text)\nEdit again? [Y/n] ")
-                let answer: String = readLine() ?? "n"
+                let answer = readLine() ?? "n"
                 guard !answer.lowercased().hasPrefix("n") else {
                     throw Failure("nothing was saved. What you wrote is in \(sheet.path)")
                 }
@@ -73,13 +73,13 @@ enum EditCommand {
     private static func save(
         _ mine: JSONObject, _ base: JSONObject?, _ key: String, in open: OpenBucket
     ) async throws(Failure) {
-        let what: String = "save \(open.name)/\(key)"
-        var notes: [String] = []
-        let hadEdits: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
+        let what = "save \(open.name)/\(key)"
+        var notes = [String]()
+        let hadEdits = try await trying("cannot \(what)") { () throws(ClientError) in
             try await open.bucket.info(key).hasUnconfirmedEdits
         }
         while true {
-            let current: JSONObject? = try await trying("cannot \(what)") { () throws(ClientError) in
+            let current = try await trying("cannot \(what)") { () throws(ClientError) in
                 try await open.bucket.get(key)
             }
             let merge: ThreeWayMerge
@@ -90,15 +90,15 @@ enum EditCommand {
                 throw Failure("cannot \(what): what you wrote does not fit what others wrote meanwhile (\(error))")
             }
             notes = EditCommand.notes(merge, wasThere: base != nil, isThere: current != nil)
-            let isTaken: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
+            let isTaken = try await trying("cannot \(what)") { () throws(ClientError) in
                 try await open.bucket.replace(key) { object, _ in object == current ? merge.diff : nil }
             }
             if isTaken { break }
         }
         try await open.confirm(key, what, hadEdits: hadEdits)
-        let version: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
+        let version = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
-        for note: String in notes { Terminal.writeError("\(note)\n") }
+        for note in notes { Terminal.writeError("\(note)\n") }
         Terminal.write("\(open.name)/\(key) is at version \(version)\n")
     }
 
@@ -110,7 +110,7 @@ enum EditCommand {
         guard !merge.overridden.isEmpty else {
             return ["Somebody else changed it while you edited it; both edits are in."]
         }
-        let paths: String = merge.overridden.map(Screen.safe).joined(separator: ", ")
+        let paths = merge.overridden.map(Screen.safe).joined(separator: ", ")
         return [
             "Somebody else changed it while you edited it. Both edits are in, but for \(paths): there yours counts, "
                 + "and the other is in the history."
@@ -143,7 +143,7 @@ struct EditSheet: Sendable {
         }
         folder = try EditFolder()
         // The ending tells editors what it is. Keys hold no slash.
-        let ending: String = field == nil ? ".json" : (key.contains(".") ? "" : ".txt")
+        let ending = field == nil ? ".json" : (key.contains(".") ? "" : ".txt")
         path = "\(folder.path)/\(key.utf8.count <= 200 ? key : "object")\(ending)"
         try Files.replace(path, start, mode: 0o600)
     }
@@ -166,12 +166,12 @@ struct EditSheet: Sendable {
 
     /// The object as the user wants it.
     func read() throws(Failure) -> JSONObject {
-        guard let bytes: [UInt8] = contents else { throw Failure("\(path) cannot be read") }
+        guard let bytes = contents else { throw Failure("\(path) cannot be read") }
         guard let field else { return try Inputs.object(bytes, "what you saved") }
-        guard let text: String = String(validating: EditSheet.kept(bytes, start, isText: true), as: UTF8.self) else {
+        guard let text = String(validating: EditSheet.kept(bytes, start, isText: true), as: UTF8.self) else {
             throw Failure("what you saved is not UTF-8 text")
         }
-        guard let object: JSONObject = field.replaced(in: base, by: .string(text)) else {
+        guard let object = field.replaced(in: base, by: .string(text)) else {
             throw Failure("the object has no place for the field \(field.parts.joined(separator: "."))")
         }
         return object

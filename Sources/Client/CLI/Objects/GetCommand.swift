@@ -5,22 +5,22 @@ import ThicketProtocol
 /// `thicket get`: prints one object, one version of it, or one field.
 enum GetCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
+        let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
         try Keys.check(key)
         var path: FieldPath?
-        if let text: String = call.value("path") {
-            guard let parsed: FieldPath = FieldPath(text) else {
+        if let text = call.value("path") {
+            guard let parsed = FieldPath(text) else {
                 throw Failure("--path names keys with a dot between them, as in author.name, not '\(text)'", .usage)
             }
             path = parsed
         }
-        let version: Int64? = try Keys.version(call.value("version"))
+        let version = try Keys.version(call.value("version"))
         if call.flag("offline"), version != nil {
             throw Failure("old versions are kept by the server: --version and --offline do not go together", .usage)
         }
-        let account: Account = try Account(call)
-        let isOffline: Bool = call.flag("offline")
-        let open: OpenBucket = try await OpenBucket.open(
+        let account = try Account(call)
+        let isOffline = call.flag("offline")
+        let open = try await OpenBucket.open(
             account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
         // Old versions are the server's: `--offline` has none.
         if !isOffline { try await open.ready(offline: version == nil ? "the copy kept here is shown" : nil) }
@@ -29,7 +29,7 @@ enum GetCommand {
             object = try await Keys.fetch(version, of: key, in: open)
         } else {
             guard
-                let found: JSONObject = try await trying(
+                let found = try await trying(
                     "cannot read \(name)/\(key)",
                     { () throws(ClientError) in
                         try await open.bucket.get(key)
@@ -46,9 +46,9 @@ enum GetCommand {
     }
 
     private static func show(_ object: JSONObject, _ path: FieldPath?, _ call: Call) throws(Failure) {
-        var value: JSONValue = .object(object)
+        var value = JSONValue.object(object)
         if let path {
-            guard let found: JSONValue = path.value(in: object) else {
+            guard let found = path.value(in: object) else {
                 throw Failure(
                     "\(call.argument("BUCKET"))/\(call.argument("KEY")) has no field \(call.value("path") ?? "")",
                     .notFound)
@@ -86,7 +86,7 @@ enum Keys {
 
     static func version(_ text: String?) throws(Failure) -> Int64? {
         guard let text else { return nil }
-        guard let version: Int64 = Int64(text.hasPrefix("v") ? String(text.dropFirst()) : text), version > 0 else {
+        guard let version = Int64(text.hasPrefix("v") ? String(text.dropFirst()) : text), version > 0 else {
             throw Failure("a version is a number from 1, not '\(text)'", .usage)
         }
         return version
@@ -94,7 +94,7 @@ enum Keys {
 
     /// One version of an object, from the server.
     static func fetch(_ version: Int64, of key: String, in open: OpenBucket) async throws(Failure) -> JSONObject {
-        let found: JSONObject? = try await trying("cannot read version \(version) of \(open.name)/\(key)") {
+        let found = try await trying("cannot read version \(version) of \(open.name)/\(key)") {
             () throws(ClientError) in
             try await open.asking { () throws(ClientError) in try await open.bucket.version(version, of: key) }
         }

@@ -5,14 +5,14 @@ import ThicketProtocol
 /// `thicket history`: the versions of an object that the server keeps, newest first.
 enum HistoryCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
+        let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
         try Keys.check(key)
-        let limit: Int = try call.number("limit", in: 1...StreamLimits.versionsMax, default: 20)
-        let account: Account = try Account(call)
-        let open: OpenBucket = try await OpenBucket.open(account, bucket: name, store: .profile)
+        let limit = try call.number("limit", in: 1...StreamLimits.versionsMax, default: 20)
+        let account = try Account(call)
+        let open = try await OpenBucket.open(account, bucket: name, store: .profile)
         try await open.ready()
         if call.flag("export") { return try await export(key, limit, open, app: account.profile.app) }
-        let versions: [ObjectVersion] = try await trying("cannot read the history of \(name)/\(key)") {
+        let versions = try await trying("cannot read the history of \(name)/\(key)") {
             () throws(ClientError) in
             try await open.asking { () throws(ClientError) in try await open.bucket.history(of: key, limit: limit) }
         }
@@ -24,7 +24,7 @@ enum HistoryCommand {
             guard error.code == .unavailable else { throw Failure("cannot read the history of \(name)/\(key)", error) }
             removals = []
         }
-        let isRemoved: Bool = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
+        let isRemoved = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
             try await open.bucket.get(key) == nil
         }
         await open.close()
@@ -49,8 +49,8 @@ enum HistoryCommand {
         guard open.isSealed else {
             throw Failure("\(open.name) is an open bucket: it has no chain that could be checked", .usage)
         }
-        let what: String = "cannot read the history of \(open.name)/\(key)"
-        let history: StoredHistory = try await trying(what) { () throws(ClientError) in
+        let what = "cannot read the history of \(open.name)/\(key)"
+        let history = try await trying(what) { () throws(ClientError) in
             StoredHistory(
                 app: app, bucket: open.name, object: try await open.bucket.storedKey(of: key),
                 versions: try await open.asking { () throws(ClientError) in
@@ -69,21 +69,21 @@ enum HistoryCommand {
 /// gives up the edits that the server does not have.
 enum RevertCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
+        let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
         try Keys.check(key)
-        guard let version: Int64 = try Keys.version(call.invocation.argument("VERSION")) else {
+        guard let version = try Keys.version(call.invocation.argument("VERSION")) else {
             return try await DropCommand.drop(call, name, [key])
         }
-        let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
+        let open = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
         try await open.ready()
-        let old: JSONObject = try await Keys.fetch(version, of: key, in: open)
-        let what: String = "revert \(name)/\(key) to version \(version)"
-        let making: Making = try await trying("cannot \(what)") { () throws(ClientError) in
+        let old = try await Keys.fetch(version, of: key, in: open)
+        let what = "revert \(name)/\(key) to version \(version)"
+        let making = try await trying("cannot \(what)") { () throws(ClientError) in
             try await open.make(key, old)
         }
-        let isSame: Bool = making.isSame
+        let isSame = making.isSame
         if !isSame { try await open.confirm(key, what, hadEdits: making.hadEdits) }
-        let now: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version }
+        let now = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version }
         await open.close()
         Terminal.write(
             isSame
@@ -92,33 +92,34 @@ enum RevertCommand {
     }
 }
 
-/// `thicket verify-history`: whether the versions of a sealed object, as they were exported, are one history. Asks nobody.
+/// `thicket verify-history`: whether the versions of a sealed object, as they were exported, are one history. Asks
+/// nobody.
 enum VerifyHistoryCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let path: String = call.argument("FILE")
-        let bytes: [UInt8] = try Inputs.bytes(Files.read(path, bytesMax: Inputs.bytesMax), path)
-        guard let json: JSONValue = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling),
-            let stored: StoredHistory = StoredHistory(json)
+        let path = call.argument("FILE")
+        let bytes = try Inputs.bytes(Files.read(path, bytesMax: Inputs.bytesMax), path)
+        guard let json = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling),
+            let stored = StoredHistory(json)
         else { throw Failure("\(path) is no history as 'thicket history --export' prints it", .usage) }
-        let account: OpenAccount = try keys(call)
-        let report: HistoryReport = try await trying("cannot check \(path)") { () throws(ClientError) in
+        let account = try keys(call)
+        let report = try await trying("cannot check \(path)") { () throws(ClientError) in
             try stored.check(by: account)
         }
-        for finding: String in report.findings { Terminal.write("\(finding)\n") }
-        guard report.findings.isEmpty, let name: String = report.name else {
+        for finding in report.findings { Terminal.write("\(finding)\n") }
+        guard report.findings.isEmpty, let name = report.name else {
             throw Failure(
                 "\(path): of \(stored.versions.count) versions something does not fit: the server is not honest, or was restored "
                     + "from a backup")
         }
-        let writers: String = report.devices == 1 ? "one device" : "\(report.devices) devices"
-        let again: String = report.recreations == 0 ? "" : ", made anew \(report.recreations) times"
+        let writers = report.devices == 1 ? "one device" : "\(report.devices) devices"
+        let again = report.recreations == 0 ? "" : ", made anew \(report.recreations) times"
         Terminal.write(
             "\(stored.bucket)/\(Screen.safe(name)): \(stored.versions.count) versions up to operation \(report.operations)"
                 + "\(again) are one history, by \(writers)\n")
     }
 
     private static func keys(_ call: Call) throws(Failure) -> OpenAccount {
-        let kept: DeviceKeys? = try ProfileHome(call.environment).readKeys(try Account.profileName(call))
+        let kept = try ProfileHome(call.environment).readKeys(try Account.profileName(call))
         guard let kept else {
             throw Failure("this machine does not have the account's keys: 'thicket login' gets them", .notFound)
         }

@@ -11,30 +11,30 @@ import ThicketProtocol
 /// `thicket put`: makes an object what was given.
 enum PutCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
+        let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
         try Keys.check(key)
-        let object: JSONObject = try read(call.argument("JSON"))
-        let isOffline: Bool = call.flag("offline")
-        let open: OpenBucket = try await OpenBucket.open(
+        let object = try read(call.argument("JSON"))
+        let isOffline = call.flag("offline")
+        let open = try await OpenBucket.open(
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
         if !isOffline { try await open.ready("\(name)/\(key) was not changed", offline: open.keepsEdit) }
-        let what: String = "put \(name)/\(key)"
-        let making: Making = try await trying("cannot \(what)") { () throws(ClientError) in
+        let what = "put \(name)/\(key)"
+        let making = try await trying("cannot \(what)") { () throws(ClientError) in
             try await open.make(key, object, sends: !isOffline)
         }
-        let isSame: Bool = making.isSame
+        let isSame = making.isSame
         if isOffline {
-            let refusal: Int? = try await trying(what) { () throws(ClientError) in
+            let refusal = try await trying(what) { () throws(ClientError) in
                 try await open.bucket.info(key).refusal
             }
             if refusal != nil { throw open.keptRefusal(key, what, refusal) }
             await open.close()
-            let told: String = isSame ? "is so already" : "is kept here and goes out with the next command on \(name)"
+            let told = isSame ? "is so already" : "is kept here and goes out with the next command on \(name)"
             Terminal.write("\(name)/\(key) \(told)\n")
             return
         }
         if !isSame { try await open.confirm(key, what, hadEdits: making.hadEdits) }
-        let version: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
+        let version = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
         await open.close()
         Terminal.write("\(name)/\(key) is \(isSame ? "so already," : "at") version \(version)\n")
@@ -61,7 +61,7 @@ enum PutCommand {
 /// What users hand in.
 enum Inputs {
     /// Bytes of one file or of standard input at most.
-    static let bytesMax: Int = 64 << 20
+    static let bytesMax = 64 << 20
 
     static func bytes(_ contents: Files.Contents, _ source: String) throws(Failure) -> [UInt8] {
         switch contents {
@@ -76,7 +76,7 @@ enum Inputs {
         do { value = try JSONValue(parsing: bytes) } catch {
             throw Failure("\(source) is not JSON: \(error.explanation(in: bytes))", .usage)
         }
-        guard let object: JSONObject = value.objectValue else {
+        guard let object = value.objectValue else {
             throw Failure("\(source) is JSON but not an object: an object is written {\"title\": \"Oak\"}", .usage)
         }
         return object
@@ -86,17 +86,17 @@ enum Inputs {
 /// `thicket rm`: removes objects.
 enum RemoveCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, keys): (String, [String]) = (call.argument("BUCKET"), call.arguments("KEY"))
-        for key: String in keys { try Keys.check(key) }
-        let isOffline: Bool = call.flag("offline")
-        let open: OpenBucket = try await OpenBucket.open(
+        let (name, keys) = (call.argument("BUCKET"), call.arguments("KEY"))
+        for key in keys { try Keys.check(key) }
+        let isOffline = call.flag("offline")
+        let open = try await OpenBucket.open(
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
         if !isOffline { try await open.ready("nothing was removed", offline: open.keepsEdit) }
-        var missing: [String] = []
-        var removed: [(key: String, hadEdits: Bool)] = []
-        for key: String in keys {
-            let hadEdits: Bool? = try await trying("cannot remove \(name)/\(key)") { () throws(ClientError) in
-                let hadEdits: Bool = try await open.bucket.info(key).hasUnconfirmedEdits
+        var missing = [String]()
+        var removed = [(key: String, hadEdits: Bool)]()
+        for key in keys {
+            let hadEdits = try await trying("cannot remove \(name)/\(key)") { () throws(ClientError) in
+                let hadEdits = try await open.bucket.info(key).hasUnconfirmedEdits
                 // Removed here before, which the server has not confirmed.
                 guard try await open.bucket.get(key) != nil else { return hadEdits ? true : nil }
                 try await open.bucket.remove(key)
@@ -105,13 +105,13 @@ enum RemoveCommand {
             if let hadEdits { removed.append((key, hadEdits)) } else { missing.append(key) }
         }
         var refused: Failure?
-        for (key, hadEdits): (String, Bool) in removed {
+        for (key, hadEdits) in removed {
             do throws(Failure) {
                 if !isOffline { try await open.confirm(key, "remove \(name)/\(key)", hadEdits: hadEdits) }
                 Terminal.write("\(name)/\(key) is removed\(isOffline ? " here; the server hears of it later" : "")\n")
             } catch {
                 guard error.code == .refused || error.code == .unauthorized else { throw error }
-                if let before: Failure = refused { Terminal.writeError("thicket: \(before.text)\n") }
+                if let before = refused { Terminal.writeError("thicket: \(before.text)\n") }
                 refused = error
             }
         }

@@ -2,13 +2,13 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket repair`: objects of a sealed bucket that are read-only because the server does not show what this machine has seen, and
-/// the choice between the two.
+/// `thicket repair`: objects of a sealed bucket that are read-only because the server does not show what this machine
+/// has seen, and the choice between the two.
 enum RepairCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (name, keys): (String, [String]) = (call.argument("BUCKET"), call.arguments("KEY"))
-        for key: String in keys { try Keys.check(key) }
-        let (isMine, isServers): (Bool, Bool) = (call.flag("mine"), call.flag("servers"))
+        let (name, keys) = (call.argument("BUCKET"), call.arguments("KEY"))
+        for key in keys { try Keys.check(key) }
+        let (isMine, isServers) = (call.flag("mine"), call.flag("servers"))
         guard !(isMine && isServers) else { throw Failure("--mine or --servers, not both", .usage) }
         guard !call.flag("json") || !(isMine || isServers) else {
             throw Failure("--json is for showing, not for --mine or --servers", .usage)
@@ -23,7 +23,7 @@ enum RepairCommand {
             throw Failure("\(name) is an open bucket: only objects of sealed ones are ever read-only", .usage)
         }
         if isMine || isServers {
-            for key: String in keys { try await choose(key, keepsMine: isMine, in: open) }
+            for key in keys { try await choose(key, keepsMine: isMine, in: open) }
         } else {
             try await show(keys, in: open, isJSON: call.flag("json"))
         }
@@ -48,16 +48,16 @@ enum RepairCommand {
     // MARK: - Showing
 
     private static func show(_ keys: [String], in open: OpenBucket, isJSON: Bool) async throws(Failure) {
-        var waiting: [String] = keys
+        var waiting = keys
         if keys.isEmpty {
             waiting = try await trying("cannot read \(open.name)") { () throws(ClientError) in
                 try await open.bucket.problems()
             }
             if waiting.isEmpty, !isJSON { Terminal.write("\(open.name): nothing to choose\n") }
         }
-        for key: String in waiting {
+        for key in waiting {
             // Also one that never opened here, whose name no list has.
-            let problem: String? = try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in
+            let problem = try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in
                 try await open.bucket.problem(of: key)
             }
             guard let problem else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
@@ -69,8 +69,8 @@ enum RepairCommand {
     private static func show(
         _ key: String, _ problem: String, in open: OpenBucket, isJSON: Bool
     ) async throws(Failure) -> Bool {
-        let what: String = "cannot read \(open.name)/\(key)"
-        let mine: JSONObject? = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) }
+        let what = "cannot read \(open.name)/\(key)"
+        let mine = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) }
         var (theirs, isReadable): (JSONObject?, Bool) = (nil, true)
         do throws(ClientError) { theirs = try await open.bucket.servers(key) } catch {
             guard error.code == .integrity else { throw Failure(what, error) }
@@ -84,8 +84,8 @@ enum RepairCommand {
             if isReadable { row["server"] = theirs.map { .object($0) } ?? .null }
             return Terminal.write(JSONValue.object(row).serializedText + "\n")
         }
-        let other: String = isReadable ? text(theirs) : "cannot be read: keep yours"
-        let lines: String = "\(key): \(problem)\n  mine     \(text(mine))\n  server's \(other)\n"
+        let other = isReadable ? text(theirs) : "cannot be read: keep yours"
+        let lines = "\(key): \(problem)\n  mine     \(text(mine))\n  server's \(other)\n"
         return Terminal.write(Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(lines) : lines)
     }
 
@@ -96,8 +96,8 @@ enum RepairCommand {
     // MARK: - Choosing
 
     private static func choose(_ key: String, keepsMine: Bool, in open: OpenBucket) async throws(Failure) {
-        let what: String = "choose \(open.name)/\(key)"
-        let isDone: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
+        let what = "choose \(open.name)/\(key)"
+        let isDone = try await trying("cannot \(what)") { () throws(ClientError) in
             keepsMine ? try await open.bucket.keepMine(key) : try await open.bucket.takeServers(key)
         }
         guard isDone else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }

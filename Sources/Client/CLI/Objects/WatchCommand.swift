@@ -18,30 +18,31 @@ enum WatchCommand {
     }
 
     static func run(_ call: Call) async throws(Failure) {
-        let keys: [String] = call.arguments("KEY")
-        for key: String in keys { try Keys.check(key) }
-        let account: Account = try Account(call)
-        let open: OpenBucket = try await OpenBucket.open(account, bucket: call.argument("BUCKET"), store: .watch)
+        let keys = call.arguments("KEY")
+        for key in keys { try Keys.check(key) }
+        let account = try Account(call)
+        let open = try await OpenBucket.open(account, bucket: call.argument("BUCKET"), store: .watch)
         let (stream, continuation) = AsyncStream.makeStream(
             of: Happening.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
-        // The bucket may have been read meanwhile: whoever waited for that to be told again would show nothing for ever.
-        let events: AsyncStream<BucketEvent> = await open.bucket.changesTellingCaughtUp
-        let statuses: AsyncStream<SyncStatus> = await open.session.status
-        let interrupts: AsyncStream<Int32> = Interrupts.stream()
+        // The bucket may have been read meanwhile: whoever waited for that to be told again would show nothing for
+        // ever.
+        let events = await open.bucket.changesTellingCaughtUp
+        let statuses = await open.session.status
+        let interrupts = Interrupts.stream()
         try await open.ready()
-        var view: WatchView = WatchView(
+        var view = WatchView(
             name: open.name, keys: keys, isJSON: call.flag("json"), isRepeating: call.flag("all"),
             renewal: open.renewal)
         view.describe(server: account.profile.server)
         await tellRefused(account, open.name)
         await withTaskGroup { group in
-            group.addTask { for await event: BucketEvent in events { continuation.yield(.event(event)) } }
-            group.addTask { for await status: SyncStatus in statuses { continuation.yield(.status(status)) } }
+            group.addTask { for await event in events { continuation.yield(.event(event)) } }
+            group.addTask { for await status in statuses { continuation.yield(.status(status)) } }
             group.addTask {
-                for await _: Int32 in interrupts {}
+                for await _ in interrupts {}
                 continuation.yield(.interrupted)
             }
-            for await happening: Happening in stream {
+            for await happening in stream {
                 guard await view.show(happening, open) else { break }
             }
             group.cancelAll()
@@ -50,16 +51,16 @@ enum WatchCommand {
             // The thread that waits for a signal would keep its task: the program ends now anyway.
             Interrupts.release()
         }
-        if let problem: Failure = view.problem { throw problem }
+        if let problem = view.problem { throw problem }
     }
 
     /// The copy that this command follows the bucket with holds no edits. What the server refused of those in the
     /// profile's copy is named at the beginning; while another command uses that copy, the other command names it.
     private static func tellRefused(_ account: Account, _ name: String) async {
-        guard let folder: String = account.folder, Files.stamp("\(folder)/objects/\(name).db") != nil,
-            let kept: OpenBucket.Count = try? await OpenBucket.count(account, bucket: name)
+        guard let folder = account.folder, Files.stamp("\(folder)/objects/\(name).db") != nil,
+            let kept = try? await OpenBucket.count(account, bucket: name)
         else { return }
-        for edit: RefusedEdit in kept.refused.prefix(OpenBucket.refusalsShownMax) {
+        for edit in kept.refused.prefix(OpenBucket.refusalsShownMax) {
             Terminal.writeError("thicket: \(OpenBucket.line(edit, in: name))\n")
         }
     }
@@ -71,9 +72,9 @@ enum WatchCommand {
         let isJSON: Bool
         let isRepeating: Bool
         /// Everything that was there before the start has come.
-        private var isLive: Bool = false
-        private var before: [String: JSONObject] = [:]
-        private var lastStatus: String = "connected"
+        private var isLive = false
+        private var before = [String: JSONObject]()
+        private var lastStatus = "connected"
         private(set) var problem: Failure?
         private let renewal: String
 
@@ -86,7 +87,7 @@ enum WatchCommand {
         }
 
         func describe(server: String) {
-            let which: String = keys.isEmpty ? name : keys.sorted().map { "\(name)/\($0)" }.joined(separator: ", ")
+            let which = keys.isEmpty ? name : keys.sorted().map { "\(name)/\($0)" }.joined(separator: ", ")
             Terminal.writeError("watching \(which) at \(server); Ctrl-C ends it\n")
         }
 
@@ -105,9 +106,9 @@ enum WatchCommand {
 
         /// The objects as they are now; printed if asked for.
         private mutating func begin(_ open: OpenBucket) async -> Bool {
-            guard let all: [String] = try? await open.bucket.keys() else { return false }
-            for key: String in all where keys.isEmpty || keys.contains(key) {
-                guard let object: JSONObject = try? await open.bucket.get(key) else { continue }
+            guard let all = try? await open.bucket.keys() else { return false }
+            for key in all where keys.isEmpty || keys.contains(key) {
+                guard let object = try? await open.bucket.get(key) else { continue }
                 if !keys.isEmpty || all.count <= WatchView.rememberedMax { before[key] = object }
                 guard isRepeating else { continue }
                 let row: JSONObject = ["event": "present", "key": .string(key), "object": .object(object)]
@@ -119,7 +120,7 @@ enum WatchCommand {
         }
 
         /// Objects whose last state is kept so that changes can be shown in words.
-        private static let rememberedMax: Int = 10_000
+        private static let rememberedMax = 10_000
         private var columns: Int { max(40, Terminal.columns(Terminal.standardOutput)) }
 
         private mutating func show(_ event: BucketEvent) -> Bool {
@@ -166,15 +167,15 @@ enum WatchCommand {
         }
 
         private func lines(_ change: ObjectChange) -> [String] {
-            guard !change.isNew, let old: JSONObject = before[change.key] else {
-                let mark: String = change.isNew ? "+" : "~"
+            guard !change.isNew, let old = before[change.key] else {
+                let mark = change.isNew ? "+" : "~"
                 return [
                     "\(mark) \(change.key)  "
                         + Screen.line(.object(change.object), columns: columns - change.key.count - 5)
                 ]
             }
             // The stream may have left out a state in between: the words are made from what was shown last.
-            let diff: ObjectDiff = JSONDiff.diff(from: old, to: change.object)
+            let diff = JSONDiff.diff(from: old, to: change.object)
             return ["~ \(change.key)"] + DiffText.lines(diff, from: old, columns: columns - 5).map { "    \($0)" }
         }
 
@@ -208,8 +209,8 @@ enum WatchCommand {
         /// False when nobody reads any more.
         private func emit(_ row: JSONObject, _ lines: [String]) -> Bool {
             if isJSON { return Terminal.write(JSONValue.object(row).serializedText + "\n") }
-            let time: String = Clock.timeOfDay()
-            let text: String = lines.enumerated().map { ($0 == 0 ? "\(time) " : "") + $1 + "\n" }.joined()
+            let time = Clock.timeOfDay()
+            let text = lines.enumerated().map { ($0 == 0 ? "\(time) " : "") + $1 + "\n" }.joined()
             return Terminal.write(Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(text) : text)
         }
     }
@@ -219,8 +220,8 @@ enum WatchCommand {
 enum Clock {
     /// `17:05:59`, in the user's time zone.
     static func timeOfDay() -> String {
-        var now: time_t = time(nil)
-        var parts: tm = .init()
+        var now = time(nil)
+        var parts = tm()
         localtime_r(&now, &parts)
         return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { ($0 < 10 ? "0" : "") + String($0) }.joined(
             separator: ":")
@@ -228,14 +229,14 @@ enum Clock {
 
     /// Milliseconds of a clock that never goes back.
     static func milliseconds() -> Int64 {
-        var now: timespec = .init()
+        var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return Int64(now.tv_sec) * 1_000 + Int64(now.tv_nsec) / 1_000_000
     }
 
     /// Nanoseconds since 1970, as file systems count them.
     static func fileTime() -> Int64 {
-        var now: timespec = .init()
+        var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
     }

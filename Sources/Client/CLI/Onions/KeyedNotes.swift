@@ -5,8 +5,8 @@ import ThicketOnions
 
 /// Notes of an account with keys of its own, built-in or a partner's.
 ///
-/// Commands open them with what this machine keeps of the account. The view asks for the password each time, so that its lock is
-/// one: what it holds of the keys goes with the vault.
+/// Commands open them with what this machine keeps of the account. The view asks for the password each time, so that
+/// its lock is one: what it holds of the keys goes with the vault.
 struct KeyedNotes: Sendable {
     private let call: Call
 
@@ -17,16 +17,16 @@ struct KeyedNotes: Sendable {
     /// The notes, by the profile's login, which goes on.
     /// - Parameter password: of sealed copies.
     func vault(password: SecureBytes?) async throws(Failure) -> Vault {
-        let what: String = "the notes were not opened"
-        let keys: KeyCall = try .init(call, what)
-        let open: OpenAccount = try keys.open()
+        let what = "the notes were not opened"
+        let keys = try KeyCall(call, what)
+        let open = try keys.open()
         let session: ClientSession
         do throws(ClientError) {
             session = try await keys.account.session(store: .memory, isOnline: true)
         } catch {
             throw Failure(what, error)
         }
-        let timeout: Duration = keys.account.timeout
+        let timeout = keys.account.timeout
         return try await OnionCall.trying(what) { () throws(OnionError) in
             try await Vault(
                 session, keys: NoteKeys(user: open.user, password: password, vaultSecret: open.bundle.vaultSecret),
@@ -36,7 +36,8 @@ struct KeyedNotes: Sendable {
 
     // MARK: - The view
 
-    /// The same by the password, or a partner's user's content passphrase: with a login of the vault's own where there can be one.
+    /// The same by the password, or a partner's user's content passphrase: with a login of the vault's own where there
+    /// can be one.
     func unlock(_ password: SecureBytes) async throws(OnionError) -> Vault {
         let keys: KeyCall
         do throws(Failure) { keys = try KeyCall(call, "not logged in") } catch { throw .refused(error.text) }
@@ -60,7 +61,7 @@ struct KeyedNotes: Sendable {
     private func builtIn(
         _ keys: KeyCall, _ password: SecureBytes
     ) async throws(AccountError) -> (OpenAccount, ClientSession) {
-        let result: SignInResult = try await keys.accounts.signIn(
+        let result = try await keys.accounts.signIn(
             name: keys.keys.name, password: password, known: keys.keys)
         guard case .open(let login) = result else { throw .locked }
         do throws(ClientError) {
@@ -80,7 +81,7 @@ struct KeyedNotes: Sendable {
             throw .server(error)
         }
         do throws(AccountError) {
-            let result: PartnerKeys = try await keys.accounts.openKeys(
+            let result = try await keys.accounts.openKeys(
                 ofPartnerUser: keys.keys.user, accessToken: await session.accessToken, .passphrase(passphrase),
                 known: keys.keys, makes: false)
             guard case .open(let account, _) = result else {
@@ -97,21 +98,21 @@ struct KeyedNotes: Sendable {
 
     /// Deletes all notes, then the account.
     func delete() async throws(Failure) {
-        let keys: KeyCall = try .init(call, "nothing was deleted")
+        let keys = try KeyCall(call, "nothing was deleted")
         guard keys.account.profile.kind == .keys else {
             throw Failure(
                 "nothing was deleted: the account is the partner's. 'thicket onions rm' removes notes.", .usage)
         }
-        let known: OpenAccount = try keys.open()
-        let password: SecureBytes = try await Secrets.secret(
+        let known = try keys.open()
+        let password = try await Secrets.secret(
             call, label: "Password, to delete all notes and then \(Screen.safe(known.name)): ", isNew: false)
-        let (account, session): (OpenAccount, ClientSession) = try await keyed("nothing was deleted") {
+        let (account, session) = try await keyed("nothing was deleted") {
             () throws(AccountError) in
             // Before anything is gone it is known that the password is right.
             try await builtIn(keys, password)
         }
-        let token: String = await session.accessToken
-        let vault: Vault = try await OnionCall.trying("nothing was deleted") { () throws(OnionError) in
+        let token = await session.accessToken
+        let vault = try await OnionCall.trying("nothing was deleted") { () throws(OnionError) in
             try await Vault(
                 session, keys: NoteKeys(user: account.user, password: nil, vaultSecret: account.bundle.vaultSecret),
                 patience: keys.account.timeout)
@@ -120,7 +121,7 @@ struct KeyedNotes: Sendable {
             await vault.end()
             throw OnionCall.failure("the account was not deleted; notes may have been", error)
         }
-        let result: Result<Void, AccountError> = await end(account, token, password, keys.accounts)
+        let result = await end(account, token, password, keys.accounts)
         await vault.end()
         try await keyed(
             "the notes are deleted, the account is not",

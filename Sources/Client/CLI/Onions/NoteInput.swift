@@ -8,11 +8,11 @@ import ThicketOnions
     import Glibc
 #endif
 
-/// A note from standard input: the first line is its title, the rest its text. An empty line between them is left out. Never
-/// from a file that an editor has made: nothing clear is to lie on a disk.
+/// A note from standard input: the first line is its title, the rest its text. An empty line between them is left out.
+/// Never from a file that an editor has made: nothing clear is to lie on a disk.
 enum NoteInput {
     /// Bytes of the input at most: a note of the longest characters has fewer.
-    static let bytesMax: Int = 1 << 16
+    static let bytesMax = 1 << 16
 
     static func read(_ call: Call) throws(Failure) -> NoteText {
         if Terminal.isTerminal(STDIN_FILENO) {
@@ -24,13 +24,13 @@ enum NoteInput {
         case .failed(let reason): throw Failure("standard input cannot be read: \(reason)", .usage)
         case .bytes(var bytes):
             defer { wipe(&bytes) }
-            let text: NoteText = parts(bytes)
+            let text = parts(bytes)
             // A command in front that has failed gives nothing, and nothing must not take the place of a note.
             guard text.title.count > 0 || text.info.count > 0 else {
                 throw Failure("nothing was saved: nothing came in. 'thicket onions rm' removes a note.", .usage)
             }
             guard text.title.isUTF8, text.info.isUTF8 else { throw Failure("the note is not UTF-8 text", .usage) }
-            for field: NoteField in NoteField.allCases where text[field].utf16Count > field.unitsMax {
+            for field in NoteField.allCases where text[field].utf16Count > field.unitsMax {
                 throw Failure(
                     "nothing was saved: \(OnionError.tooLong(field, units: text[field].utf16Count))", .refused)
             }
@@ -59,6 +59,6 @@ enum NoteInput {
     }
 
     private static func wipe(_ bytes: inout [UInt8]) {
-        for place: Int in bytes.indices { bytes[place] = 0 }
+        for place in bytes.indices { bytes[place] = 0 }
     }
 }

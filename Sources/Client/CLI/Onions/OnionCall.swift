@@ -12,11 +12,11 @@ import ThicketOnions
 
 /// A call of one of the `thicket onions` commands: where the notes are, and who opens them.
 ///
-/// Of notes nothing is kept on this machine. Where the profile is that of an account with keys, its login and its keys are used.
-/// `--old-account` says that an account of the old notes app is meant: each call logs in to it and out again, and of a profile the
-/// server, the app and its API key are taken where the call does not say them. Without either nothing is sent: what the old
-/// login sends is made of the password without a salt, so an account with keys must never come to it by a guess, and no server
-/// may say of which kind an account is.
+/// Of notes nothing is kept on this machine. Where the profile is that of an account with keys, its login and its keys
+/// are used. `--old-account` says that an account of the old notes app is meant: each call logs in to it and out again,
+/// and of a profile the server, the app and its API key are taken where the call does not say them. Without either
+/// nothing is sent: what the old login sends is made of the password without a salt, so an account with keys must never
+/// come to it by a guess, and no server may say of which kind an account is.
 struct OnionCall: Sendable {
     /// Which accounts a command is for.
     enum Kind {
@@ -41,23 +41,23 @@ struct OnionCall: Sendable {
     /// - Throws: `usage` where nobody has said of which kind the account is.
     init(_ call: Call, _ kind: Kind = .asSaid) throws(Failure) {
         self.call = call
-        let kept: Profile? = try Self.profile(call)
-        let hasKeys: Bool = kept?.kind == .keys || kept?.kind == .partner
-        let (server, app): (String?, String?) = (
+        let kept = try Self.profile(call)
+        let hasKeys = kept?.kind == .keys || kept?.kind == .partner
+        let (server, app) = (
             ServerSpelling.of(call.setting("server"), like: kept?.server), call.setting("app") ?? kept?.app
         )
-        let isSame: Bool =
+        let isSame =
             kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") } ?? false
-        let user: String? = call.setting("user")
-        let isOwn: Bool = user.map { Self.isOneName($0, kept?.user ?? "") } ?? true
-        let isOld: Bool = kind == .old || call.flag("old-account")
+        let user = call.setting("user")
+        let isOwn = user.map { Self.isOneName($0, kept?.user ?? "") } ?? true
+        let isOld = kind == .old || call.flag("old-account")
         isKeyed = isSame && isOwn && hasKeys && !isOld
         isPartners = isKeyed && kept?.kind == .partner
         keyedName = isSame && hasKeys && !isKeyed ? kept?.user : nil
         self.kind = kind
         guard isKeyed || isOld else { throw Self.unsaid(try Account.profileName(call)) }
-        let takesKey: Bool = isSame && (isKeyed || kept?.kind != .partner)
-        let apiKey: String? = call.setting("api-key") ?? (takesKey ? kept?.login?.apiKey : nil)
+        let takesKey = isSame && (isKeyed || kept?.kind != .partner)
+        let apiKey = call.setting("api-key") ?? (takesKey ? kept?.login?.apiKey : nil)
         guard let server, let app, let apiKey else {
             throw LoginPlace.missing([
                 server == nil ? "--server URL, such as https://sync.example.com" : nil,
@@ -66,20 +66,20 @@ struct OnionCall: Sendable {
             ])
         }
         self.server = server
-        var options: SessionOptions = SessionOptions()
+        var options = SessionOptions()
         options.certificateFile = call.setting("ca") ?? (isSame ? kept?.certificates : nil)
         options.pinnedKeys = call.setting("pin") ?? (isSame ? kept?.pins : nil)
         options.proxy = call.setting("proxy") ?? (isSame ? kept?.proxy : nil)
         options.userAgent = "thicket-cli/" + Thicket.version
-        let patience: Duration = try call.timeout()
+        let patience = try call.timeout()
         options.answerTimeoutSeconds = Account.wholeSeconds(patience)
         account = try onions("cannot use the server '\(server)'") { () throws(OnionError) in
             try OnionAccount(server: server, app: app, apiKey: apiKey, options: options, patience: patience)
         }
     }
 
-    /// Nobody has said of which kind the account is, and the server is not asked: it could get the old login of an account with keys
-    /// by saying that it has none.
+    /// Nobody has said of which kind the account is, and the server is not asked: it could get the old login of an
+    /// account with keys by saying that it has none.
     private static func unsaid(_ profile: String) -> Failure {
         Failure(
             "nothing was sent: the profile '\(profile)' has no keys of this account. An account with keys: 'thicket login' first. "
@@ -88,7 +88,7 @@ struct OnionCall: Sendable {
 
     /// The profile of the call; nil where there is none, or no place for one.
     private static func profile(_ call: Call) throws(Failure) -> Profile? {
-        let name: String = try Account.profileName(call)
+        let name = try Account.profileName(call)
         let home: ProfileHome
         // Settings that say everything need no home folder.
         do throws(Failure) { home = try ProfileHome(call.environment) } catch { return nil }
@@ -119,7 +119,7 @@ struct OnionCall: Sendable {
     /// User name and password, asked for where nothing else gives them.
     func login(isNew: Bool = false) async throws(Failure) -> Login {
         let username: SecureBytes
-        if let name: String = call.setting("user") {
+        if let name = call.setting("user") {
             username = SecureBytes(copying: Array(name.utf8))
         } else {
             username = try await Secrets.asked(
@@ -134,10 +134,11 @@ struct OnionCall: Sendable {
             username: username, password: try await Secrets.secret(call, "password", label: "Password: ", isNew: isNew))
     }
 
-    /// Whoever names the profile's own user means that account: its password is never to be stretched the old way and sent.
+    /// Whoever names the profile's own user means that account: its password is never to be stretched the old way and
+    /// sent.
     func expectOld(_ username: SecureBytes) throws(Failure) {
         guard let keyedName, Self.isOneName(username.shownText, keyedName) else { return }
-        let next: String =
+        let next =
             switch kind {
             case .asSaid: "Leave out --old-account, or take another --profile for an old account of the same name."
             case .old: "'--profile OTHER' if there is an old account of the same name."
@@ -149,10 +150,10 @@ struct OnionCall: Sendable {
 
     /// Whether the server takes two names for one: however they are composed, in large letters or in small ones.
     private static func isOneName(_ one: String, _ other: String) -> Bool {
-        guard let one: [UInt8] = try? UnicodeText.composed(Array(one.utf8)),
-            let other: [UInt8] = try? UnicodeText.composed(Array(other.utf8))
+        guard let one = try? UnicodeText.composed(Array(one.utf8)),
+            let other = try? UnicodeText.composed(Array(other.utf8))
         else { return false }
-        let (left, right): (String, String) = (
+        let (left, right) = (
             String(decoding: one, as: UTF8.self), String(decoding: other, as: UTF8.self)
         )
         return same(left.lowercased(), right.lowercased())
@@ -165,7 +166,7 @@ struct OnionCall: Sendable {
         switch given {
         case .keys(let password): return try await KeyedNotes(call).vault(password: password)
         case .stretched(let login):
-            let vault: Vault = try await OnionCall.trying("not logged in") { () throws(OnionError) in
+            let vault = try await OnionCall.trying("not logged in") { () throws(OnionError) in
                 try await account.signIn(username: login.username, password: login.password)
             }
             await migrate(vault)
@@ -175,7 +176,7 @@ struct OnionCall: Sendable {
 
     private func migrate(_ vault: Vault) async {
         do throws(OnionError) {
-            let outcome: OnionMigration = try await vault.migrate()
+            let outcome = try await vault.migrate()
             if outcome.migrated > 0 {
                 Terminal.writeError("\(Words.notes(outcome.migrated)) of the first format brought to the second\n")
             }
@@ -188,9 +189,9 @@ struct OnionCall: Sendable {
     func with<Value: Sendable>(
         _ what: String, copies: Bool = false, _ body: (Vault) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let vault: Vault = try await open(try await opener(copies: copies))
+        let vault = try await open(try await opener(copies: copies))
         do throws(Failure) {
-            let value: Value = try await body(vault)
+            let value = try await body(vault)
             await end(vault)
             return value
         } catch {
@@ -207,7 +208,7 @@ struct OnionCall: Sendable {
 
     /// Tells a person that another version is there.
     func tellNewerVersion() async {
-        guard let newest: String = try? await account.newerVersion() else { return }
+        guard let newest = try? await account.newerVersion() else { return }
         Terminal.writeError(
             "note: the server says that version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)\n"
         )

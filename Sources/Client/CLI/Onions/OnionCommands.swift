@@ -16,16 +16,16 @@ enum OnionCommands {
     // MARK: - Reading
 
     static func list(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
+        let onions = try OnionCall(call)
         try await onions.with("cannot list the notes") { vault throws(Failure) in
             await onions.tellNewerVersion()
-            let titles: [OnionTitle] = try await titles(of: vault)
-            for (number, title): (Int, OnionTitle) in zip(1..., titles) {
+            let titles = try await titles(of: vault)
+            for (number, title) in zip(1..., titles) {
                 guard Terminal.write(call.flag("json") ? json(title) : row(number, title)) else { break }
             }
-            let standing: OnionStanding = vault.standing
+            let standing = vault.standing
             guard !call.flag("json"), Terminal.isTerminal(Terminal.standardError) else { return }
-            let most: String = standing.notesMax.map { " of \($0)" } ?? ""
+            let most = standing.notesMax.map { " of \($0)" } ?? ""
             Terminal.writeError(
                 "\(titles.count)\(most) notes\(standing.isPro ? ", Pro" : ""); your id here is \(vault.user)\n")
         }
@@ -33,11 +33,11 @@ enum OnionCommands {
 
     /// All of them, in the order of the list.
     private static func titles(of vault: Vault) async throws(Failure) -> [OnionTitle] {
-        let stream: AsyncStream<OnionTitle> = try await OnionCall.trying("cannot list the notes") {
+        let stream = try await OnionCall.trying("cannot list the notes") {
             () throws(OnionError) in try await vault.titles()
         }
-        var found: [OnionTitle] = []
-        for await title: OnionTitle in stream { found.append(title) }
+        var found = [OnionTitle]()
+        for await title in stream { found.append(title) }
         return found.sorted { ($0.onion.createdAt, $0.onion.id) < ($1.onion.createdAt, $1.onion.id) }
     }
 
@@ -65,17 +65,17 @@ enum OnionCommands {
 
     static func show(_ call: Call) async throws(Failure) {
         try await OnionCall(call).with("cannot show the note") { vault throws(Failure) in
-            let id: String = try await find(call.argument("NOTE"), in: vault)
-            let text: NoteText = try await read(id, in: vault, call, "cannot show the note")
+            let id = try await find(call.argument("NOTE"), in: vault)
+            let text = try await read(id, in: vault, call, "cannot show the note")
             if call.flag("json") {
                 let object: JSONObject = [
                     "id": .string(id), "title": .string(text.title.shownText), "info": .string(text.info.shownText),
                 ]
                 Terminal.write(JSONValue.object(object).serializedText + "\n")
             } else {
-                let isScreen: Bool = Terminal.isTerminal(Terminal.standardOutput)
-                let (title, info): (String, String) = (text.title.shownText, text.info.shownText)
-                let whole: String = "\(title)\n\n\(info)" + (info.utf8.last == 0x0A ? "" : "\n")
+                let isScreen = Terminal.isTerminal(Terminal.standardOutput)
+                let (title, info) = (text.title.shownText, text.info.shownText)
+                let whole = "\(title)\n\n\(info)" + (info.utf8.last == 0x0A ? "" : "\n")
                 Terminal.write(isScreen ? Screen.safe(whole) : whole)
             }
         }
@@ -89,17 +89,17 @@ enum OnionCommands {
 
     /// The note that a person means: its number in the list, its id, or at least four letters of its beginning.
     static func find(_ name: String, in vault: Vault) async throws(Failure) -> String {
-        let onions: [Onion] = try await OnionCall.trying("cannot look for the note") { () throws(OnionError) in
+        let onions = try await OnionCall.trying("cannot look for the note") { () throws(OnionError) in
             try await vault.list()
         }
-        if name.utf8.count < 4, let number: Int = Int(name) {
+        if name.utf8.count < 4, let number = Int(name) {
             guard onions.indices.contains(number - 1) else {
                 throw Failure("there is no note \(number): there are \(onions.count)", .notFound)
             }
             return onions[number - 1].id
         }
-        let found: [Onion] = onions.filter { $0.id.utf8.starts(with: name.utf8) }
-        guard name.utf8.count >= 4, let first: Onion = found.first else {
+        let found = onions.filter { $0.id.utf8.starts(with: name.utf8) }
+        guard name.utf8.count >= 4, let first = found.first else {
             throw Failure(
                 "there is no note '\(name)': name it by its number or id, as 'thicket onions list' does", .notFound)
         }
@@ -110,13 +110,13 @@ enum OnionCommands {
     // MARK: - Writing
 
     static func new(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
-        let opener: OnionCall.Opener = try await onions.opener()
-        let text: NoteText = try NoteInput.read(call)
-        let vault: Vault = try await onions.open(opener)
-        let result: Result<String, OnionError> = await make(text, in: vault)
+        let onions = try OnionCall(call)
+        let opener = try await onions.opener()
+        let text = try NoteInput.read(call)
+        let vault = try await onions.open(opener)
+        let result = await make(text, in: vault)
         await onions.end(vault)
-        let id: String = try await OnionCall.trying("no note was made") { () throws(OnionError) in try result.get() }
+        let id = try await OnionCall.trying("no note was made") { () throws(OnionError) in try result.get() }
         Terminal.write("made the note \(id.prefix(8))\n")
     }
 
@@ -125,14 +125,14 @@ enum OnionCommands {
     }
 
     static func edit(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
-        let opener: OnionCall.Opener = try await onions.opener()
-        let text: NoteText = try NoteInput.read(call)
-        let vault: Vault = try await onions.open(opener)
+        let onions = try OnionCall(call)
+        let opener = try await onions.opener()
+        let text = try NoteInput.read(call)
+        let vault = try await onions.open(opener)
         let outcome: Result<Void, Failure>
         do throws(Failure) {
-            let id: String = try await find(call.argument("NOTE"), in: vault)
-            let before: NoteText = try await read(id, in: vault, call, "the note was not changed")
+            let id = try await find(call.argument("NOTE"), in: vault)
+            let before = try await read(id, in: vault, call, "the note was not changed")
             try await OnionCall.trying("the note was not changed") { () throws(OnionError) in
                 try await vault.save(text, in: id, over: before, consents: call.flag("slow"))
             }
@@ -148,9 +148,9 @@ enum OnionCommands {
     static func remove(_ call: Call) async throws(Failure) {
         try await OnionCall(call).with("cannot remove notes") { vault throws(Failure) in
             // All are looked up before the first one goes: numbers change with each.
-            var ids: [String] = []
-            for name: String in call.arguments("NOTE") { ids.append(try await find(name, in: vault)) }
-            for id: String in ids {
+            var ids = [String]()
+            for name in call.arguments("NOTE") { ids.append(try await find(name, in: vault)) }
+            for id in ids {
                 try await OnionCall.trying("cannot remove the note \(id.prefix(8))") { () throws(OnionError) in
                     try await vault.remove(id)
                 }
@@ -163,15 +163,15 @@ enum OnionCommands {
 
     /// `thicket onions upgrade`: an account of the old notes app gets keys of its own.
     static func upgrade(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call, .old)
-        let login: OnionCall.Login = try await onions.login()
-        let name: String = try await newName(call)
-        let password: SecureBytes = try await Secrets.secret(
+        let onions = try OnionCall(call, .old)
+        let login = try await onions.login()
+        let name = try await newName(call)
+        let password = try await Secrets.secret(
             call, "new-password", label: "New password, which the server never sees: ", isNew: true)
         guard password != login.password else {
             throw Failure("the new password is the old one, which the server may have guessed: take another", .usage)
         }
-        let isBegun: Mutex<Bool> = .init(false)
+        let isBegun = Mutex<Bool>(false)
         let done: OnionUpgrade
         do throws(OnionError) {
             done = try await onions.account.upgrade(
@@ -188,7 +188,7 @@ enum OnionCommands {
         guard !isBegun else {
             return OnionCall.failure("the upgrade is not finished; the same command goes on with it", error)
         }
-        let what: String = "nothing was upgraded"
+        let what = "nothing was upgraded"
         switch error {
         case .wrongLogin, .keys(.wrongPassword):
             return Failure(
@@ -200,8 +200,8 @@ enum OnionCommands {
 
     /// The name that the server is to see. Never that of before, unless its user says so.
     private static func newName(_ call: Call) async throws(Failure) -> String {
-        if let name: String = call.setting("new-user") { return name }
-        let typed: SecureBytes = try await Secrets.asked(
+        if let name = call.setting("new-user") { return name }
+        let typed = try await Secrets.asked(
             "New user name, which the server sees (not shown): ",
             "which name is the account to have? There is no terminal to ask at: --new-user NAME says it")
         guard typed.count > 0, typed.isUTF8 else { throw Failure("the new user name is empty or no text", .usage) }
@@ -209,12 +209,12 @@ enum OnionCommands {
     }
 
     private static func tell(_ done: OnionUpgrade) throws(Failure) {
-        for (id, error): (String, OnionError) in done.notes.left.sorted(by: { $0.key < $1.key }) {
+        for (id, error) in done.notes.left.sorted(by: { $0.key < $1.key }) {
             Terminal.writeError("stays as it was: \(id.prefix(8)): \(error)\n")
         }
         Terminal.write("\(Words.notes(done.notes.resealed)) sealed with the account's own keys\n")
         guard done.isFinished else {
-            let isUnreadable: Bool = done.notes.isAsFarAsItGoes
+            let isUnreadable = done.notes.isAsFarAsItGoes
             throw Failure(
                 "the upgrade is not finished: \(Words.notes(done.notes.left.count)) could not be taken along, so the old login "
                     + "stays good beside the new one. "
@@ -230,8 +230,8 @@ enum OnionCommands {
     }
 
     static func signUp(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call, .old)
-        let login: OnionCall.Login = try await onions.login(isNew: true)
+        let onions = try OnionCall(call, .old)
+        let login = try await onions.login(isNew: true)
         let vault: Vault
         do throws(OnionError) {
             vault = try await onions.account.signUp(username: login.username, password: login.password)
@@ -239,16 +239,16 @@ enum OnionCommands {
             throw OnionCall.failure(
                 "no account was made", error, lost: "'thicket onions list --old-account' with the same words tells.")
         }
-        let user: String = vault.user
+        let user = vault.user
         await onions.end(vault)
         Terminal.write("made a notes account; its id is \(user). The other commands want --old-account for it.\n")
     }
 
     static func delete(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
+        let onions = try OnionCall(call)
         if onions.isKeyed { return try await KeyedNotes(call).delete() }
-        let login: OnionCall.Login = try await onions.login()
-        let vault: Vault = try await OnionCall.trying("nothing was deleted") { () throws(OnionError) in
+        let login = try await onions.login()
+        let vault = try await OnionCall.trying("nothing was deleted") { () throws(OnionError) in
             try await onions.account.signIn(username: login.username, password: login.password)
         }
         do throws(OnionError) {

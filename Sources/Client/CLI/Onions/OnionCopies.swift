@@ -12,21 +12,21 @@ import ThicketProtocol
 /// `thicket onions export` and `thicket onions import`.
 enum OnionCopies {
     /// Bytes of a file that is taken.
-    static let bytesMax: Int = 64 << 20
+    static let bytesMax = 64 << 20
 
     // MARK: - Export
 
     static func export(_ call: Call) async throws(Failure) {
-        let path: String = call.argument("FILE")
+        let path = call.argument("FILE")
         // Before a password is asked for.
         if isTaken(path), !call.flag("force") { throw taken(path) }
         try await OnionCall(call).with("cannot export the notes", copies: call.flag("sealed")) {
             vault throws(Failure) in
-            let onions: [Onion] = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
+            let onions = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
                 try await vault.list()
             }
             var (lines, left): ([UInt8], Int) = ([], 0)
-            for onion: Onion in onions {
+            for onion in onions {
                 switch await copy(of: onion, in: vault, call) {
                 case .success(let object): lines += JSONValue.object(object).serialized() + [0x0A]
                 case .failure(let error):
@@ -40,11 +40,11 @@ enum OnionCopies {
                 if call.flag("force") {
                     try Files.replace(path, lines, mode: 0o600)
                 } else {
-                    let outcome: Files.Guarded = try Files.replace(
+                    let outcome = try Files.replace(
                         path, expecting: nil, lines, bytesMax: bytesMax, newMode: 0o600)
                     guard outcome == .done else { throw taken(path) }
                 }
-                let how: String = call.flag("sealed") ? "sealed" : "in clear: whoever reads the file reads them"
+                let how = call.flag("sealed") ? "sealed" : "in clear: whoever reads the file reads them"
                 Terminal.write("wrote \(Words.notes(onions.count - left)) to \(path), \(how)\n")
             }
             if left > 0 { throw Failure("\(Words.notes(left)) left out") }
@@ -60,11 +60,11 @@ enum OnionCopies {
     private static func copy(of onion: Onion, in vault: Vault, _ call: Call) async -> Result<JSONObject, OnionError> {
         do throws(OnionError) {
             if call.flag("sealed") {
-                var object: JSONObject = try await vault.sealedCopy(of: onion.id, consents: call.flag("slow"))
+                var object = try await vault.sealedCopy(of: onion.id, consents: call.flag("slow"))
                 object["id"] = .string(onion.id)
                 return .success(object)
             }
-            let text: NoteText = try await vault.read(onion.id, consents: call.flag("slow"))
+            let text = try await vault.read(onion.id, consents: call.flag("slow"))
             return .success([
                 "title": .string(text.title.shownText), "info": .string(text.info.shownText),
                 "createdAt": .number(JSONNumber(onion.createdAt)),
@@ -77,9 +77,9 @@ enum OnionCopies {
     // MARK: - Import
 
     static func importing(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
-        let given: OnionCall.Login? = onions.isKeyed ? nil : try await onions.login()
-        let copies: [JSONObject] = try read(call.argument("FILE"))
+        let onions = try OnionCall(call)
+        let given = onions.isKeyed ? nil : try await onions.login()
+        let copies = try read(call.argument("FILE"))
         let opener: OnionCall.Opener
         if let given {
             opener = .stretched(given)
@@ -87,9 +87,9 @@ enum OnionCopies {
             opener = try await onions.opener(
                 copies: copies.contains { $0["onionTitle"] != nil || $0["onionInfo"] != nil })
         }
-        let vault: Vault = try await onions.open(opener)
-        var (taken, there, failed): (Int, Int, Int) = (0, 0, 0)
-        for (number, copy): (Int, JSONObject) in zip(1..., copies) {
+        let vault = try await onions.open(opener)
+        var (taken, there, failed) = (0, 0, 0)
+        for (number, copy) in zip(1..., copies) {
             do throws(OnionError) {
                 if try await take(copy, into: vault, call) { taken += 1 } else { there += 1 }
             } catch {
@@ -101,7 +101,7 @@ enum OnionCopies {
         }
         await onions.end(vault)
         Terminal.write("took \(Words.notes(taken))\(there > 0 ? ", \(there) were there already" : "")\n")
-        let rest: Int = copies.count - taken - there
+        let rest = copies.count - taken - there
         if rest > 0 { throw Failure("\(Words.notes(rest)) not taken") }
     }
 
@@ -111,14 +111,14 @@ enum OnionCopies {
         if copy["onionTitle"] != nil || copy["onionInfo"] != nil {
             text = try await vault.open(copy, consents: call.flag("slow"))
         } else {
-            guard let title: String = copy["title"]?.stringValue, let info: String = copy["info"]?.stringValue else {
+            guard let title = copy["title"]?.stringValue, let info = copy["info"]?.stringValue else {
                 throw .refused("it has neither 'title' and 'info', as texts, nor those of the old app")
             }
             text = NoteText(
                 title: SecureBytes(copying: Array(title.utf8)), info: SecureBytes(copying: Array(info.utf8)))
         }
-        let created: Int64? = copy["createdAt"].flatMap(NoteTime.milliseconds)
-        for onion: Onion in try await vault.list() where onion.createdAt == created {
+        let created = copy["createdAt"].flatMap(NoteTime.milliseconds)
+        for onion in try await vault.list() where onion.createdAt == created {
             if try await vault.read(onion.id, consents: call.flag("slow")) == text { return false }
         }
         _ = try await vault.create(text, createdAt: created)
@@ -126,14 +126,14 @@ enum OnionCopies {
     }
 
     private static func read(_ path: String) throws(Failure) -> [JSONObject] {
-        let contents: Files.Contents =
+        let contents =
             same(path, "-") ? Files.read(STDIN_FILENO, bytesMax: bytesMax) : Files.read(path, bytesMax: bytesMax)
         switch contents {
         case .absent: throw Failure("there is no file \(path)", .notFound)
         case .failed(let reason): throw Failure("\(path) cannot be read: \(reason)", .usage)
         case .bytes(let bytes):
-            guard let copies: [JSONObject] = objects(bytes) else {
-                let name: String = same(path, "-") ? "standard input" : path
+            guard let copies = objects(bytes) else {
+                let name = same(path, "-") ? "standard input" : path
                 throw Failure("\(name) holds neither lines of JSON objects nor a list of them", .usage)
             }
             return copies
@@ -142,8 +142,8 @@ enum OnionCopies {
 
     /// The objects of a file: a list, the list below `results`, or lines.
     static func objects(_ bytes: [UInt8]) -> [JSONObject]? {
-        if let whole: JSONValue = try? JSONValue(parsing: bytes) {
-            if let list: [JSONValue] = whole.arrayValue ?? whole["results"]?.arrayValue { return all(list) }
+        if let whole = try? JSONValue(parsing: bytes) {
+            if let list = whole.arrayValue ?? whole["results"]?.arrayValue { return all(list) }
             return whole.objectValue.map { [$0] }
         }
         return all(
@@ -153,7 +153,7 @@ enum OnionCopies {
     }
 
     private static func all(_ values: [JSONValue]) -> [JSONObject]? {
-        let objects: [JSONObject] = values.compactMap(\.objectValue)
+        let objects = values.compactMap(\.objectValue)
         return objects.count == values.count ? objects : nil
     }
 }

@@ -12,24 +12,24 @@ import ThicketRelease
 /// `thicket verify-release`: whether programs are those of a release that stands in the log of releases.
 enum VerifyReleaseCommand {
     static func run(_ call: Call) throws(Failure) {
-        let paths: [String] = call.arguments("FILE")
-        let proofPath: String = call.value("proof") ?? folder(of: paths.first ?? "") + "release.json"
-        let home: ProfileHome = try ProfileHome(call.environment)
-        let known: KnownReleases = try KnownReleases(home: home.path)
-        let key: Ed25519.VerifyingKey = try key(call, known)
-        let proof: ReleaseProof = try proof(proofPath)
+        let paths = call.arguments("FILE")
+        let proofPath = call.value("proof") ?? folder(of: paths.first ?? "") + "release.json"
+        let home = try ProfileHome(call.environment)
+        let known = try KnownReleases(home: home.path)
+        let key = try key(call, known)
+        let proof = try proof(proofPath)
         try checking(proofPath) { () throws(ReleaseError) in try proof.check(key, seen: known.head) }
         // What the log says is known now, whatever the programs are.
         try known.keep(key, proof.head, home: home.path)
-        let manifest: ReleaseManifest = proof.manifest
-        for path: String in paths {
-            let (digest, size): (Digest256, Int64) = try fingerprint(path)
-            let file: ReleaseManifest.File = try checking(path) { () throws(ReleaseError) in
+        let manifest = proof.manifest
+        for path in paths {
+            let (digest, size) = try fingerprint(path)
+            let file = try checking(path) { () throws(ReleaseError) in
                 try manifest.file(digest: digest, size: size)
             }
             Terminal.write("\(path): \(file.name) of release \(manifest.release), commit \(manifest.commit)\n")
         }
-        let before: String =
+        let before =
             known.head.map { "; it goes on from the \($0.size) seen before" } ?? "; it is the first seen here"
         Terminal.write(
             "release \(manifest.release) is number \(proof.index + 1) of \(proof.head.size) in the log, signed "
@@ -48,15 +48,15 @@ enum VerifyReleaseCommand {
 
     /// The key that counts: the one that was used here first, or, the first time, the one that the call names.
     private static func key(_ call: Call, _ known: KnownReleases) throws(Failure) -> Ed25519.VerifyingKey {
-        guard let given: String = call.setting("release-key") else {
-            guard let kept: Ed25519.VerifyingKey = known.key else {
+        guard let given = call.setting("release-key") else {
+            guard let kept = known.key else {
                 throw Failure(
                     "whose log? --release-key HEX names the key the first time; get it from where you do not get the "
                         + "programs. It is kept, and no other is taken afterwards.", .usage)
             }
             return kept
         }
-        guard let octets: [UInt8] = Hex.decode(given), octets.count == Ed25519.octetsCount,
+        guard let octets = Hex.decode(given), octets.count == Ed25519.octetsCount,
             let key: Ed25519.VerifyingKey = try? .init(octets)
         else { throw Failure("--release-key is 64 hex digits, not '\(given)'", .usage) }
         guard known.key.map({ $0 == key }) ?? true else {
@@ -78,21 +78,21 @@ enum VerifyReleaseCommand {
     }
 
     private static func fingerprint(_ path: String) throws(Failure) -> (Digest256, Int64) {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             throw Failure("\(path) cannot be read: \(Files.reason())", errno == ENOENT ? .notFound : .failure)
         }
         defer { close(file) }
         var (hash, size): (SHA256, Int64) = (.init(), 0)
-        var room: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        var room = [UInt8](repeating: 0, count: 1 << 20)
         while true {
-            let count: Int = take(file, &room, room.count)
+            let count = take(file, &room, room.count)
             guard count >= 0 else { throw Failure("\(path) cannot be read: \(Files.reason())") }
             guard count > 0 else { break }
             room.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
             size += Int64(count)
         }
-        guard let digest: Digest256 = Digest256(hash.digest()) else { throw Failure("\(path) has no digest") }
+        guard let digest = Digest256(hash.digest()) else { throw Failure("\(path) has no digest") }
         return (digest, size)
     }
 }
@@ -109,8 +109,8 @@ struct KnownReleases: Sendable {
         case .absent: break
         case .failed(let reason): throw Failure("\(path) cannot be read: \(reason)")
         case .bytes(let bytes):
-            let value: JSONValue? = try? JSONValue(parsing: bytes)
-            guard let octets: [UInt8] = value?["key"]?.stringValue.flatMap(Hex.decode),
+            let value = try? JSONValue(parsing: bytes)
+            guard let octets = value?["key"]?.stringValue.flatMap(Hex.decode),
                 let key: Ed25519.VerifyingKey = try? .init(octets), let head: ReleaseHead = try? .init(value?["head"])
             else {
                 throw Failure(
@@ -123,7 +123,7 @@ struct KnownReleases: Sendable {
 
     /// Remembers a head that was checked, unless a newer one is known.
     func keep(_ key: Ed25519.VerifyingKey, _ head: ReleaseHead, home: String) throws(Failure) {
-        if let known: ReleaseHead = self.head, known.size >= head.size { return }
+        if let known = self.head, known.size >= head.size { return }
         try Files.makeFolder(home)
         let object: JSONObject = ["key": .string(Hex.encode(key.octets)), "head": head.json]
         try Files.replace(path, Pretty.bytes(.object(object)), mode: 0o600, isDurable: true)

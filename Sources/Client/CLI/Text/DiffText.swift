@@ -11,7 +11,7 @@ import ThicketProtocol
 /// ```
 enum DiffText {
     /// Characters of an unchanged text shown on each side of a change.
-    private static let contextMax: Int = 24
+    private static let contextMax = 24
 
     /// - Parameters:
     ///   - source: the object before.
@@ -24,8 +24,8 @@ enum DiffText {
         _ diff: ObjectDiff, from source: JSONObject, path: String, columns: Int
     ) -> [String] {
         diff.operations.flatMap { (key, operation) -> [String] in
-            let name: String = Screen.safe(path + key)
-            let before: JSONValue? = source[key]
+            let name = Screen.safe(path + key)
+            let before = source[key]
             func line(_ text: String) -> [String] { [Screen.line(text, columns: columns)] }
             switch operation {
             case .insert(let value): return line("+ \(name): \(value.serializedText)")
@@ -48,12 +48,12 @@ enum DiffText {
 
     /// The changed places of a text with a little around them, by words rather than by letters.
     private static func words(_ delta: TextDelta, on text: String) -> String {
-        guard let after: String = try? delta.apply(to: text) else { return "it changed" }
-        var budget: StepBudget = .standard
-        var segments: [DiffSegment] = TextDiff.diff(Array(text.utf16), Array(after.utf16), budget: &budget)
+        guard let after = try? delta.apply(to: text) else { return "it changed" }
+        var budget = StepBudget.standard
+        var segments = TextDiff.diff(Array(text.utf16), Array(after.utf16), budget: &budget)
         TextDiff.cleanupSemantic(&segments)
-        var result: String = ""
-        for (number, segment): (Int, DiffSegment) in segments.enumerated() {
+        var result = ""
+        for (number, segment) in segments.enumerated() {
             switch segment.kind {
             case .equal:
                 result += context(segment.units[...], isFirst: number == 0, isLast: number == segments.count - 1)
@@ -65,7 +65,7 @@ enum DiffText {
     }
 
     private static func context(_ units: ArraySlice<UInt16>, isFirst: Bool, isLast: Bool) -> String {
-        let most: Int = contextMax
+        let most = contextMax
         func text(_ part: ArraySlice<UInt16>) -> String { String(decoding: part, as: UTF16.self) }
         if isFirst { return units.count <= most ? text(units) : "…" + text(units.suffix(most)) }
         if isLast { return units.count <= most ? text(units) : text(units.prefix(most)) + "…" }

@@ -6,9 +6,9 @@ struct FieldPath: Equatable, Sendable {
 
     /// nil when a part is empty.
     init?(_ text: String) {
-        var parts: [String] = [""]
-        var isEscaped: Bool = false
-        for scalar: Unicode.Scalar in text.unicodeScalars {
+        var parts = [""]
+        var isEscaped = false
+        for scalar in text.unicodeScalars {
             if isEscaped {
                 if scalar != ".", scalar != "\\" { parts[parts.count - 1] += "\\" }
                 parts[parts.count - 1].unicodeScalars.append(scalar)
@@ -28,8 +28,8 @@ struct FieldPath: Equatable, Sendable {
 
     /// The value there; nil when there is none. Elements of lists are named by their number from 0.
     func value(in object: JSONObject) -> JSONValue? {
-        var value: JSONValue = .object(object)
-        for part: String in parts {
+        var value = JSONValue.object(object)
+        for part in parts {
             let next: JSONValue?
             if case .array = value { next = Int(part).flatMap { value[$0] } } else { next = value[part] }
             guard let next else { return nil }
@@ -46,14 +46,14 @@ struct FieldPath: Equatable, Sendable {
     private static func replaced(
         _ object: JSONObject, _ parts: ArraySlice<String>, _ value: JSONValue
     ) -> JSONObject? {
-        guard let first: String = parts.first else { return nil }
-        var result: JSONObject = object
+        guard let first = parts.first else { return nil }
+        var result = object
         if parts.count == 1 {
             result[first] = value
             return result
         }
-        guard let inner: JSONObject = object[first].map(\.objectValue) ?? JSONObject(),
-            let changed: JSONObject = replaced(inner, parts.dropFirst(), value)
+        guard let inner = object[first].map(\.objectValue) ?? JSONObject(),
+            let changed = replaced(inner, parts.dropFirst(), value)
         else { return nil }
         result[first] = .object(changed)
         return result

@@ -1,11 +1,11 @@
 import ThicketCommandLine
 import ThicketProtocol
 
-/// JSON as a person reads and edits it: two spaces per level, one member a line, a line feed at the end. Numbers stay as
-/// written, keys keep their order.
+/// JSON as a person reads and edits it: two spaces per level, one member a line, a line feed at the end. Numbers stay
+/// as written, keys keep their order.
 enum Pretty {
     static func bytes(_ value: JSONValue) -> [UInt8] {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         write(value, level: 0, &writer)
         writer.raw("\n")
         return writer.bytes
@@ -17,7 +17,7 @@ enum Pretty {
         switch value {
         case .array(let elements) where !elements.isEmpty:
             writer.raw("[\n")
-            for (place, element): (Int, JSONValue) in elements.enumerated() {
+            for (place, element) in elements.enumerated() {
                 indent(level + 1, &writer)
                 write(element, level: level + 1, &writer)
                 writer.raw(place < elements.count - 1 ? ",\n" : "\n")
@@ -26,8 +26,8 @@ enum Pretty {
             writer.raw("]")
         case .object(let object) where !object.isEmpty:
             writer.raw("{\n")
-            let pairs: [JSONObject.Pair] = object.pairs
-            for (place, pair): (Int, JSONObject.Pair) in pairs.enumerated() {
+            let pairs = object.pairs
+            for (place, pair) in pairs.enumerated() {
                 indent(level + 1, &writer)
                 writer.write(string: pair.key)
                 writer.raw(": ")
@@ -48,9 +48,9 @@ enum Pretty {
 extension Screen {
     /// One line of at most so many characters, with an ellipsis where something is left out.
     static func line(_ text: String, columns: Int) -> String {
-        var result: String = ""
-        var count: Int = 0
-        for character: Character in text {
+        var result = ""
+        var count = 0
+        for character in text {
             guard count < columns else { return String(result.dropLast()) + "…" }
             result.append(character == "\n" || character == "\t" || character == "\r\n" ? " " : character)
             count += 1

@@ -18,10 +18,10 @@ struct ThreeWayMerge: Equatable {
     ///   - base: what `mine` was made from; nil: there was no object.
     ///   - theirs: the object as it is now.
     init(base: JSONObject?, mine: JSONObject, theirs: JSONObject) throws(DiffError) {
-        let base: JSONObject = base ?? JSONObject()
-        let own: ObjectDiff = JSONDiff.diff(from: base, to: mine)
-        let other: ObjectDiff = JSONDiff.diff(from: base, to: theirs)
-        let carried: ObjectDiff = try JSONDiff.transform(own, over: other, base: base, rule: .exact(tie: .after))
+        let base = base ?? JSONObject()
+        let own = JSONDiff.diff(from: base, to: mine)
+        let other = JSONDiff.diff(from: base, to: theirs)
+        let carried = try JSONDiff.transform(own, over: other, base: base, rule: .exact(tie: .after))
         // What both have set to the same value stands once.
         diff = JSONDiff.sparing(carried, of: theirs, wanted: mine) ?? carried
         object = try JSONDiff.apply(diff, to: theirs)
@@ -31,7 +31,7 @@ struct ThreeWayMerge: Equatable {
 
     private static func clashes(_ own: ObjectDiff, _ other: ObjectDiff, path: String) -> [String] {
         own.operations.flatMap { (key, mine) -> [String] in
-            guard let theirs: Operation = other[key], theirs != mine else { return [] }
+            guard let theirs = other[key], theirs != mine else { return [] }
             switch (mine, theirs) {
             case (.text, .text): return []
             case (.object(let mine), .object(let theirs)): return clashes(mine, theirs, path: path + key + ".")

@@ -11,7 +11,7 @@ extension ThicketCommand {
     ///
     /// Nothing is said when the system refuses: the memory that holds secrets is left out of core files as it is.
     public static func forbidCoreDumps() {
-        var none: rlimit = .init(rlim_cur: 0, rlim_max: 0)
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         _ = thicket_forbid_dumps()
     }

@@ -56,7 +56,7 @@ struct EditFolder: Sendable {
     static func sweep(_ place: String) {
         for name in Files.names(in: place) where name.hasPrefix(prefix) {
             let folder = "\(place)/\(name)"
-            var status: stat = .init()
+            var status = stat()
             guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
                 continue
             }

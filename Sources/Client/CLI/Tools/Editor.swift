@@ -8,8 +8,8 @@
 enum Editor {
     /// `$VISUAL`, else `$EDITOR`, else `vi`; with arguments if the user wrote some.
     static func command(_ environment: [String: String]) -> String {
-        for name: String in ["VISUAL", "EDITOR"] {
-            if let command: String = environment[name], !command.isEmpty { return command }
+        for name in ["VISUAL", "EDITOR"] {
+            if let command = environment[name], !command.isEmpty { return command }
         }
         return "vi"
     }
@@ -17,7 +17,7 @@ enum Editor {
     /// Waits until the editor has ended.
     static func run(_ command: String, _ path: String) async throws(Failure) {
         // The terminal sends Ctrl-C to the editor and to us; it is meant for the editor.
-        var ignoring: sigaction = .init()
+        var ignoring = sigaction()
         ignoring.__sigaction_handler.sa_handler = SIG_IGN
         var (interrupt, quit): (sigaction, sigaction) = (.init(), .init())
         sigaction(SIGINT, &ignoring, &interrupt)
@@ -26,31 +26,31 @@ enum Editor {
             sigaction(SIGINT, &interrupt, nil)
             sigaction(SIGQUIT, &quit, nil)
         }
-        let status: Int32? = await onOwnThread { start(command, path) }
+        let status = await onOwnThread { start(command, path) }
         guard let status else { throw Failure("the editor '\(command)' could not be started: \(Files.reason())") }
         guard status & 0x7F == 0 else { throw Failure("the editor '\(command)' was ended by signal \(status & 0x7F)") }
-        let code: Int32 = status >> 8 & 0xFF
+        let code = status >> 8 & 0xFF
         guard code == 0 else {
-            let hint: String = code == 127 ? ": there is no such program; set EDITOR" : ""
+            let hint = code == 127 ? ": there is no such program; set EDITOR" : ""
             throw Failure("the editor '\(command)' ended with code \(code)\(hint)")
         }
     }
 
     private static func start(_ command: String, _ path: String) -> Int32? {
-        var attributes: posix_spawnattr_t = .init()
+        var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        var defaults: sigset_t = .init()
+        var defaults = sigset_t()
         sigemptyset(&defaults)
-        for number: Int32 in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&defaults, number) }
+        for number in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&defaults, number) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
         // The shell splits what the user wrote into EDITOR; the path is an argument and is never split.
-        let words: [String] = ["/bin/sh", "-c", command + " \"$1\"", "sh", path]
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-        defer { for argument: UnsafeMutablePointer<CChar>? in arguments { free(argument) } }
+        let words = ["/bin/sh", "-c", command + " \"$1\"", "sh", path]
+        var arguments = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
         var child: pid_t = 0
-        let result: Int32 = posix_spawn(&child, "/bin/sh", nil, &attributes, &arguments, environ)
+        let result = posix_spawn(&child, "/bin/sh", nil, &attributes, &arguments, environ)
         guard result == 0 else {
             errno = result
             return nil

@@ -30,10 +30,10 @@ enum Files {
 
     /// A regular file's content.
     static func read(_ path: String, bytesMax: Int) -> Contents {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(reason()) }
         defer { close(file) }
-        var status: stat = .init()
+        var status = stat()
         guard fstat(file, &status) == 0 else { return .failed(reason()) }
         guard status.st_mode & S_IFMT == S_IFREG else { return .failed("it is no regular file") }
         return read(file, bytesMax: bytesMax)
@@ -41,10 +41,10 @@ enum Files {
 
     /// The content of a file that nobody but its owner, who is us, may read or write.
     static func readPrivate(_ path: String, bytesMax: Int) -> Contents {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(reason()) }
         defer { close(file) }
-        var status: stat = .init()
+        var status = stat()
         guard fstat(file, &status) == 0 else { return .failed(reason()) }
         guard status.st_mode & S_IFMT == S_IFREG else { return .failed("it is no regular file") }
         guard status.st_uid == geteuid() else { return .failed("it belongs to another user of this machine") }
@@ -65,9 +65,9 @@ enum Files {
     static func readSecret(_ file: Int32, bytesMax: Int) -> SecretContents {
         var (used, problem): (Int, String?) = (0, nil)
         // One byte more than may be there tells that there is more.
-        let room: SecureBytes = SecureBytes(count: bytesMax + 1) { room in
+        let room = SecureBytes(count: bytesMax + 1) { room in
             while used < room.count {
-                let count: Int = take(file, room.baseAddress.map { $0 + used }, room.count - used)
+                let count = take(file, room.baseAddress.map { $0 + used }, room.count - used)
                 if count < 0, errno == EINTR { continue }
                 if count < 0 { problem = reason() }
                 guard count > 0 else { return }
@@ -80,10 +80,10 @@ enum Files {
 
     /// Everything up to the end of an open file or pipe.
     static func read(_ file: Int32, bytesMax: Int) -> Contents {
-        var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        var bytes = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count: Int = take(file, &chunk, chunk.count)
+            let count = take(file, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { return .failed(reason()) }
             guard count > 0 else { return .bytes(bytes) }
@@ -94,12 +94,12 @@ enum Files {
 
     /// Of the file behind a link, too; nil when there is no regular file.
     static func stamp(_ path: String) -> Stamp? {
-        var status: stat = .init()
+        var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
         #if canImport(Darwin)
             let (written, changed): (timespec, timespec) = (status.st_mtimespec, status.st_ctimespec)
         #else
-            let (written, changed): (timespec, timespec) = (status.st_mtim, status.st_ctim)
+            let (written, changed) = (status.st_mtim, status.st_ctim)
         #endif
         return Stamp(
             written: Int64(written.tv_sec) * 1_000_000_000 + Int64(written.tv_nsec),
@@ -109,7 +109,7 @@ enum Files {
 
     /// What lies at a path where a file belongs and is no file, for a person; nil: nothing, or a regular file.
     static func obstacle(_ path: String) -> String? {
-        var status: stat = .init()
+        var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
         let isLink = status.st_mode & S_IFMT == S_IFLNK
         if isLink, stat(path, &status) != 0 {
@@ -129,7 +129,7 @@ enum Files {
 
     /// Where a file is that is to be replaced: a link stays, and the file behind it is.
     private static func target(_ path: String) -> String {
-        var status: stat = .init()
+        var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK, let real = realpath(path, nil) else {
             return path
         }
@@ -138,18 +138,18 @@ enum Files {
     }
 
     static func isFolder(_ path: String) -> Bool {
-        var status: stat = .init()
+        var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// Names in a folder without `.` and `..`, unsorted; none when it cannot be read. Names that are not UTF-8 are left
     /// out.
     static func names(in folder: String) -> [String] {
-        guard let opened: OpaquePointer = opendir(folder) else { return [] }
+        guard let opened = opendir(folder) else { return [] }
         defer { closedir(opened) }
-        var names: [String] = []
-        while let entry: UnsafeMutablePointer<dirent> = readdir(opened) {
-            let name: String? = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
+        var names = [String]()
+        while let entry = readdir(opened) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
                 String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             if let name, name != ".", name != ".." { names.append(name) }
@@ -160,7 +160,7 @@ enum Files {
     /// Makes a folder for its owner only; one that is there stays as it is.
     static func makeFolder(_ path: String, mode: mode_t = 0o700) throws(Failure) {
         guard mkdir(path, mode) != 0 else { return }
-        let problem: Int32 = errno
+        let problem = errno
         if problem == EEXIST, isFolder(path) { return }
         throw Failure("cannot make the folder \(path): \(reason(problem))")
     }
@@ -168,15 +168,16 @@ enum Files {
     /// Puts a file in the place of another in one step.
     ///
     /// - Parameters:
-    ///   - isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an empty file.
+    ///   - isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an empty
+    ///     file.
     ///   - followsLinks: a link stays, and the file behind it is replaced. Without it, the file takes the link's place.
     static func replace(
         _ path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true, followsLinks: Bool = false
     ) throws(Failure) {
         let path = followsLinks ? target(path) : path
-        let temporary: String = try writeTemporary(beside: path, bytes, mode: mode, isDurable: isDurable)
+        let temporary = try writeTemporary(beside: path, bytes, mode: mode, isDurable: isDurable)
         guard rename(temporary, path) == 0 else {
-            let problem: Int32 = errno
+            let problem = errno
             unlink(temporary)
             throw Failure("cannot write \(path): \(reason(problem))")
         }
@@ -190,31 +191,31 @@ enum Files {
 
     /// Puts on the disk which files a folder has.
     static func sync(folder path: String) throws(Failure) {
-        let folder: Int32 = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw Failure("cannot open \(path): \(reason())") }
         defer { close(folder) }
         guard fsync(folder) == 0 else { throw Failure("cannot write \(path): \(reason())") }
     }
 
     /// Prefix of files that are being written; whoever reads folders passes over them.
-    static let temporaryPrefix: String = ".thicket-"
+    static let temporaryPrefix = ".thicket-"
 
     /// Writes a file with a free name in the same folder.
     private static func writeTemporary(
         beside path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true
     ) throws(Failure) -> String {
         let folder: Substring = path.lastIndex(of: "/").map { path[...$0] } ?? ""
-        var template: [CChar] = Array("\(folder)\(temporaryPrefix)XXXXXX".utf8CString)
-        let file: Int32 = mkstemp(&template)
+        var template = Array("\(folder)\(temporaryPrefix)XXXXXX".utf8CString)
+        let file = mkstemp(&template)
         guard file >= 0 else { throw Failure("cannot write beside \(path): \(reason())") }
         _ = fcntl(file, F_SETFD, FD_CLOEXEC)
-        let temporary: String = String(
+        let temporary = String(
             decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         fchmod(file, mode)
-        var sent: Int = 0
+        var sent = 0
         var problem: Int32 = 0
         while sent < bytes.count, problem == 0 {
-            let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
+            let count = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
                 all.baseAddress.map { write(file, $0 + sent, all.count - sent) } ?? 0
             }
             if count < 0, errno != EINTR { problem = errno }
@@ -231,10 +232,10 @@ enum Files {
 
     /// Removes a folder with everything in it; symbolic links are removed, not followed.
     static func removeTree(_ path: String) throws(Failure) {
-        var status: stat = .init()
+        var status = stat()
         guard lstat(path, &status) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFDIR {
-            for name: String in names(in: path) { try removeTree(path + "/" + name) }
+            for name in names(in: path) { try removeTree(path + "/" + name) }
             guard rmdir(path) == 0 else { throw Failure("cannot remove \(path): \(reason())") }
         } else if unlink(path) != 0 {
             throw Failure("cannot remove \(path): \(reason())")
@@ -251,15 +252,15 @@ enum Files {
     }
 
     /// Milliseconds to wait for somebody who is writing to a file that was taken from its place.
-    static let writerPatience: Int = 2_000
+    static let writerPatience = 2_000
 
     /// The content of a file that lies aside, where nobody opens it any more, once the last who writes to it is done;
     /// nil when that takes longer than `patience` milliseconds.
     private static func settled(_ path: String, bytesMax: Int, patience: Int) -> Contents? {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return .failed(reason()) }
         defer { close(file) }
-        let end: Int64 = Clock.milliseconds() + Int64(patience)
+        let end = Clock.milliseconds() + Int64(patience)
         while thicket_has_writer(file) != 0 {
             guard Clock.milliseconds() < end else { return nil }
             _ = poll(nil, 0, 5)
@@ -286,15 +287,15 @@ enum Files {
         case let found where found != (expected.map(Contents.bytes) ?? .absent): return .changedMeanwhile
         default: break
         }
-        let temporary: String = try writeTemporary(beside: path, bytes, mode: rights(path) ?? newMode)
+        let temporary = try writeTemporary(beside: path, bytes, mode: rights(path) ?? newMode)
         guard let expected else {
-            let problem: Int32 = renameNew(temporary, path)
+            let problem = renameNew(temporary, path)
             if problem != 0 { unlink(temporary) }
             if problem == EEXIST { return .changedMeanwhile }
             guard problem == 0 else { throw Failure("cannot write \(path): \(reason(problem))") }
             return .done
         }
-        let problem: Int32 = thicket_rename_exchange(temporary, path)
+        let problem = thicket_rename_exchange(temporary, path)
         if problem == 0 {
             if settled(temporary, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
                 unlink(temporary)
@@ -315,7 +316,7 @@ enum Files {
             return .changedMeanwhile
         }
         guard rename(temporary, path) == 0 else {
-            let problem: Int32 = errno
+            let problem = errno
             unlink(temporary)
             throw Failure("cannot write \(path): \(reason(problem))")
         }
@@ -326,9 +327,9 @@ enum Files {
     static func remove(
         _ path: String, expecting expected: [UInt8], bytesMax: Int, patience: Int = writerPatience
     ) throws(Failure) -> Guarded {
-        let aside: String = try writeTemporary(beside: path, [], mode: 0o600)
+        let aside = try writeTemporary(beside: path, [], mode: 0o600)
         guard rename(path, aside) == 0 else {
-            let problem: Int32 = errno
+            let problem = errno
             unlink(aside)
             if problem == ENOENT { return .changedMeanwhile }
             throw Failure("cannot remove \(path): \(reason(problem))")
@@ -337,7 +338,7 @@ enum Files {
             unlink(aside)
             return .done
         }
-        let problem: Int32 = renameNew(aside, path)
+        let problem = renameNew(aside, path)
         guard problem == 0 else {
             throw Failure("\(path) was changed while it was removed; one version is in \(aside): \(reason(problem))")
         }
@@ -346,7 +347,7 @@ enum Files {
 
     /// Gives a file another name, if that is free. 0, or an errno.
     static func renameNew(_ from: String, _ to: String) -> Int32 {
-        let problem: Int32 = thicket_rename_new(from, to)
+        let problem = thicket_rename_new(from, to)
         guard problem == EINVAL || problem == ENOSYS else { return problem }
         // A file system without this call: a second name, then away with the first.
         guard link(from, to) == 0 else { return errno }

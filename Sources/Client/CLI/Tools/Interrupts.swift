@@ -19,7 +19,7 @@ enum Interrupts {
             continuation.finish()
             return stream
         }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         writer.store(ends[1], ordering: .sequentiallyConsistent)
         let reader: Int32 = ends[0]
         startThread {

@@ -13,15 +13,15 @@ enum JSONLines {
     ///   - lineBytesMax: a longer line ends the run.
     ///   - answer: gets a line without its line feed, gives one without.
     static func serve(lineBytesMax: Int, _ answer: ([UInt8]) -> [UInt8]) throws(Failure) {
-        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
-        var line: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        var line = [UInt8]()
         while true {
-            let count: Int = read(STDIN_FILENO, &chunk, chunk.count)
+            let count = read(STDIN_FILENO, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw Failure("standard input cannot be read: \(Files.reason())") }
             guard count > 0 else { break }
-            var rest: ArraySlice<UInt8> = chunk[..<count]
-            while let end: Int = rest.firstIndex(of: 0x0A) {
+            var rest = chunk[..<count]
+            while let end = rest.firstIndex(of: 0x0A) {
                 line += rest[..<end]
                 guard line.count <= lineBytesMax else { throw tooLong(lineBytesMax) }
                 try reply(to: line, answer)

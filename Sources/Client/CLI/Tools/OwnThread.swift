@@ -14,8 +14,8 @@ func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async
 
 /// Starts a thread that ends with `body`.
 func startThread(_ body: @escaping @Sendable () -> Void) {
-    let held: UnsafeMutableRawPointer = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
-    var thread: pthread_t = .init()
+    let held = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
+    var thread = pthread_t()
     guard pthread_create(&thread, nil, threadMain, held) == 0 else {
         // No more threads: better here than not at all.
         Unmanaged<ThreadBody>.fromOpaque(held).takeRetainedValue().run()

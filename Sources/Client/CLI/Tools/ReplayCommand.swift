@@ -7,13 +7,13 @@ import ThicketReplay
 /// `thicket replay`: types recorded sessions through real clients and a server, and compares every end.
 enum ReplayCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let account: Account = try Account(call)
+        let account = try Account(call)
         guard account.profile.kind != .partner else {
             throw Failure("replay works with an account or an operator's token, not with a partner's user", .usage)
         }
-        let shared: Replay.Options = try options(account, call)
+        let shared = try options(account, call)
         var difference: String?
-        for path: String in call.arguments("TRACE") {
+        for path in call.arguments("TRACE") {
             difference = try await replay(path, shared, call)
             guard difference == nil else { break }
         }
@@ -25,12 +25,12 @@ enum ReplayCommand {
         throw Failure("", .failure)
     }
 
-    /// What all recordings of the call have in common: also the secret of a sealed bucket. Without a name that is a bucket of its own, since
-    /// nobody will ever open what is left in it.
+    /// What all recordings of the call have in common: also the secret of a sealed bucket. Without a name that is a
+    /// bucket of its own, since nobody will ever open what is left in it.
     private static func options(_ account: Account, _ call: Call) throws(Failure) -> Replay.Options {
-        var options: Replay.Options = Replay.Options(
+        var options = Replay.Options(
             server: account.profile.server, app: account.profile.app, token: account.profile.token, key: "")
-        let isSealed: Bool = call.flag("sealed")
+        let isSealed = call.flag("sealed")
         options.bucket = call.value("bucket") ?? (isSealed ? "sealed-replay-\(RandomBytes.hex(8))" : "replay")
         if isSealed {
             do { options.keys = try Replay.randomKeys(app: options.app, bucket: options.bucket) } catch {
@@ -45,7 +45,7 @@ enum ReplayCommand {
 
     /// A trace as JSON, packed with gzip or not.
     private static func read(_ path: String) throws -> Trace {
-        let bytes: [UInt8] = try Inputs.bytes(Files.read(path, bytesMax: Gzip.unpackedBytesMax), path)
+        let bytes = try Inputs.bytes(Files.read(path, bytesMax: Gzip.unpackedBytesMax), path)
         return try Trace(json: bytes.starts(with: [0x1F, 0x8B]) ? try Gzip.unpack(bytes) : bytes)
     }
 
@@ -58,7 +58,7 @@ enum ReplayCommand {
         let observer: ReplayObserver
         do {
             trace = try read(path)
-            var options: Replay.Options = shared
+            var options = shared
             options.key = "replay-\(Clock.fileTime())"
             observer = ReplayObserver(label: "typing", total: trace.transactions.count)
             replay = try Replay(trace, options: options, observer: observer)
@@ -76,7 +76,7 @@ enum ReplayCommand {
             report = try await replay.run()
         } catch let error as ClientError {
             observer.finish()
-            if error.code == .refused, call.flag("sealed"), let name: String = call.value("bucket") {
+            if error.code == .refused, call.flag("sealed"), let name = call.value("bucket") {
                 throw Failure(
                     "\(path): the server refuses what is typed, or \(name) holds objects of an earlier replay, whose secret is gone: "
                         + "leave --bucket out, or name a new one", .refused)
@@ -87,8 +87,8 @@ enum ReplayCommand {
             throw Failure("\(path): \(error)", .offline)
         }
         observer.finish()
-        let rate: Int = report.seconds > 0 ? Int(Double(report.edits) / report.seconds) : report.edits
-        let seconds: String = "\(Int(report.seconds)).\(Int(report.seconds * 10) % 10)"
+        let rate = report.seconds > 0 ? Int(Double(report.edits) / report.seconds) : report.edits
+        let seconds = "\(Int(report.seconds)).\(Int(report.seconds * 10) % 10)"
         Terminal.write(
             "\(path): \(report.edits) edits by \(replay.clientCount) clients in \(seconds) s, \(rate) edits/s, "
                 + "\(report.bytesSent) bytes sent, final length \(report.length) characters\n")
@@ -100,7 +100,7 @@ enum ReplayCommand {
 private final class ReplayObserver: Replay.Observer {
     private struct State {
         var bar: ProgressBar?
-        var done: Int = 0
+        var done = 0
     }
 
     // The bar is used inside the lock only.

@@ -20,7 +20,7 @@ enum SecretPrompt {
     /// The terminal as it was, for a signal that ends the program; -1: nobody is asked.
     ///
     /// Written before `terminal` is stored and read after it was loaded.
-    nonisolated(unsafe) private static var before: termios = termios()
+    nonisolated(unsafe) private static var before = termios()
     private static let terminal: Atomic<Int32> = Atomic(-1)
 
     /// The same for what is never a `String`.
@@ -32,13 +32,13 @@ enum SecretPrompt {
 
     /// Waits for a line. The terminal itself is asked, so that standard input and output may be pipes.
     static func ask(_ label: String) -> Answer {
-        guard let line: SecretLine? = line(label) else { return .noTerminal }
+        guard let line = line(label) else { return .noTerminal }
         return line?.text.map(Answer.typed) ?? .cancelled
     }
 
     /// The same, into memory that is wiped.
     static func askSecret(_ label: String) -> SecretAnswer {
-        guard var line: SecretLine? = line(label) else { return .noTerminal }
+        guard var line = line(label) else { return .noTerminal }
         return (line?.takeSecret()).map(SecretAnswer.typed) ?? .cancelled
     }
 
@@ -47,7 +47,7 @@ enum SecretPrompt {
         let file: Int32 = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var settings: termios = termios()
+        var settings = termios()
         guard tcgetattr(file, &settings) == 0 else { return nil }
         before = settings
         terminal.store(file, ordering: .sequentiallyConsistent)
@@ -56,7 +56,7 @@ enum SecretPrompt {
         settings.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG | IEXTEN)
         tcsetattr(file, TCSAFLUSH, &settings)
         Terminal.write(Array(label.utf8), to: file)
-        let line: SecretLine? = read(file)
+        let line = read(file)
         // What was pasted behind the line is thrown away: it must not become the shell's next command.
         tcsetattr(file, TCSAFLUSH, &before)
         terminal.store(-1, ordering: .sequentiallyConsistent)
@@ -66,10 +66,10 @@ enum SecretPrompt {
     }
 
     private static func read(_ file: Int32) -> SecretLine? {
-        var line: SecretLine = SecretLine()
+        var line = SecretLine()
         while true {
             var byte: UInt8 = 0
-            let count: Int = take(file, &byte, 1)
+            let count = take(file, &byte, 1)
             if count < 0, errno == EINTR { continue }
             guard count == 1 else { return nil }
             switch line.take(byte) {
@@ -98,10 +98,10 @@ struct SecretLine {
     enum Step: Equatable { case more, done, cancelled }
 
     /// Bytes of a line; what is typed beyond them ends the question.
-    static let bytesMax: Int = 4_096
+    static let bytesMax = 4_096
     private var bytes: [UInt8]
     /// Inside a sequence that a cursor key sends.
-    private var escape: Escape = .none
+    private var escape = Escape.none
     private enum Escape { case none, begun, sequence }
 
     init() {
@@ -118,7 +118,7 @@ struct SecretLine {
 
     /// Takes the last byte away, and leaves none of it behind.
     private mutating func drop() -> UInt8? {
-        guard let last: UInt8 = bytes.last else { return nil }
+        guard let last = bytes.last else { return nil }
         bytes[bytes.count - 1] = 0
         bytes.removeLast()
         return last
@@ -131,7 +131,7 @@ struct SecretLine {
         case 0x03: return .cancelled
         case 0x04: return bytes.isEmpty ? .cancelled : .done
         case 0x08, 0x7F:
-            while let last: UInt8 = drop(), last & 0xC0 == 0x80 {}
+            while let last = drop(), last & 0xC0 == 0x80 {}
         case 0x15, 0x17: while drop() != nil {}
         case 0x1B: escape = .begun
         case 0x00..<0x20: break

@@ -10,19 +10,19 @@ import ThicketCrypto
 /// Secrets of a call: typed where nobody sees them, read from a file, or found in the environment. Never arguments.
 enum Secrets {
     /// Bytes of a file with a secret.
-    private static let bytesMax: Int = 1 << 16
+    private static let bytesMax = 1 << 16
 
     /// The token of the call's own; nil: none is given.
     static func token(_ call: Call) throws(Failure) -> String? {
-        guard let path: String = call.setting("token-file") else { return call.setting("token") }
-        let token: String = try read(path, "token").filter { !$0.isWhitespace }
+        guard let path = call.setting("token-file") else { return call.setting("token") }
+        let token = try read(path, "token").filter { !$0.isWhitespace }
         guard !token.isEmpty else { throw Failure("\(named(path)) holds no token", .usage) }
         return token
     }
 
     /// The token, typed in.
     static func askToken() async throws(Failure) -> String {
-        let token: String = try await ask(
+        let token = try await ask(
             "Token (not shown): ",
             "which token? There is no terminal to ask at: --token-file FILE ('-' for standard input), or the variable "
                 + "THICKET_TOKEN, gives one as printed by 'thicketd token create'; --user NAME logs in to an account."
@@ -39,14 +39,14 @@ enum Secrets {
     }
 
     private static func text(_ secret: SecureBytes, _ what: String) throws(Failure) -> String {
-        guard let text: String = secret.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else {
+        guard let text = secret.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else {
             throw Failure("\(what) is not UTF-8", .usage)
         }
         return text
     }
 
-    /// A password of a call that is never a `String`: it goes from the keyboard, a file or the environment into memory that is
-    /// wiped.
+    /// A password of a call that is never a `String`: it goes from the keyboard, a file or the environment into memory
+    /// that is wiped.
     ///
     /// - Parameters:
     ///   - name: `password` stands for `--password-file`, `THICKET_PASSWORD_FILE` and `THICKET_PASSWORD`.
@@ -56,14 +56,14 @@ enum Secrets {
         _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
     ) async throws(Failure) -> SecureBytes {
         // As a person says it, which an option's name is not.
-        let words: String = .init(name.map { $0 == "-" ? " " : $0 })
+        let words = String(name.map { $0 == "-" ? " " : $0 })
         let password: SecureBytes
-        if let path: String = call.setting(name + "-file") {
+        if let path = call.setting(name + "-file") {
             password = withoutLineEnd(try readSecret(path, words))
-        } else if let given: SecureBytes = call.secret(name) {
+        } else if let given = call.secret(name) {
             password = given
         } else {
-            let lack: String =
+            let lack =
                 "there is no terminal to ask for the \(words) at: --\(name)-file FILE ('-' for standard input), or the "
                 + "variable \(Call.variable(name)), gives it"
             password = try await asked(label, lack)
@@ -92,15 +92,16 @@ enum Secrets {
 
     /// Words, codes and pieces: from a file, or typed in one line that is not shown.
     static func lines(_ call: Call, file name: String, label: String) async throws(Failure) -> SecureBytes {
-        if let path: String = call.value(name) { return try readSecret(path, "secret") }
+        if let path = call.value(name) { return try readSecret(path, "secret") }
         return try await asked(
             label, "there is no terminal to ask at: --\(name) FILE ('-' for standard input) gives it")
     }
 
-    /// The content of a file, a pipe or a named pipe (`<(…)` of a shell is one), read to its end into memory that wipes itself.
+    /// The content of a file, a pipe or a named pipe (`<(…)` of a shell is one), read to its end into memory that wipes
+    /// itself.
     private static func readSecret(_ path: String, _ what: String) throws(Failure) -> SecureBytes {
-        let isInput: Bool = same(path, "-")
-        let file: Int32 = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        let isInput = same(path, "-")
+        let file = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             guard errno != ENOENT else { throw Failure("there is no file \(path) with a \(what)", .usage) }
             throw Failure("\(named(path)) with the \(what) cannot be read: \(Files.reason())", .usage)
@@ -115,8 +116,8 @@ enum Secrets {
 
     /// Editors and `echo` end a file with a line feed that is no part of the password.
     private static func withoutLineEnd(_ secret: SecureBytes) -> SecureBytes {
-        let count: Int = secret.withUnsafeBytes { bytes in
-            var rest: Slice<UnsafeRawBufferPointer> = bytes[...]
+        let count = secret.withUnsafeBytes { bytes in
+            var rest = bytes[...]
             if rest.last == 0x0A { rest.removeLast() }
             if rest.last == 0x0D { rest.removeLast() }
             return rest.count

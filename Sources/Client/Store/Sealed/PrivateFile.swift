@@ -9,18 +9,18 @@ internal import ThicketCrypto
 /// Small files with a secret, for their owner only, read into memory that is wiped. They appear whole or not at all.
 enum PrivateFile {
     /// Bytes of a file that is read.
-    static let bytesMax: Int = 4_096
+    static let bytesMax = 4_096
 
     /// - Returns: nil when there is none.
     /// - Throws: `store` when it cannot be read, or others may read it.
     static func read(_ path: String) throws(ClientError) -> SecureBytes? {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure(path, "cannot be read: \(reason(errno))")
         }
         defer { close(file) }
-        var status: stat = .init()
+        var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw failure(path, "is no regular file")
         }
@@ -32,7 +32,7 @@ enum PrivateFile {
                     + "'chmod 600' ends that")
         }
         guard status.st_size <= bytesMax else { throw failure(path, "is larger than \(bytesMax) bytes") }
-        let size: Int = .init(status.st_size)
+        let size = Int(status.st_size)
         return try SecureBytes(count: size) { room throws(ClientError) in
             guard System.read(file, room) == size else { throw failure(path, "cannot be read: \(reason(errno))") }
         }
@@ -42,15 +42,15 @@ enum PrivateFile {
     ///
     /// - Parameter isNew: a file that is there stays as it is.
     static func write(_ bytes: SecureBytes, to path: String, isNew: Bool) throws(ClientError) {
-        let draft: String = "\(path).\(RandomBytes.hex(4))"
-        let file: Int32 = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let draft = "\(path).\(RandomBytes.hex(4))"
+        let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure(path, "cannot be made: \(reason(errno))") }
         defer { unlink(draft) }
-        let isWritten: Bool = bytes.withUnsafeBytes { System.write(file, $0) } == bytes.count && fsync(file) == 0
-        let problem: Int32 = errno
+        let isWritten = bytes.withUnsafeBytes { System.write(file, $0) } == bytes.count && fsync(file) == 0
+        let problem = errno
         close(file)
         guard isWritten else { throw failure(path, "cannot be written: \(reason(problem))") }
-        let isThere: Bool =
+        let isThere =
             isNew ? link(draft, path) == 0 || errno == EEXIST : System.rename(draft, path) == 0
         guard isThere else { throw failure(path, "cannot be made: \(reason(errno))") }
         syncFolder(of: path)
@@ -59,7 +59,7 @@ enum PrivateFile {
     /// A name that was made or changed is on the disk. Best effort: some file systems do not let a folder be synced.
     static func syncFolder(of path: String) {
         let folder: Substring = path.lastIndex(of: "/").map { path[..<$0] } ?? "."
-        let file: Int32 = open(folder.isEmpty ? "/" : String(folder), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        let file = open(folder.isEmpty ? "/" : String(folder), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
         guard file >= 0 else { return }
         _ = fsync(file)
         close(file)

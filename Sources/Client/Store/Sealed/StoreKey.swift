@@ -1,13 +1,13 @@
 package import ThicketCrypto
 internal import ThicketSQLite
 
-/// The key under which local stores are sealed: 32 random bytes that stay on this machine. One key may serve many stores;
-/// each file has its own key, made of this one and the file's salt.
+/// The key under which local stores are sealed: 32 random bytes that stay on this machine. One key may serve many
+/// stores; each file has its own key, made of this one and the file's salt.
 ///
 /// `StoreKeyFile` keeps one.
 public final class StoreKey: Sendable {
     /// Bytes of it.
-    package static let bytesCount: Int = 32
+    package static let bytesCount = 32
 
     package let secret: SecureBytes
 
@@ -24,8 +24,8 @@ public final class StoreKey: Sendable {
 
     /// A key for one use, of this one: HKDF-SHA-256 (RFC 5869).
     package func derived(_ label: StaticString, salt: [UInt8] = [], count: Int = 32) -> SecureBytes {
-        let info: [UInt8] = label.withUTF8Buffer { Array($0) }
-        guard let key: SecureBytes = try? HKDF.derive(.sha256, secret: secret, salt: salt, info: info, count: count)
+        let info = label.withUTF8Buffer { Array($0) }
+        guard let key = try? HKDF.derive(.sha256, secret: secret, salt: salt, info: info, count: count)
         else { preconditionFailure("HKDF takes every salt and a short info") }
         return key
     }
@@ -34,8 +34,8 @@ public final class StoreKey: Sendable {
     /// - Parameter label: what it is; opens under no other.
     /// - Returns: a `SealedMessage`.
     package func seal(_ clear: [UInt8], as label: StaticString) -> [UInt8] {
-        let data: [UInt8] = LabelledBytes(label).octets
-        guard let sealed: [UInt8] = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
+        let data = LabelledBytes(label).octets
+        guard let sealed = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
             preconditionFailure("a derived key has 32 bytes")
         }
         return sealed
@@ -43,8 +43,8 @@ public final class StoreKey: Sendable {
 
     /// Seals a secret.
     package func seal(_ clear: SecureBytes, as label: StaticString) -> [UInt8] {
-        let data: [UInt8] = LabelledBytes(label).octets
-        guard let sealed: [UInt8] = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
+        let data = LabelledBytes(label).octets
+        guard let sealed = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
             preconditionFailure("a derived key has 32 bytes")
         }
         return sealed
@@ -99,14 +99,14 @@ private final class StoreSealer: PageSealer {
     private let pages: AEAD
     private let blocks: AESBlock
 
-    private static let suite: AEADSuite = .aes256GCM
+    private static let suite = AEADSuite.aes256GCM
     /// What belongs to the seal, behind the clear bytes.
-    private static let tag: Range<Int> = 0..<16
-    private static let nonce: Range<Int> = 16..<28
-    private static let suitePlace: Int = 28
+    private static let tag = 0..<16
+    private static let nonce = 16..<28
+    private static let suitePlace = 28
 
     init(_ key: StoreKey, _ salt: [UInt8]) {
-        guard let pages: AEAD = try? AEAD(Self.suite, key: key.derived("thicket/store-page/1", salt: salt)) else {
+        guard let pages = try? AEAD(Self.suite, key: key.derived("thicket/store-page/1", salt: salt)) else {
             preconditionFailure("a derived key has 32 bytes")
         }
         self.pages = pages
@@ -116,26 +116,26 @@ private final class StoreSealer: PageSealer {
     }
 
     func seal(_ clear: UnsafeRawBufferPointer, at place: PagePlace, into room: UnsafeMutableRawBufferPointer) {
-        let nonce: AEADNonce = .random()
-        let extra: UnsafeMutableRawBufferPointer = .init(rebasing: room[clear.count...])
+        let nonce = AEADNonce.random()
+        let extra = UnsafeMutableRawBufferPointer(rebasing: room[clear.count...])
         Self.withData(place) { data in
             pages.seal(
                 clear, nonce: nonce, data: data, into: .init(rebasing: room[..<(clear.count + Self.tag.count)]))
         }
         nonce.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: extra[Self.nonce]).copyMemory(from: $0) }
-        for place: Int in Self.nonce.upperBound..<extra.count { extra[place] = 0 }
+        for place in Self.nonce.upperBound..<extra.count { extra[place] = 0 }
         extra[Self.suitePlace] = Self.suite.rawValue
     }
 
     func open(_ sealed: UnsafeMutableRawBufferPointer, at place: PagePlace) -> Bool {
-        let count: Int = sealed.count - SealedFileSystem.extraBytes
-        let extra: UnsafeMutableRawBufferPointer = .init(rebasing: sealed[count...])
+        let count = sealed.count - SealedFileSystem.extraBytes
+        let extra = UnsafeMutableRawBufferPointer(rebasing: sealed[count...])
         guard extra[Self.suitePlace] == Self.suite.rawValue,
-            let nonce: AEADNonce = try? AEADNonce(extra[Self.nonce])
+            let nonce = try? AEADNonce(extra[Self.nonce])
         else { return false }
         return Self.withData(place) { data in
-            let text: UnsafeRawBufferPointer = .init(rebasing: sealed[..<(count + Self.tag.count)])
-            let room: UnsafeMutableRawBufferPointer = .init(rebasing: sealed[..<count])
+            let text = UnsafeRawBufferPointer(rebasing: sealed[..<(count + Self.tag.count)])
+            let room = UnsafeMutableRawBufferPointer(rebasing: sealed[..<count])
             return (try? pages.open(text, nonce: nonce, data: data, into: room)) != nil
         }
     }

@@ -18,12 +18,12 @@ package import ThicketCrypto
 public struct StoreKeyFile: Sendable {
     /// The file.
     public let path: String
-    /// A folder that lives in memory and ends with the login (`XDG_RUNTIME_DIR`): an unlocked key lies there and not on the
-    /// disk. nil: in the file itself.
+    /// A folder that lives in memory and ends with the login (`XDG_RUNTIME_DIR`): an unlocked key lies there and not on
+    /// the disk. nil: in the file itself.
     private let runtimeFolder: String?
 
     private static let beginning: [UInt8] = Array("thicket/keyfile".utf8) + [1]
-    private static let label: LabelledBytes = .init("thicket/store-key/1")
+    private static let label = LabelledBytes("thicket/store-key/1")
 
     private static let wayOut: String =
         "A copy of the file opens it; without one, 'thicket logout --discard' and then 'thicket login' fetch everything from the "
@@ -57,7 +57,7 @@ public struct StoreKeyFile: Sendable {
     /// - Parameter makesNew: make file and key when there is no file.
     /// - Throws: `locked`; `store` when the file cannot be read or made, is damaged, or is not there.
     public func key(makesNew: Bool = true) throws(ClientError) -> StoreKey {
-        var kept: Contents? = try contents()
+        var kept = try contents()
         if kept == nil, makesNew {
             try write(Contents(key: .random()), isNew: true)
             // Perhaps another program was faster: then its one counts.
@@ -66,15 +66,15 @@ public struct StoreKeyFile: Sendable {
         guard let kept else {
             throw PrivateFile.failure(path, "is not there: what is sealed under its key stays closed. \(Self.wayOut)")
         }
-        if let key: StoreKey = kept.key { return key }
-        if let key: StoreKey = try runtimeKey() { return key }
+        if let key = kept.key { return key }
+        if let key = try runtimeKey() { return key }
         throw ClientError(.locked, "the local copies are locked: 'thicket unlock' opens them")
     }
 
     /// Whether the key needs the passphrase now.
     public var isLocked: Bool {
         get throws(ClientError) {
-            guard let kept: Contents = try contents(), kept.key == nil else { return false }
+            guard let kept = try contents(), kept.key == nil else { return false }
             return try runtimeKey() == nil
         }
     }
@@ -89,7 +89,7 @@ public struct StoreKeyFile: Sendable {
     ///
     /// - Throws: `invalidOptions` when no passphrase was ever set; `store`.
     public func lock() throws(ClientError) {
-        guard let kept: Contents = try contents(), let wrap: Wrap = kept.wrap else {
+        guard let kept = try contents(), let wrap = kept.wrap else {
             throw ClientError(.invalidOptions, "no passphrase was set for \(path)")
         }
         try removeRuntimeKey()
@@ -99,20 +99,20 @@ public struct StoreKeyFile: Sendable {
     /// Sets the passphrase, the first one or another in its place, and forgets the key until it is given. Takes about a
     /// second.
     ///
-    /// - Throws: `locked` when the key is not at hand; `invalidOptions` for what cannot be a passphrase; `limit` when there is
-    ///   not so much memory; `store`.
+    /// - Throws: `locked` when the key is not at hand; `invalidOptions` for what cannot be a passphrase; `limit` when
+    ///   there is not so much memory; `store`.
     package func lock(passphrase: SecureBytes, cost: PasswordCost = .standard) throws(ClientError) {
-        let key: StoreKey = try key()
-        let salt: [UInt8] = RandomBytes.make(PasswordKeys.saltBytes)
+        let key = try key()
+        let salt = RandomBytes.make(PasswordKeys.saltBytes)
         let sealed: [UInt8]
         do throws(CryptoError) {
-            let keys: PasswordKeys = try PasswordKeys(password: passphrase, salt: salt, cost: cost)
+            let keys = try PasswordKeys(password: passphrase, salt: salt, cost: cost)
             sealed = try SealedMessage.seal(key.secret, key: keys.vaultKey, data: Self.label.octets)
         } catch {
             throw Self.lacksMemory(error)
                 ?? ClientError(.invalidOptions, "this cannot be a passphrase: it is no UTF-8 text, or too long")
         }
-        let numbers: [UInt8] = [UInt8(PasswordRules.scryptNumber), UInt8(cost.log2N), UInt8(cost.r), UInt8(cost.p)]
+        let numbers = [UInt8(PasswordRules.scryptNumber), UInt8(cost.log2N), UInt8(cost.r), UInt8(cost.p)]
         try write(Contents(wrap: Wrap(cost: numbers, salt: salt, sealed: sealed)), isNew: false)
         try removeRuntimeKey()
     }
@@ -126,11 +126,11 @@ public struct StoreKeyFile: Sendable {
 
     /// Gives the key back to whoever has the passphrase, until it is locked again. Takes about a second.
     ///
-    /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `limit` when there is not so much
-    ///   memory as it takes to tell; `invalidOptions` when none was ever set; `store`.
+    /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `limit` when there is not
+    ///   so much memory as it takes to tell; `invalidOptions` when none was ever set; `store`.
     package func unlock(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
-        let (key, wrap): (StoreKey, Wrap) = try open(with: passphrase, rules)
-        guard let runtime: String = runtimePath else {
+        let (key, wrap) = try open(with: passphrase, rules)
+        guard let runtime = runtimePath else {
             return try write(Contents(key: key, wrap: wrap), isNew: false)
         }
         try PrivateFile.write(Self.octets(Contents(key: key)), to: runtime, isNew: false)
@@ -139,14 +139,14 @@ public struct StoreKeyFile: Sendable {
     private func open(
         with passphrase: SecureBytes, _ rules: PasswordRules
     ) throws(ClientError) -> (StoreKey, Wrap) {
-        guard let kept: Contents = try contents(), let wrap: Wrap = kept.wrap else {
+        guard let kept = try contents(), let wrap = kept.wrap else {
             throw ClientError(.invalidOptions, "no passphrase was set for \(path)")
         }
         let secret: SecureBytes
         do throws(CryptoError) {
-            let cost: PasswordCost = try rules.cost(
+            let cost = try rules.cost(
                 kdf: Int(wrap.cost[0]), log2N: Int(wrap.cost[1]), r: Int(wrap.cost[2]), p: Int(wrap.cost[3]))
-            let keys: PasswordKeys = try PasswordKeys(password: passphrase, salt: wrap.salt, cost: cost)
+            let keys = try PasswordKeys(password: passphrase, salt: wrap.salt, cost: cost)
             secret = try SealedMessage.openSecret(wrap.sealed, key: keys.vaultKey, data: Self.label.octets)
         } catch {
             throw Self.lacksMemory(error) ?? ClientError(.unauthorized, "this is not the passphrase")
@@ -165,7 +165,7 @@ public struct StoreKeyFile: Sendable {
     /// nil: there is no folder in memory that is ours alone.
     private var runtimePath: String? {
         guard let runtimeFolder, !runtimeFolder.isEmpty else { return nil }
-        var status: stat = .init()
+        var status = stat()
         guard stat(runtimeFolder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
             status.st_mode & 0o077 == 0
         else { return nil }
@@ -173,21 +173,21 @@ public struct StoreKeyFile: Sendable {
     }
 
     private func runtimeKey() throws(ClientError) -> StoreKey? {
-        guard let runtime: String = runtimePath, let bytes: SecureBytes = try PrivateFile.read(runtime) else {
+        guard let runtime = runtimePath, let bytes = try PrivateFile.read(runtime) else {
             return nil
         }
         return try Self.contents(bytes, runtime).key
     }
 
     private func removeRuntimeKey() throws(ClientError) {
-        guard let runtime: String = runtimePath, unlink(runtime) != 0, errno != ENOENT else { return }
+        guard let runtime = runtimePath, unlink(runtime) != 0, errno != ENOENT else { return }
         throw PrivateFile.failure(runtime, "cannot be removed: \(PrivateFile.reason(errno))")
     }
 
     // MARK: - The file
 
     private func contents() throws(ClientError) -> Contents? {
-        guard let bytes: SecureBytes = try PrivateFile.read(path) else { return nil }
+        guard let bytes = try PrivateFile.read(path) else { return nil }
         return try Self.contents(bytes, path)
     }
 
@@ -197,7 +197,7 @@ public struct StoreKeyFile: Sendable {
 
     private static func octets(_ contents: Contents) -> SecureBytes {
         var parts: [SecureBytes] = [.init(copying: beginning)]
-        if let key: StoreKey = contents.key {
+        if let key = contents.key {
             parts += [.init(copying: [1, 0, UInt8(StoreKey.bytesCount)]), key.secret]
         }
         if let wrap: [UInt8] = contents.wrap?.octets {
@@ -207,16 +207,16 @@ public struct StoreKeyFile: Sendable {
     }
 
     private static func contents(_ bytes: SecureBytes, _ path: String) throws(ClientError) -> Contents {
-        let damaged: ClientError = PrivateFile.failure(
+        let damaged = PrivateFile.failure(
             path, "is damaged: what is sealed under its key stays closed. \(wayOut)")
         let first: [UInt8] = bytes.withUnsafeBytes { Array($0.prefix(beginning.count)) }
         guard first.elementsEqual(beginning) else { throw damaged }
-        var found: Contents = .init()
-        var place: Int = beginning.count
+        var found = Contents()
+        var place = beginning.count
         while place < bytes.count {
             guard place + 3 <= bytes.count else { throw damaged }
             let head: [UInt8] = bytes.withUnsafeBytes { Array($0[place..<place + 3]) }
-            let range: Range<Int> = place + 3..<place + 3 + Int(head[1]) << 8 + Int(head[2])
+            let range = place + 3..<place + 3 + Int(head[1]) << 8 + Int(head[2])
             guard range.upperBound <= bytes.count else { throw damaged }
             switch head[0] {
             case 1: found.key = try StoreKey(bytes.part(range))
@@ -231,12 +231,12 @@ public struct StoreKeyFile: Sendable {
 
     /// What a file of these bytes would be written as; nil for what is no such file. For whoever tries any bytes.
     package static func rewritten(_ bytes: SecureBytes) -> SecureBytes? {
-        guard let read: Contents = try? contents(bytes, "the file") else { return nil }
+        guard let read = try? contents(bytes, "the file") else { return nil }
         return octets(read)
     }
 
     private static func wrap(_ bytes: [UInt8], _ damaged: ClientError) throws(ClientError) -> Wrap {
-        let head: Int = 4 + PasswordKeys.saltBytes
+        let head = 4 + PasswordKeys.saltBytes
         guard bytes.count == head + SealedMessage.extraBytes + StoreKey.bytesCount else { throw damaged }
         return Wrap(cost: Array(bytes[..<4]), salt: Array(bytes[4..<head]), sealed: Array(bytes[head...]))
     }

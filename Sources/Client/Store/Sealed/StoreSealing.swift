@@ -16,7 +16,7 @@ struct StoreSealing {
     private var draft: String { path + ".sealing" }
 
     init(_ key: StoreKey, path: String, vfs: String?) throws(SQLiteError) {
-        guard let files: SealedFileSystem = SealedFileSystem(StoreCipher(key: key), over: vfs) else {
+        guard let files = SealedFileSystem(StoreCipher(key: key), over: vfs) else {
             throw SQLiteError(extended: 7, message: "out of memory")
         }
         (self.files, self.path, self.vfs) = (files, path, vfs)
@@ -32,25 +32,25 @@ struct StoreSealing {
 
     /// Whether there is a store and it is sealed.
     static func isSealed(_ path: String) -> Bool {
-        guard let beginning: [UInt8] = beginning(of: path) else { return false }
+        guard let beginning = beginning(of: path) else { return false }
         return beginning != SealedFileSystem.clearBeginning
     }
 
     /// nil: there is no file, or next to nothing in it.
     private static func beginning(of path: String) -> [UInt8]? {
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: SealedFileSystem.clearBeginning.count)
+        var bytes = [UInt8](repeating: 0, count: SealedFileSystem.clearBeginning.count)
         return systemRead(file, &bytes, bytes.count) == bytes.count ? bytes : nil
     }
 
     /// Seals the file, if it is not. A crash leaves it either clear and whole, or sealed and whole.
     func sealClearStore(busyTimeoutMilliseconds: Int32) throws(SQLiteError) {
         guard Self.beginning(of: path) == SealedFileSystem.clearBeginning else { return }
-        for name: String in [draft, draft + "-journal", draft + "-wal"] { unlink(name) }
+        for name in [draft, draft + "-journal", draft + "-wal"] { unlink(name) }
         // Made first, so that it is for this user only.
-        let made: Int32 = open(draft, O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL, 0o600)
+        let made = open(draft, O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL, 0o600)
         guard made >= 0 else { throw SQLiteError(extended: 14, message: "cannot make \(draft)") }
         defer {
             close(made)
@@ -64,7 +64,7 @@ struct StoreSealing {
     }
 
     private func copy(_ busyTimeoutMilliseconds: Int32) throws(SQLiteError) {
-        let clear: Database = try Database(
+        let clear = try Database(
             path: Self.uri(path), mode: .readWrite, busyTimeoutMilliseconds: busyTimeoutMilliseconds, vfs: vfs,
             isURI: true)
         try clear.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -73,27 +73,27 @@ struct StoreSealing {
         try clear.execute("PRAGMA temp_store=MEMORY")
         // Takes effect in the copy (https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html, RESERVE_BYTES).
         try clear.reservePageEnds(SealedFileSystem.extraBytes)
-        let target: String = "\(Self.uri(draft))?vfs=\(files.name)"
+        let target = "\(Self.uri(draft))?vfs=\(files.name)"
         try clear.prepare("VACUUM INTO ?1").bind(1, target).run()
         // The mode is a page's change, whose journal would hold the page. A draft needs none.
-        let sealed: Database = try Database(path: draft, mode: .readWrite, sealed: files)
-        for pragma: String in ["locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "journal_mode=WAL"] {
+        let sealed = try Database(path: draft, mode: .readWrite, sealed: files)
+        for pragma in ["locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "journal_mode=WAL"] {
             try sealed.execute("PRAGMA \(pragma)")
         }
     }
 
     /// https://sqlite.org/uri.html
     private static func uri(_ path: String) -> String {
-        var text: String = "file:"
-        for byte: UInt8 in path.utf8 {
-            let isPlain: Bool =
+        var text = "file:"
+        for byte in path.utf8 {
+            let isPlain =
                 (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
                 || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-")
                 || byte == UInt8(ascii: "_")
             if isPlain {
                 text.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
-                let digits: String = .init(byte, radix: 16, uppercase: true)
+                let digits = String(byte, radix: 16, uppercase: true)
                 text += byte < 16 ? "%0\(digits)" : "%\(digits)"
             }
         }

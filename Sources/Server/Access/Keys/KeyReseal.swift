@@ -2,24 +2,24 @@ import ThicketSQLite
 
 /// All that a key file seals or hashes in a database, put under another one: inside one transaction.
 ///
-/// Whoever seals something else, or keeps something else hashed under the key file, adds it here; `KeyRotationTests` look
-/// for each.
+/// Whoever seals something else, or keeps something else hashed under the key file, adds it here; `KeyRotationTests`
+/// look for each.
 struct KeyReseal {
     /// What was put under the other key, for people.
     struct Report: Sendable, Hashable {
-        var apiKeys: Int = 0
-        var authKeys: Int = 0
+        var apiKeys = 0
+        var authKeys = 0
         /// Accounts whose proofs are checked with the key file.
-        var accounts: Int = 0
+        var accounts = 0
         /// Keys of partners that a file before the old one had sealed: they stay as they are, and open for nobody.
-        var unopened: Int = 0
+        var unopened = 0
     }
 
     /// With what the files before it have left.
     let old: ServerKey
     let new: ServerKey
     let database: Database
-    private(set) var report: Report = .init()
+    private(set) var report = Report()
 
     /// Accounts of one page.
     private static let pageRows: Int64 = 1_000
@@ -41,15 +41,15 @@ struct KeyReseal {
     }
 
     private mutating func resealPartners() throws(SQLiteError) {
-        for row: PartnerRow in try PartnerRow.all(database) {
-            if let apiKey: [UInt8] = old.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id)) {
+        for row in try PartnerRow.all(database) {
+            if let apiKey = old.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id)) {
                 try PartnerRow.set(apiKey: String(decoding: apiKey, as: UTF8.self), of: row.id, new, database)
                 report.apiKeys += 1
             } else {
                 report.unopened += 1
             }
-            for (number, sealed): (Int64, [UInt8]) in try PartnerRow.sealedAuthKeys(of: row.id, database) {
-                guard let authKey: [UInt8] = old.open(sealed, of: PartnerRow.authKeyOwner(row.id)) else {
+            for (number, sealed) in try PartnerRow.sealedAuthKeys(of: row.id, database) {
+                guard let authKey = old.open(sealed, of: PartnerRow.authKeyOwner(row.id)) else {
                     report.unopened += 1
                     continue
                 }
@@ -62,9 +62,9 @@ struct KeyReseal {
 
     /// Those whose clients send a key; sent passwords are kept without the key file.
     private mutating func rehashAccounts() throws(SQLiteError) {
-        var last: String = ""
+        var last = ""
         while true {
-            var page: [(user: String, verifier: [UInt8], recovery: [UInt8]?)] = []
+            var page = [(user: String, verifier: [UInt8], recovery: [UInt8]?)]()
             try database.statement(
                 """
                 SELECT user, verifier, recovery FROM account WHERE scheme = 1 AND user > ?1 ORDER BY user LIMIT ?2
@@ -72,9 +72,9 @@ struct KeyReseal {
             ).bind(1, last).bind(2, Self.pageRows).forEach { (row: Statement) throws(SQLiteError) in
                 page.append((row.text(0), row.bytes(1), row.optionalBytes(2)))
             }
-            guard let end: String = page.last?.user else { return }
+            guard let end = page.last?.user else { return }
             last = end
-            for row: (user: String, verifier: [UInt8], recovery: [UInt8]?) in page {
+            for row in page {
                 try database.statement("UPDATE account SET verifier = ?2, recovery = ?3 WHERE user = ?1")
                     .bind(1, row.user).bind(2, new.verifier(from: row.verifier))
                     .bind(3, row.recovery.map(new.verifier(from:))).run()
@@ -87,7 +87,7 @@ struct KeyReseal {
     private func rehashBundles() throws(SQLiteError) {
         var last: (app: String, entity: String) = ("", "")
         while true {
-            var page: [(app: String, entity: String, recovery: [UInt8])] = []
+            var page = [(app: String, entity: String, recovery: [UInt8])]()
             try database.statement(
                 """
                 SELECT app, entity, recovery FROM entity_bundle WHERE recovery IS NOT NULL AND (app, entity) > (?1, ?2)
@@ -97,9 +97,9 @@ struct KeyReseal {
                 .forEach { (row: Statement) throws(SQLiteError) in
                     page.append((row.text(0), row.text(1), row.bytes(2)))
                 }
-            guard let end: (app: String, entity: String, recovery: [UInt8]) = page.last else { return }
+            guard let end = page.last else { return }
             last = (end.app, end.entity)
-            for row: (app: String, entity: String, recovery: [UInt8]) in page {
+            for row in page {
                 try database.statement("UPDATE entity_bundle SET recovery = ?3 WHERE app = ?1 AND entity = ?2")
                     .bind(1, row.app).bind(2, row.entity).bind(3, new.verifier(from: row.recovery)).run()
             }
@@ -108,11 +108,11 @@ struct KeyReseal {
 
     /// Codes that were mailed: those of accounts go on, those of partners' users are asked for again, minutes later.
     private func rehashCodes() throws(SQLiteError) {
-        var codes: [(user: String, code: [UInt8])] = []
+        var codes = [(user: String, code: [UInt8])]()
         try database.statement("SELECT user, code FROM account_code").forEach { (row: Statement) throws(SQLiteError) in
             codes.append((row.text(0), row.bytes(1)))
         }
-        for row: (user: String, code: [UInt8]) in codes {
+        for row in codes {
             try database.statement("UPDATE account_code SET code = ?2 WHERE user = ?1").bind(1, row.user)
                 .bind(2, new.verifier(from: row.code)).run()
         }

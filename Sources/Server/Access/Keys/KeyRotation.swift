@@ -26,10 +26,10 @@ public enum KeyChangeError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Puts another key file in the place of the server's: all that the old one seals is sealed anew, in one transaction.
 ///
-/// The new file lies beside the old one, whole and on disk, before the transaction begins; names change after it. Until the
-/// commit the old file is the right one, from then on the new one is, and the database's mark tells which: so whoever comes
-/// next under the folder's lock can finish or undo what was interrupted (`finishInterrupted`). The old file is kept, for
-/// backups that were made before.
+/// The new file lies beside the old one, whole and on disk, before the transaction begins; names change after it. Until
+/// the commit the old file is the right one, from then on the new one is, and the database's mark tells which: so
+/// whoever comes next under the folder's lock can finish or undo what was interrupted (`finishInterrupted`). The old
+/// file is kept, for backups that were made before.
 enum KeyRotation {
     struct Report: Sendable, Hashable {
         let resealed: KeyReseal.Report
@@ -50,16 +50,17 @@ enum KeyRotation {
     /// Whether a change is under way, or was interrupted.
     static func isUnderWay(_ path: String) -> Bool { Files.exists(fresh(path)) }
 
-    /// Makes a new key, seals everything under it, and gives it the old file's name. The caller holds the folder's lock.
+    /// Makes a new key, seals everything under it, and gives it the old file's name. The caller holds the folder's
+    /// lock.
     /// - Parameter observe: called between any two steps that a crash may come between.
     static func inPlace(
         _ path: String, database: String, settings: StoreSettings = .init(), observe: () -> Void = {}
     ) throws(KeyChangeError) -> Report {
         _ = try finishInterrupted(path, database: database, settings: settings)
-        let old: ServerKey = try existing(path)
+        let old = try existing(path)
         guard try standing(of: old, database, settings) != .foreign else { throw .foreign(path: path) }
         observe()
-        let new: ServerKey = try making(fresh(path))
+        let new = try making(fresh(path))
         observe()
         let resealed: KeyReseal.Report
         do throws(KeyChangeError) {
@@ -70,31 +71,31 @@ enum KeyRotation {
             throw error
         }
         observe()
-        let replaced: String = try putInPlace(path, Files(settings), observe)
+        let replaced = try putInPlace(path, Files(settings), observe)
         observe()
         return Report(resealed: resealed, replaced: replaced)
     }
 
-    /// Seals everything under the key in another file, which is made where there is none. The old file stays where it is,
-    /// and opens nothing any more. The caller holds the folder's lock.
+    /// Seals everything under the key in another file, which is made where there is none. The old file stays where it
+    /// is, and opens nothing any more. The caller holds the folder's lock.
     /// - Returns: nil when that file is the database's already, perhaps of a call that was interrupted.
     static func to(
         _ newPath: String, from path: String, database: String, settings: StoreSettings = .init()
     ) throws(KeyChangeError) -> KeyReseal.Report? {
         _ = try finishInterrupted(path, database: database, settings: settings)
-        let new: ServerKey = try making(newPath)
+        let new = try making(newPath)
         if try standing(of: new, database, settings) == .own { return nil }
         return try reseal(from: try existing(path), path, to: new, database, settings)
     }
 
-    /// Goes on with the key file that is there, or a new one, though another one has sealed the database: that one is lost.
-    /// What it sealed stays as it is, should it be found again. The caller holds the folder's lock.
+    /// Goes on with the key file that is there, or a new one, though another one has sealed the database: that one is
+    /// lost. What it sealed stays as it is, should it be found again. The caller holds the folder's lock.
     /// - Returns: false when the file is the database's, so that nothing was lost.
     static func abandonOld(
         _ path: String, database: String, settings: StoreSettings = .init()
     ) throws(KeyChangeError) -> Bool {
         _ = try finishInterrupted(path, database: database, settings: settings)
-        let new: ServerKey = try making(path)
+        let new = try making(path)
         return try storing(database, settings, "changing the mark of the key file") { (database) throws(SQLiteError) in
             guard try ServerKeyMark.standing(of: new, database) == .foreign else { return false }
             try Meta.set(Meta.serverKey, new.mark, database)
@@ -109,11 +110,11 @@ enum KeyRotation {
         _ path: String, database: String, settings: StoreSettings = .init()
     ) throws(KeyChangeError) -> Interrupted? {
         guard isUnderWay(path) else { return nil }
-        let files: Files = .init(settings)
-        if let new: ServerKey = try reading(fresh(path)), try standing(of: new, database, settings) == .own {
+        let files = Files(settings)
+        if let new = try reading(fresh(path)), try standing(of: new, database, settings) == .own {
             return .finished(replaced: try putInPlace(path, files) {})
         }
-        guard let old: ServerKey = try reading(path), try standing(of: old, database, settings) != .foreign else {
+        guard let old = try reading(path), try standing(of: old, database, settings) != .foreign else {
             return nil
         }
         do throws(StoreError) {
@@ -140,17 +141,17 @@ enum KeyRotation {
         do throws(SQLiteError) {
             // What the old key sealed is not to stay in the file: who finds that key may find a copy of the file too.
             try connection.execute("PRAGMA secure_delete=ON")
-            let report: KeyReseal.Report = try connection.transaction(.immediate) { () throws(SQLiteError) in
+            let report = try connection.transaction(.immediate) { () throws(SQLiteError) in
                 guard try ServerKeyMark.standing(of: old, connection) != .foreign else {
                     refusal = .foreign(path: path)
                     throw SQLiteError.refused("the key file")
                 }
-                let heir: ServerKey = try KeyHeritage.heir(old, connection)
+                let heir = try KeyHeritage.heir(old, connection)
                 guard heir.heritage.peppers.count <= KeyHeritage.peppersMax else {
                     refusal = .tooMany
                     throw SQLiteError.refused("another key file")
                 }
-                var reseal: KeyReseal = .init(from: heir, to: new, connection)
+                var reseal = KeyReseal(from: heir, to: new, connection)
                 return try reseal.run()
             }
             // It stands in the log, too. Where somebody still reads there, the next start clears it.
@@ -161,14 +162,14 @@ enum KeyRotation {
         }
     }
 
-    /// Keeps the old file under another name and gives the new one its own. May be begun again wherever it stopped; at no
-    /// moment is there no file.
+    /// Keeps the old file under another name and gives the new one its own. May be begun again wherever it stopped; at
+    /// no moment is there no file.
     /// - Returns: where the old one is kept.
     private static func putInPlace(
         _ path: String, _ files: Files, _ observe: () -> Void
     ) throws(KeyChangeError) -> String {
         do throws(StoreError) {
-            let kept: String = try files.keep(path, as: { "\(path).replaced-\($0)" })
+            let kept = try files.keep(path, as: { "\(path).replaced-\($0)" })
             observe()
             try files.move(fresh(path), to: path)
             return kept
@@ -190,7 +191,7 @@ enum KeyRotation {
         _ body: (Database) throws(SQLiteError) -> Result
     ) throws(KeyChangeError) -> Result {
         do throws(StoreError) {
-            let database: Database = try SQLiteStore.connect(path, .readWrite, settings)
+            let database = try SQLiteStore.connect(path, .readWrite, settings)
             do throws(SQLiteError) {
                 return try database.transaction(.immediate) { () throws(SQLiteError) in try body(database) }
             } catch {
@@ -202,7 +203,7 @@ enum KeyRotation {
     }
 
     private static func existing(_ path: String) throws(KeyChangeError) -> ServerKey {
-        guard let key: ServerKey = try reading(path) else { throw .missing(path: path) }
+        guard let key = try reading(path) else { throw .missing(path: path) }
         return key
     }
 

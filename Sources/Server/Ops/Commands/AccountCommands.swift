@@ -7,10 +7,10 @@ enum AccountCommands {
     static func list(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.value("app"))
         try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
-            let accounts: [AccountStore.Listed] = try store.accounts(of: app.text, named: call.argument("NAME"))
+            let accounts = try store.accounts(of: app.text, named: call.argument("NAME"))
             if accounts.isEmpty { Terminal.write("no such account\n") }
-            for account: AccountStore.Listed in accounts {
-                let kind: String = account.hasPassword ? "password" : "key"
+            for account in accounts {
+                let kind = account.hasPassword ? "password" : "key"
                 Terminal.write("\(account.user)\t\(account.name)\t\(kind)\tmade \(KeyCommands.date(account.created))\n")
             }
         }
@@ -18,35 +18,35 @@ enum AccountCommands {
 
     static func delete(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.value("app"))
-        let name: String = call.argument("NAME") ?? ""
+        let name = call.argument("NAME") ?? ""
         var ended: String?
         try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
-            guard let account: Account = try store.account(named: Account.folded(name), in: app.text),
+            guard let account = try store.account(named: Account.folded(name), in: app.text),
                 try store.remove(account.user, in: app.text, now: UnixTime.now().milliseconds)
             else { return }
             ended = account.user
         }
-        guard let ended: String else { throw CommandFailure("there is no account \(name) in the app \(app)") }
+        guard let ended else { throw CommandFailure("there is no account \(name) in the app \(app)") }
         Terminal.write("the account \(name) has ended; its data is erased by the server. Backups keep it.\n")
         try KeyCommands.signOut(app, try AdminCommands.identifier(ended), config)
     }
 
     /// Bytes of a receipt at most.
-    private static let receiptBytesMax: Int = 4_096
+    private static let receiptBytesMax = 4_096
 
     /// `thicketd account pro`.
     static func setPro(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.value("app"))
-        let (name, receipt): (String, String) = (call.argument("NAME") ?? "", call.value("receipt") ?? "")
+        let (name, receipt) = (call.argument("NAME") ?? "", call.value("receipt") ?? "")
         guard receipt.utf8.count <= receiptBytesMax else {
             throw CommandFailure("a receipt has \(receiptBytesMax) bytes at most", .usage)
         }
-        let ends: Bool = call.flag("end")
+        let ends = call.flag("end")
         guard !ends || receipt.isEmpty else { throw CommandFailure("--end takes no receipt", .usage) }
-        let (isPartners, now): (Bool, Int64) = (call.flag("partner"), UnixTime.now().milliseconds)
-        var users: [String] = []
+        let (isPartners, now) = (call.flag("partner"), UnixTime.now().milliseconds)
+        var users = [String]()
         try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
-            let kept: String? = ends ? nil : receipt
+            let kept = ends ? nil : receipt
             guard isPartners else {
                 users = try store.setPro(name, in: app.text, receipt: kept, now: now).map { [$0] } ?? []
                 return
@@ -55,7 +55,7 @@ enum AccountCommands {
             guard users.count == 1 else { return }
             try store.setPro(user: users[0], in: app.text, receipt: kept, now: now)
         }
-        guard let user: String = users.first else { throw nobody(name, app, isPartners: isPartners) }
+        guard let user = users.first else { throw nobody(name, app, isPartners: isPartners) }
         guard users.count == 1 else {
             throw CommandFailure(
                 "\(name) is one user's id at the partner and another's here; nothing was changed. Say the other id of the "
@@ -74,9 +74,9 @@ enum AccountCommands {
     private static func doing(
         _ app: AppID, _ config: ServerConfig, _ body: (AccountStore) throws(DirectoryError) -> Void
     ) throws(CommandFailure) {
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let folder = try AdminCommands.folderWithData(config)
         // Brings an older file up to date, and knows the app.
-        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        let admin = try AdminCommands.admin(folder)
         do throws(StoreAdminError) {
             guard try admin.hasApp(app) else { throw .unknownApp(app) }
         } catch {

@@ -2,11 +2,11 @@ import ThicketCommandLine
 
 /// The declarations of `thicketd account …`.
 extension ThicketdProgram {
-    static let accounts: [Command] = [accountList, accountPro, accountDelete]
+    static let accounts = [accountList, accountPro, accountDelete]
 
-    private static let appOption: Option = .value("app", "APP", "the app", isRequired: true)
+    private static let appOption = Option.value("app", "APP", "the app", isRequired: true)
 
-    static let accountList: Command = .init(
+    static let accountList = Command(
         "account list", summary: "list the accounts of an app, or find one by its name",
         details: """
             One line for each: the user's id, to which buckets and tokens belong, the name, whether the account has a
@@ -18,7 +18,7 @@ extension ThicketdProgram {
             Example("thicketd account list ann@example.com --app notes --data ./data", "who is Ann?"),
         ])
 
-    static let accountPro: Command = .init(
+    static let accountPro = Command(
         "account pro", summary: "let a user have as many encrypted notes as they like, or end that",
         details: """
             Of apps that keep encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
@@ -37,7 +37,7 @@ extension ThicketdProgram {
                 "thicketd account pro customer-7 --partner --app onions --data ./data", "as the partner calls them"),
         ])
 
-    static let accountDelete: Command = .init(
+    static let accountDelete = Command(
         "account delete", summary: "end an account and erase its data",
         details: """
             The account's tokens end at once, and a running server closes its connections. The data is erased by the

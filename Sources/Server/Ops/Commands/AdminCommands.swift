@@ -28,7 +28,7 @@ enum AdminCommands {
 
     /// The same, with a database in it.
     static func folderWithData(_ config: ServerConfig) throws(CommandFailure) -> DataFolder {
-        let folder: DataFolder = try folder(config, creating: false)
+        let folder = try folder(config, creating: false)
         try expectWhole(folder)
         guard folder.hasDatabase else {
             throw CommandFailure(
@@ -42,8 +42,8 @@ enum AdminCommands {
         try bringingUpToDate(folder) { () throws(StoreError) in try StoreAdmin(path: folder.databasePath) }
     }
 
-    /// Opens a store. An older one is brought up to date by that: only while no server holds the folder, since the one that
-    /// holds it knows the older schema only.
+    /// Opens a store. An older one is brought up to date by that: only while no server holds the folder, since the one
+    /// that holds it knows the older schema only.
     static func bringingUpToDate<Opened>(
         _ folder: DataFolder, _ open: () throws(StoreError) -> Opened
     ) throws(CommandFailure) -> Opened {
@@ -55,14 +55,14 @@ enum AdminCommands {
         } catch {
             throw failure(folder.databasePath, error)
         }
-        if let older: Int64 { lock = try lockToMigrate(folder, older) } else { lock = nil }
+        if let older { lock = try lockToMigrate(folder, older) } else { lock = nil }
         defer { withExtendedLifetime(lock) {} }
         do throws(StoreError) {
             opened = try open()
         } catch {
             throw failure(folder.databasePath, error)
         }
-        if let older: Int64 {
+        if let older {
             Terminal.writeError(
                 "thicketd: brought \(folder.databasePath) from schema version \(older) to \(Schema.version); older "
                     + "programs cannot use it any more\n")
@@ -75,7 +75,7 @@ enum AdminCommands {
             return try folder.lock()
         } catch {
             guard error.kind == .folderInUse else { throw CommandFailure(error) }
-            let holder: String = folder.processID.map { " (process \($0))" } ?? ""
+            let holder = folder.processID.map { " (process \($0))" } ?? ""
             throw CommandFailure(
                 """
                 \(folder.path): the database has schema version \(older), this program works with \(Schema.version), and a server \
@@ -88,7 +88,7 @@ enum AdminCommands {
 
     /// A store's refusal with what to do next.
     static func failure(_ path: String, _ error: StoreError) -> CommandFailure {
-        let advice: String =
+        let advice =
             switch error.kind {
             case .full: "Make room on the disk and try again."
             case .io: "The disk fails: save a copy of the folder and look at the system's log."
@@ -107,15 +107,15 @@ enum AdminCommands {
     }
 
     static func createToken(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let grant: TokenGrant = .init(
+        let grant = TokenGrant(
             app: try identifier(call.value("app")), user: try identifier(call.value("user")),
             isReadOnly: call.flag("read-only"), expires: try end(call.value("lifetime")))
-        let folder: DataFolder = try folderWithData(config)
-        let admin: StoreAdmin = try admin(folder)
+        let folder = try folderWithData(config)
+        let admin = try admin(folder)
         try expectSeen(grant, admin, folder)
         do throws(StoreAdminError) {
             Terminal.write(try admin.createToken(grant, now: UnixTime.now().milliseconds) + "\n")
-            if let account: UserID = try admin.account(named: grant.user, of: grant.app) {
+            if let account = try admin.account(named: grant.user, of: grant.app) {
                 Terminal.writeError(
                     "The app has an account of that name; the token is not for it but for a user called \(grant.user). For "
                         + "the account: --user \(account)\n")
@@ -139,9 +139,9 @@ enum AdminCommands {
 
     /// Milliseconds since 1970 at which a token ends that is made now.
     private static func end(_ lifetime: String?) throws(CommandFailure) -> Int64? {
-        guard let lifetime: String else { return nil }
+        guard let lifetime else { return nil }
         do throws(ValueError) {
-            let milliseconds: Int64 = try SettingValue.milliseconds(lifetime)
+            let milliseconds = try SettingValue.milliseconds(lifetime)
             guard (1_000...Self.lifetimeMax).contains(milliseconds) else {
                 throw ValueError("is outside 1s…3650d")
             }
@@ -155,7 +155,7 @@ enum AdminCommands {
     private static let lifetimeMax: Int64 = 3_650 * 86_400_000
 
     static func check(_ config: ServerConfig) throws(CommandFailure) {
-        let folder: DataFolder = try folderWithData(config)
+        let folder = try folderWithData(config)
         let findings: StoreFindings
         OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
@@ -163,9 +163,9 @@ enum AdminCommands {
         } catch {
             throw failure(folder.databasePath, error)
         }
-        for finding: String in findings.findings { Terminal.write(finding + "\n") }
+        for finding in findings.findings { Terminal.write(finding + "\n") }
         if findings.findingsLeftOut > 0 { Terminal.write("and \(findings.findingsLeftOut) more\n") }
-        let seen: String =
+        let seen =
             "\(findings.buckets) buckets, \(findings.objects) objects, \(findings.changes) changes, "
             + "\(findings.keyframes) keyframes, \(findings.segments) segments"
         guard findings.isClean else {
@@ -177,12 +177,12 @@ enum AdminCommands {
     }
 
     static func backup(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let folder: DataFolder = try folderWithData(config)
-        let file: String = call.argument("FILE") ?? ""
+        let folder = try folderWithData(config)
+        let file = call.argument("FILE") ?? ""
         // A copy may take longer; the server's clients wait for their acknowledgements.
         OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
-            let report: StoreBackup.Report = try StoreBackup.run(from: folder.databasePath, to: file)
+            let report = try StoreBackup.run(from: folder.databasePath, to: file)
             Terminal.write(
                 "wrote \(file): \(report.bytes) bytes, \(report.buckets) buckets, \(report.changes) changes, checked\n")
         } catch {
@@ -191,8 +191,8 @@ enum AdminCommands {
     }
 
     static func restore(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let folder: DataFolder = try folder(config, creating: true)
-        let file: String = call.argument("FILE") ?? ""
+        let folder = try folder(config, creating: true)
+        let file = call.argument("FILE") ?? ""
         let lock: FolderLock
         do throws(DataFolderError) {
             lock = try folder.lock()
@@ -201,11 +201,11 @@ enum AdminCommands {
         }
         defer { withExtendedLifetime(lock) {} }
         do throws(StoreError) {
-            let report: StoreRestore.Report = try StoreRestore.run(from: file, to: folder.databasePath)
+            let report = try StoreRestore.run(from: file, to: folder.databasePath)
             Terminal.write(
                 "restored \(file) into \(folder.path); versions went up by \(report.versionsAdded), and every client "
                     + "will read its index anew\n")
-            if let kept: String = report.replaced { Terminal.write("what was there before is \(kept)\n") }
+            if let kept = report.replaced { Terminal.write("what was there before is \(kept)\n") }
             KeyFileCommands.warnIfForeign(config, folder)
         } catch {
             throw failure("\(file) was not restored, \(folder.path) is as it was", error)
@@ -224,8 +224,8 @@ enum AdminCommands {
     /// The refusal with what to do next.
     static func explained(_ error: StoreAdminError, _ admin: StoreAdmin) -> String {
         guard case .unknownApp(let app) = error else { return error.description }
-        let apps: [String] = ((try? admin.apps()) ?? []).map(\.text)
-        let nearest: String? = Suggestion.nearest(to: app.text, in: apps)
+        let apps = ((try? admin.apps()) ?? []).map(\.text)
+        let nearest = Suggestion.nearest(to: app.text, in: apps)
         return "\(error)" + (nearest.map { "; did you mean \($0)?" } ?? "; 'thicketd app create \(app)' makes it")
     }
 }

@@ -6,13 +6,13 @@ import ThicketProtocol
 enum AppCommands {
     static func create(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("NAME"))
-        let given: AppPasswords? = try call.value("passwords").map(KeyCommands.passwords)
-        let folder: DataFolder = try AdminCommands.folder(config, creating: true)
+        let given = try call.value("passwords").map(KeyCommands.passwords)
+        let folder = try AdminCommands.folder(config, creating: true)
         try AdminCommands.expectWhole(folder)
-        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        let admin = try AdminCommands.admin(folder)
         do throws(StoreAdminError) {
             guard try admin.hasApp(app) else { return try make(app, call.value("partner"), given, admin) }
-            guard let partner: String = call.value("partner"), try admin.partner(of: app) == nil else {
+            guard let partner = call.value("partner"), try admin.partner(of: app) == nil else {
                 return try keep(app, call.value("partner"), given, admin)
             }
             try tie(app, to: partner, given, admin)
@@ -24,12 +24,13 @@ enum AppCommands {
     private static func make(
         _ app: AppID, _ partner: String?, _ given: AppPasswords?, _ admin: StoreAdmin
     ) throws(StoreAdminError) {
-        let now: Int64 = UnixTime.now().milliseconds
+        let now = UnixTime.now().milliseconds
         try admin.createApp(app, partner: partner, now: now)
-        // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make accounts.
+        // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make
+        // accounts.
         try admin.setPasswords(given ?? (partner == nil ? .sent : .closed), of: app)
-        let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
-        let adminKey: String = try admin.addKey(of: app, isAdmin: true, now: now)
+        let key = try admin.addKey(of: app, isAdmin: false, now: now)
+        let adminKey = try admin.addKey(of: app, isAdmin: true, now: now)
         Terminal.write("created the app \(app)\(tied(to: partner))\napi key   \(key)\nadmin key \(adminKey)\n")
         Terminal.writeError(
             "The keys are shown this once. The API key stands in the app; keep the admin key to yourself: it sets "
@@ -51,15 +52,15 @@ enum AppCommands {
     private static func tie(
         _ app: AppID, to partner: String, _ given: AppPasswords?, _ admin: StoreAdmin
     ) throws(StoreAdminError) {
-        let accounts: Int64 = try admin.accountCount(of: app)
-        let before: AppPasswords = try admin.passwords(of: app)
-        let passwords: AppPasswords = given ?? (accounts == 0 ? .closed : before)
+        let accounts = try admin.accountCount(of: app)
+        let before = try admin.passwords(of: app)
+        let passwords = given ?? (accounts == 0 ? .closed : before)
         try admin.tie(app, to: partner, taking: passwords)
         Terminal.write(
             "the app \(app) is there already\(tied(to: partner)) now; it takes passwords: \(passwords.word)\n")
-        let (users, goOn): (String, String) =
+        let (users, goOn) =
             accounts == 1 ? ("1 account", "logs in") : ("\(accounts) accounts", "log in")
-        let back: String = "'thicketd app passwords \(app) \(before.word)'"
+        let back = "'thicketd app passwords \(app) \(before.word)'"
         switch passwords {
         case .sent, .notes:
             Terminal.writeError(

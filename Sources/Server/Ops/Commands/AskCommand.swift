@@ -4,10 +4,10 @@ import ThicketProtocol
 /// `thicketd ask`: talks to the running server through its control socket.
 enum AskCommand {
     static func run(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let question: RemoteQuestion = try question(call)
-        let folder: DataFolder = try AdminCommands.folder(config, creating: false)
-        var asked: Int = 0
-        var answers: Int = 0
+        let question = try question(call)
+        let folder = try AdminCommands.folder(config, creating: false)
+        var asked = 0
+        var answers = 0
         do throws(ControlError) {
             try ControlClient.ask(question, folder: folder) { (reply: RemoteReply) in
                 switch reply {
@@ -16,7 +16,7 @@ enum AskCommand {
                     Terminal.writeError("asked \(count) client\(count == 1 ? "" : "s")\n")
                 case .answer(let client, let json):
                     answers += 1
-                    var writer: JSONWriter = .init()
+                    var writer = JSONWriter()
                     writer.raw("{\"client\":")
                     writer.write(string: client)
                     writer.raw(",\"answer\":")
@@ -51,8 +51,8 @@ enum AskCommand {
             throw CommandFailure(error.description, .usage)
         }
         do throws(ValueError) {
-            let milliseconds: Int64 = try SettingValue.milliseconds(call.value("wait") ?? "5s")
-            let seconds: Int = Int(min(milliseconds, 1 << 40) + 999) / 1_000
+            let milliseconds = try SettingValue.milliseconds(call.value("wait") ?? "5s")
+            let seconds = Int(min(milliseconds, 1 << 40) + 999) / 1_000
             guard ControlLine.secondsRange.contains(seconds) else { throw ValueError("is outside 1s…5m") }
             return RemoteQuestion(bucket: bucket, kind: kind, seconds: seconds)
         } catch {

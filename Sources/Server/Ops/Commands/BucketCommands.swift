@@ -6,16 +6,16 @@ enum BucketCommands {
     static func mode(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
         let name: BucketName = try AdminCommands.identifier(call.argument("BUCKET"))
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
-        let admin: StoreAdmin = try AdminCommands.admin(folder)
-        guard let word: String = call.argument("MODE") else {
-            let modes: StoreAdmin.Modes = try doing(folder) { () throws(StoreAdminError) in
+        let folder = try AdminCommands.folderWithData(config)
+        let admin = try AdminCommands.admin(folder)
+        guard let word = call.argument("MODE") else {
+            let modes = try doing(folder) { () throws(StoreAdminError) in
                 try admin.modes(of: name, in: app)
             }
             Terminal.write(text(modes))
             return
         }
-        guard let mode: BucketMode = .init(word: word) else {
+        guard let mode = BucketMode(word: word) else {
             throw CommandFailure("'\(word)' is no mode; give 'open' or 'sealed'", .usage)
         }
         try doing(folder) { () throws(StoreAdminError) in try admin.setMode(mode, of: name, in: app) }

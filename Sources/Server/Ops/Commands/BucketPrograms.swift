@@ -2,7 +2,7 @@ import ThicketCommandLine
 
 /// The declaration of `thicketd bucket mode`.
 extension ThicketdProgram {
-    static let bucketMode: Command = .init(
+    static let bucketMode = Command(
         "bucket mode", summary: "make buckets sealed or open, or show what they are",
         details: """
             open: the server reads the objects and merges edits. sealed: the server only orders what clients have sealed

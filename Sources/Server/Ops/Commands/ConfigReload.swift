@@ -26,17 +26,17 @@ final class ConfigReload: Sendable {
             log.error("config.reload_failed", ["error": .text(error.text), "note": "the settings stay as they were"])
             return nil
         }
-        let change: ConfigChange = running.withLock { (running: inout ServerConfig) in
-            let change: ConfigChange = .init(from: running, to: fresh)
+        let change = running.withLock { (running: inout ServerConfig) in
+            let change = ConfigChange(from: running, to: fresh)
             running = change.config
             return change
         }
         log.setLevel(min(log.level, change.config.logLevel))
-        for entry: ConfigChange.Entry in change.applied {
+        for entry in change.applied {
             log.info(
                 "config.changed", ["setting": .text(entry.name), "from": .text(entry.before), "to": .text(entry.after)])
         }
-        for entry: ConfigChange.Entry in change.waiting {
+        for entry in change.waiting {
             log.warning(
                 "config.needs_restart",
                 ["setting": .text(entry.name), "from": .text(entry.before), "to": .text(entry.after)])

@@ -5,8 +5,8 @@ import ThicketProtocol
 /// `thicketd health`: asks the running server over the network, as a load balancer would.
 enum HealthCommand {
     static func run(_ config: ServerConfig) throws(CommandFailure) {
-        let address: ListenAddress = reachable(config.listen)
-        let answer: (status: Int, body: String) = try get(
+        let address = reachable(config.listen)
+        let answer = try get(
             "/health/ready", address, config)
         Terminal.write(answer.body.hasSuffix("\n") ? answer.body : answer.body + "\n")
         if answer.status != 200 { throw CommandFailure("the server at \(address) is not ready") }
@@ -24,18 +24,18 @@ enum HealthCommand {
     private static func get(
         _ path: String, _ address: ListenAddress, _ config: ServerConfig
     ) throws(CommandFailure) -> (status: Int, body: String) {
-        let socket: Int32 = try connect(address)
+        let socket = try connect(address)
         defer { close(socket) }
         signal(SIGPIPE, SIG_IGN)
         // As a proxy that speaks for itself, where the server takes this machine for one.
-        if config.proxyProtocol, let own: IPAddress = .init(ownOf: socket), config.trustedProxies.contains(own) {
+        if config.proxyProtocol, let own = IPAddress(ownOf: socket), config.trustedProxies.contains(own) {
             _ = UnixAddress.sendAll(Array("PROXY UNKNOWN\r\n".utf8), to: socket)
         }
-        let request: String = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
-        let bytes: [UInt8] = TLSFiles(config) != nil ? securely(request, socket) : plainly(request, socket)
-        let text: String = .init(decoding: bytes, as: UTF8.self)
+        let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
+        let bytes = TLSFiles(config) != nil ? securely(request, socket) : plainly(request, socket)
+        let text = String(decoding: bytes, as: UTF8.self)
         let words: [Substring] = text.prefix { $0 != "\r\n" }.split(separator: " ")
-        guard words.count > 1, words[0].hasPrefix("HTTP/1."), let status: Int = Int(words[1]) else {
+        guard words.count > 1, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
             throw CommandFailure("what listens on \(address) does not answer as a server of ours does")
         }
         let body: Substring = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
@@ -43,28 +43,28 @@ enum HealthCommand {
     }
 
     /// Bytes of an answer at most.
-    private static let answerBytesMax: Int = 65_536
+    private static let answerBytesMax = 65_536
 
     private static func plainly(_ request: String, _ socket: Int32) -> [UInt8] {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         guard UnixAddress.sendAll(Array(request.utf8), to: socket) else { return [] }
-        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        var chunk = [UInt8](repeating: 0, count: 4_096)
         while bytes.count < answerBytesMax, case let count = read(socket, &chunk, chunk.count), count > 0 {
             bytes += chunk[..<count]
         }
         return bytes
     }
 
-    /// Whose certificate it is does not matter: nothing secret is asked, and the certificate names the server as clients
-    /// reach it, not as this machine does.
+    /// Whose certificate it is does not matter: nothing secret is asked, and the certificate names the server as
+    /// clients reach it, not as this machine does.
     private static func securely(_ request: String, _ socket: Int32) -> [UInt8] {
-        guard let context: TLSClientSocket.Context = .init(), let tls: TLSClientSocket = .init(socket, context),
+        guard let context = TLSClientSocket.Context(), let tls = TLSClientSocket(socket, context),
             Array(request.utf8).withUnsafeBytes(tls.write)
         else { return [] }
-        var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        var bytes = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 4_096)
         while bytes.count < answerBytesMax {
-            let count: Int = chunk.withUnsafeMutableBytes(tls.read)
+            let count = chunk.withUnsafeMutableBytes(tls.read)
             guard count > 0 else { break }
             bytes += chunk[..<count]
         }
@@ -73,17 +73,17 @@ enum HealthCommand {
     }
 
     private static func connect(_ address: ListenAddress) throws(CommandFailure) -> Int32 {
-        var hints: addrinfo = .init()
+        var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var found: UnsafeMutablePointer<addrinfo>?
-        let result: Int32 = getaddrinfo(address.host, String(address.port), &hints, &found)
-        defer { if let found: UnsafeMutablePointer<addrinfo> { freeaddrinfo(found) } }
+        let result = getaddrinfo(address.host, String(address.port), &hints, &found)
+        defer { if let found { freeaddrinfo(found) } }
         guard result == 0 else {
             throw CommandFailure("\(address.host) has no address: \(String(cString: gai_strerror(result)))")
         }
-        var next: UnsafeMutablePointer<addrinfo>? = found
-        while let candidate: addrinfo = next?.pointee {
-            let made: Int32 = socket(candidate.ai_family, candidate.ai_socktype | Int32(O_CLOEXEC), 0)
+        var next = found
+        while let candidate = next?.pointee {
+            let made = socket(candidate.ai_family, candidate.ai_socktype | Int32(O_CLOEXEC), 0)
             if made >= 0 {
                 UnixAddress.limitWaiting(made, seconds: 3)
                 if Glibc.connect(made, candidate.ai_addr, candidate.ai_addrlen) == 0 { return made }

@@ -6,10 +6,10 @@ import ThicketProtocol
 enum KeyCommands {
     static func setPasswords(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
-        let wanted: AppPasswords? = try call.argument("WORD").map(passwords)
+        let wanted = try call.argument("WORD").map(passwords)
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            if let wanted: AppPasswords { try admin.setPasswords(wanted, of: app) }
-            let word: String = try admin.passwords(of: app).word
+            if let wanted { try admin.setPasswords(wanted, of: app) }
+            let word = try admin.passwords(of: app).word
             Terminal.write(wanted == nil ? word + "\n" : "the app \(app) takes passwords: \(word)\n")
         }
     }
@@ -17,22 +17,22 @@ enum KeyCommands {
     static func setNotes(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
         var wanted: AppNotes?
-        if let word: String = call.argument("WORD") {
+        if let word = call.argument("WORD") {
             wanted = AppNotes.allCases.first { $0.word.utf8.elementsEqual(word.utf8) }
             guard wanted != nil else {
                 throw CommandFailure("notes are one of off, on, pro; '\(SettingValue.shown(word))' is not", .usage)
             }
         }
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            if let wanted: AppNotes { try admin.setNotes(wanted, of: app) }
-            let word: String = try admin.notes(of: app).word
+            if let wanted { try admin.setNotes(wanted, of: app) }
+            let word = try admin.notes(of: app).word
             Terminal.write(wanted == nil ? word + "\n" : "encrypted notes of the app \(app): \(word)\n")
         }
     }
 
     /// The meaning of `--passwords WORD`.
     static func passwords(_ word: String) throws(CommandFailure) -> AppPasswords {
-        guard let found: AppPasswords = AppPasswords.allCases.first(where: { $0.word.utf8.elementsEqual(word.utf8) })
+        guard let found = AppPasswords.allCases.first(where: { $0.word.utf8.elementsEqual(word.utf8) })
         else {
             throw CommandFailure(
                 "passwords are one of sent, notes, none, closed; '\(SettingValue.shown(word))' is not", .usage)
@@ -43,7 +43,7 @@ enum KeyCommands {
     static func addKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            let key: String = try admin.addKey(
+            let key = try admin.addKey(
                 of: app, isAdmin: call.flag("admin"), now: UnixTime.now().milliseconds)
             Terminal.write(key + "\n")
         }
@@ -52,9 +52,9 @@ enum KeyCommands {
     static func listKeys(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            let keys: [StoreAdmin.ListedKey] = try admin.keys(of: app)
+            let keys = try admin.keys(of: app)
             if keys.isEmpty { Terminal.write("no keys; 'thicketd app key add \(app)' makes one\n") }
-            for key: StoreAdmin.ListedKey in keys {
+            for key in keys {
                 Terminal.write("\(key.id)\t\(key.isAdmin ? "admin" : "api")\tmade \(date(key.created))\n")
             }
         }
@@ -62,7 +62,7 @@ enum KeyCommands {
 
     static func revokeKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
-        let id: String = call.argument("KEY") ?? ""
+        let id = call.argument("KEY") ?? ""
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
             try admin.revokeKey(id, of: app)
             Terminal.write("the key \(id) of the app \(app) is good no more\n")
@@ -75,18 +75,18 @@ enum KeyCommands {
             try AdminCommands.identifier(text)
         }
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            var tokens: [StoreAdmin.ListedToken] = []
-            if let user: UserID {
-                for user: UserID in try users(named: user, of: app, admin) {
+            var tokens = [StoreAdmin.ListedToken]()
+            if let user {
+                for user in try users(named: user, of: app, admin) {
                     tokens += try admin.tokens(of: app, user: user)
                 }
             } else {
                 tokens = try admin.tokens(of: app, user: nil)
             }
             if tokens.isEmpty { Terminal.write("no tokens\n") }
-            for token: StoreAdmin.ListedToken in tokens {
-                let right: String = token.isReadOnly ? "read-only" : "read-write"
-                let end: String = token.expires.map { "ends \(date($0))" } ?? "no end"
+            for token in tokens {
+                let right = token.isReadOnly ? "read-only" : "read-write"
+                let end = token.expires.map { "ends \(date($0))" } ?? "no end"
                 Terminal.write(
                     "\(token.id)\t\(token.user)\t\(right)\tmade \(date(token.created))\t\(end)\t\(token.device)\n")
             }
@@ -96,15 +96,15 @@ enum KeyCommands {
     static func revokeTokens(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.value("app"))
         let user: UserID = try AdminCommands.identifier(call.value("user"))
-        let id: String? = call.argument("TOKEN")
+        let id = call.argument("TOKEN")
         guard (id != nil) != call.flag("all") else {
             throw CommandFailure("name one token, as 'thicketd token list' does, or give --all", .usage)
         }
-        var ended: Int = 0
-        var losers: [UserID] = []
+        var ended = 0
+        var losers = [UserID]()
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            for user: UserID in try users(named: user, of: app, admin) {
-                let count: Int = try admin.revokeTokens(id, of: app, user: user)
+            for user in try users(named: user, of: app, admin) {
+                let count = try admin.revokeTokens(id, of: app, user: user)
                 if count > 0 { losers.append(user) }
                 ended += count
             }
@@ -113,20 +113,20 @@ enum KeyCommands {
             throw CommandFailure("\(user) has no such token in the app \(app); nothing was revoked")
         }
         Terminal.write(ended == 1 ? "revoked 1 token\n" : "revoked \(ended) tokens\n")
-        for user: UserID in losers { try signOut(app, user, config) }
+        for user in losers { try signOut(app, user, config) }
     }
 
     /// Whom an operator may mean: the user to whom tokens were given under this name, and the account that has it.
     private static func users(
         named user: UserID, of app: AppID, _ admin: StoreAdmin
     ) throws(StoreAdminError) -> [UserID] {
-        guard let account: UserID = try admin.account(named: user, of: app), account != user else { return [user] }
+        guard let account = try admin.account(named: user, of: app), account != user else { return [user] }
         return [user, account]
     }
 
     /// Has a running server close what the tokens have opened.
     static func signOut(_ app: AppID, _ user: UserID, _ config: ServerConfig) throws(CommandFailure) {
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let folder = try AdminCommands.folderWithData(config)
         do throws(ControlError) {
             try ControlClient.signOut(app, user, folder: folder)
         } catch {
@@ -142,8 +142,8 @@ enum KeyCommands {
     private static func doing(
         _ config: ServerConfig, _ body: (StoreAdmin) throws(StoreAdminError) -> Void
     ) throws(CommandFailure) {
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
-        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        let folder = try AdminCommands.folderWithData(config)
+        let admin = try AdminCommands.admin(folder)
         do throws(StoreAdminError) {
             try body(admin)
         } catch {

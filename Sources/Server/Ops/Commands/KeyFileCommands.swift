@@ -7,7 +7,7 @@ enum KeyFileCommands {
 
     /// The key of the secrets in the database, made at its first use.
     static func load(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
-        let path: String = folder.place(of: config.keyFile)
+        let path = folder.place(of: config.keyFile)
         if isLost(path, folder) {
             throw CommandFailure(
                 """
@@ -25,7 +25,7 @@ enum KeyFileCommands {
 
     /// Refuses while the key file is being changed: whatever is sealed now may be sealed under the wrong one.
     static func expectSettled(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) {
-        let path: String = folder.place(of: config.keyFile)
+        let path = folder.place(of: config.keyFile)
         guard !KeyRotation.isUnderWay(path) else {
             throw CommandFailure(
                 "\(KeyRotation.fresh(path)) is there: the key file is being changed, or that was interrupted. "
@@ -43,7 +43,7 @@ enum KeyFileCommands {
             """)
     }
 
-    private static let advice: String =
+    private static let advice =
         "If it is lost for good, 'thicketd key abandon' goes on without it, and says what to do then."
 
     /// What is said where there is no key file.
@@ -62,14 +62,14 @@ enum KeyFileCommands {
     // MARK: Commands
 
     static func check(_ config: ServerConfig) throws(CommandFailure) {
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let folder = try AdminCommands.folderWithData(config)
         try expectSettled(config, folder)
-        let path: String = folder.place(of: config.keyFile)
+        let path = folder.place(of: config.keyFile)
         guard access(path, F_OK) == 0 || errno != ENOENT else { throw missing(path, folder.databasePath) }
-        let admin: PartnerAdmin = try PartnerCommands.open(folder, try load(config, folder))
+        let admin = try PartnerCommands.open(folder, try load(config, folder))
         if admin.isKeyForeign { throw foreign(path) }
-        let all: [PartnerAdmin.Listed] = try PartnerCommands.list(admin, folder)
-        let lost: [PartnerAdmin.Listed] = all.filter { $0.apiKey == nil }
+        let all = try PartnerCommands.list(admin, folder)
+        let lost = all.filter { $0.apiKey == nil }
         Terminal.write(
             "\(path) is the key file of this database and opens the keys of \(all.count - lost.count) of "
                 + "\(count(all.count, "partner"))\n")
@@ -78,15 +78,15 @@ enum KeyFileCommands {
 
     static func rotate(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         try changing(config) { (path, database) throws(KeyChangeError) in
-            if let other: String = call.value("to") {
-                let resealed: KeyReseal.Report? = try KeyRotation.to(other, from: path, database: database)
+            if let other = call.value("to") {
+                let resealed = try KeyRotation.to(other, from: path, database: database)
                 Terminal.write(resealed.map { describe($0, other) } ?? "\(other) is the key file of this database\n")
                 Terminal.writeError(
                     "Set key-file = \(other) before the server starts. Backups made before now need \(path): keep it as "
                         + "long as them, and keep a copy of the new one apart from the data.\n")
                 return
             }
-            let report: KeyRotation.Report = try KeyRotation.inPlace(path, database: database)
+            let report = try KeyRotation.inPlace(path, database: database)
             Terminal.write(describe(report.resealed, path))
             Terminal.writeError(
                 "The key file before it is \(report.replaced): backups made before now need it. Keep it as long as them, "
@@ -102,18 +102,18 @@ enum KeyFileCommands {
             }
             Terminal.write("\(path) is the key file of this database from now on\n")
         }
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
-        let path: String = folder.place(of: config.keyFile)
-        let admin: PartnerAdmin = try PartnerCommands.open(folder, try load(config, folder))
+        let folder = try AdminCommands.folderWithData(config)
+        let path = folder.place(of: config.keyFile)
+        let admin = try PartnerCommands.open(folder, try load(config, folder))
         tell(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil }, path)
     }
 
     /// Says that a database that was put in place wants another key file than the one that is there.
     static func warnIfForeign(_ config: ServerConfig, _ folder: DataFolder) {
-        let path: String = folder.place(of: config.keyFile)
+        let path = folder.place(of: config.keyFile)
         guard ServerKeyMark.isSet(path: folder.databasePath) else { return }
-        let key: ServerKey? = (try? ServerKey.read(path)) ?? nil
-        guard let key: ServerKey, ServerKeyMark.isOwn(key, path: folder.databasePath) else {
+        let key = (try? ServerKey.read(path)) ?? nil
+        guard let key, ServerKeyMark.isOwn(key, path: folder.databasePath) else {
             Terminal.writeError(
                 "thicketd: it was sealed by another key file than \(path): put that one there before the server starts; an "
                     + "earlier one is kept as \(path).replaced-N\n")
@@ -127,7 +127,7 @@ enum KeyFileCommands {
     private static func changing(
         _ config: ServerConfig, _ body: (_ path: String, _ database: String) throws(KeyChangeError) -> Void
     ) throws(CommandFailure) {
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let folder = try AdminCommands.folderWithData(config)
         let lock: FolderLock
         do throws(DataFolderError) {
             lock = try folder.lock()
@@ -135,7 +135,7 @@ enum KeyFileCommands {
             throw CommandFailure(error)
         }
         defer { withExtendedLifetime(lock) {} }
-        let path: String = folder.place(of: config.keyFile)
+        let path = folder.place(of: config.keyFile)
         do throws(KeyChangeError) {
             try body(path, folder.databasePath)
         } catch {
@@ -153,7 +153,7 @@ enum KeyFileCommands {
     }
 
     private static func describe(_ report: KeyReseal.Report, _ path: String) -> String {
-        let left: String =
+        let left =
             report.unopened == 0 ? "" : "; \(report.unopened) that an abandoned key file sealed stay as they are"
         return
             "\(path) is the key file of this database from now on: sealed anew \(count(report.apiKeys, "API key")) and "
@@ -162,8 +162,8 @@ enum KeyFileCommands {
 
     private static func tell(of lost: [PartnerAdmin.Listed], _ path: String) {
         guard !lost.isEmpty else { return }
-        var text: String = "These partners let nobody in, because a key file that is gone sealed their keys:\n"
-        for partner: PartnerAdmin.Listed in lost {
+        var text = "These partners let nobody in, because a key file that is gone sealed their keys:\n"
+        for partner in lost {
             text +=
                 "  thicketd partner api-key \(partner.id) --file FILE   (with the API key that its apps send; or --new)\n"
             text += "  thicketd partner rotate \(partner.id)                (a new auth key for its server)\n"

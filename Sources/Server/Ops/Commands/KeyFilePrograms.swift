@@ -2,11 +2,11 @@ import ThicketCommandLine
 
 /// The declarations of `thicketd key …`.
 extension ThicketdProgram {
-    static let keyFiles: [Command] = [keyCheck, keyRotate, keyAbandon]
+    static let keyFiles = [keyCheck, keyRotate, keyAbandon]
 
-    private static let keyOptions: [Option] = ServerSettings.options(["key-file"]) + placeOptions
+    private static let keyOptions = ServerSettings.options(["key-file"]) + placeOptions
 
-    static let keyCheck: Command = .init(
+    static let keyCheck = Command(
         "key check", summary: "say whether a key file is the database's",
         details: """
             Ends with 0 when the file that key-file names is the one by which the secrets in the database are sealed, with
@@ -18,7 +18,7 @@ extension ThicketdProgram {
             Example("thicketd key check --key-file /safe/place/thicket-server.key --data /srv/thicket", "the copy"),
         ])
 
-    static let keyRotate: Command = .init(
+    static let keyRotate = Command(
         "key rotate", summary: "put another key file in the place of the server's",
         details: """
             Makes a new key file and seals all that the old one sealed under it, in one transaction: the keys of partners,
@@ -40,7 +40,7 @@ extension ThicketdProgram {
                 "where the old file cannot be replaced, such as a secret of a container"),
         ])
 
-    static let keyAbandon: Command = .init(
+    static let keyAbandon = Command(
         "key abandon", summary: "go on without a key file that is lost for good",
         details: """
             Makes the file that key-file names the database's, a new one if it is not there, though another one sealed

@@ -3,19 +3,19 @@ import ThicketCommandLine
 
 /// The declarations of `thicketd app key …`, `token list` and `token revoke`.
 extension ThicketdProgram {
-    static let keys: [Command] = [appPasswords, appNotes, appKeyAdd, appKeyList, appKeyRevoke]
-    static let tokens: [Command] = [tokenList, tokenRevoke]
+    static let keys = [appPasswords, appNotes, appKeyAdd, appKeyList, appKeyRevoke]
+    static let tokens = [tokenList, tokenRevoke]
 
-    private static let appArgument: Argument = .one("APP", "the app, made by 'app create'")
+    private static let appArgument = Argument.one("APP", "the app, made by 'app create'")
 
-    private static let words: [String] = AppPasswords.allCases.map(\.word)
+    private static let words = AppPasswords.allCases.map(\.word)
 
     /// Of `app create`, too.
-    static let passwordsOption: Option = .value(
+    static let passwordsOption = Option.value(
         "passwords", "WORD", "which passwords it takes (see 'app passwords')",
         defaultText: "sent; closed with --partner", completion: .oneOf(words))
 
-    static let appPasswords: Command = .init(
+    static let appPasswords = Command(
         "app passwords", summary: "choose which passwords an app takes, or show it",
         details: """
             sent: passwords of its users, as Simperium's clients send them (create/, authorize/, update/). notes: also
@@ -31,7 +31,7 @@ extension ThicketdProgram {
             Example("thicketd app passwords shop --data ./data", "which ones does it take?"),
         ])
 
-    static let appNotes: Command = .init(
+    static let appNotes = Command(
         "app notes", summary: "say that an app keeps encrypted notes, or show it",
         details: """
             on: each user's bucket 'onions' holds encrypted notes: 10 of them, or as many as they like for users whom
@@ -46,7 +46,7 @@ extension ThicketdProgram {
             Example("thicketd app notes onions --data ./data", "what is it?"),
         ])
 
-    static let appKeyAdd: Command = .init(
+    static let appKeyAdd = Command(
         "app key add", summary: "make another key of an app",
         details: """
             Prints the key, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash. An
@@ -60,19 +60,19 @@ extension ThicketdProgram {
             Example("ADMIN=$(thicketd app key add notes --admin --data ./data)", "into a variable"),
         ])
 
-    static let appKeyList: Command = .init(
+    static let appKeyList = Command(
         "app key list", summary: "list the keys of an app",
         details: "One line for each: the first 8 digits of its hash, what it is, when it was made. The oldest first.",
         arguments: [appArgument], options: placeOptions,
         examples: [Example("thicketd app key list notes --data ./data", "all of them")])
 
-    static let appKeyRevoke: Command = .init(
+    static let appKeyRevoke = Command(
         "app key revoke", summary: "end a key of an app",
         details: "Requests with it are refused from the next one on. Users who are logged in stay so.",
         arguments: [appArgument, .one("KEY", "as 'app key list' names it")], options: placeOptions,
         examples: [Example("thicketd app key revoke notes 1f0c62ab --data ./data", "by the digits of its hash")])
 
-    static let tokenList: Command = .init(
+    static let tokenList = Command(
         "token list", summary: "list the tokens of an app or of one user",
         details: """
             One line for each: the first 16 digits of its hash, the user, what it may do, when it was made, when it ends,
@@ -85,7 +85,7 @@ extension ThicketdProgram {
         ] + placeOptions,
         examples: [Example("thicketd token list --app notes --user ann@example.com --data ./data", "Ann's")])
 
-    static let tokenRevoke: Command = .init(
+    static let tokenRevoke = Command(
         "token revoke", summary: "end tokens of a user",
         details: """
             Name one, or all of them with --all. A running server closes the user's connections at once; who has another

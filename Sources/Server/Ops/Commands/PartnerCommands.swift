@@ -14,13 +14,13 @@ enum PartnerCommands {
     }
 
     static func add(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let file: String? = call.value("auth-key-file")
+        let file = call.value("auth-key-file")
         guard (file != nil) != call.flag("no-auth-key") else {
             throw CommandFailure("give either --auth-key-file FILE or --no-auth-key", .usage)
         }
-        let authKey: String? = try file.map { (path) throws(CommandFailure) in try line(path, "auth key") }
+        let authKey = try file.map { (path) throws(CommandFailure) in try line(path, "auth key") }
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
-            let id: String = call.value("id") ?? ""
+            let id = call.value("id") ?? ""
             try admin.add(
                 id: id, apiKey: call.value("api-key") ?? "", authKey: authKey, now: UnixTime.now().milliseconds)
             Terminal.write(
@@ -37,12 +37,12 @@ enum PartnerCommands {
                     "thicketd: the key file is not the one by which the database is sealed, so nothing of it opens; put "
                         + "back the one that was there\n")
             }
-            let all: [PartnerAdmin.Listed] = try admin.list()
+            let all = try admin.list()
             if all.isEmpty { Terminal.write("no partners; 'thicketd partner create' makes one\n") }
-            for each: PartnerAdmin.Listed in all {
-                let state: String = each.isEnabled ? "enabled" : "disabled"
-                let apps: String = each.apps.isEmpty ? "no app" : each.apps.joined(separator: " ")
-                let apiKey: String = each.apiKey ?? "lost, see 'thicketd partner api-key'"
+            for each in all {
+                let state = each.isEnabled ? "enabled" : "disabled"
+                let apps = each.apps.isEmpty ? "no app" : each.apps.joined(separator: " ")
+                let apiKey = each.apiKey ?? "lost, see 'thicketd partner api-key'"
                 Terminal.write(
                     "\(each.id)\t\(state)\(each.keepsPasswords ? ", keeps passwords" : "")\tapi key \(apiKey)\t\(each.authKeys) auth key\(each.authKeys == 1 ? "" : "s")\t\(each.users) user\(each.users == 1 ? "" : "s")\t\(apps)\n"
                 )
@@ -51,14 +51,14 @@ enum PartnerCommands {
     }
 
     static func replaceAPIKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let id: String = call.argument("ID") ?? ""
-        let file: String? = call.value("file")
+        let id = call.argument("ID") ?? ""
+        let file = call.value("file")
         guard (file != nil) != call.flag("new") else {
             throw CommandFailure("give either --new or --file FILE", .usage)
         }
-        let given: String? = try file.map { (path) throws(CommandFailure) in try line(path, "API key") }
+        let given = try file.map { (path) throws(CommandFailure) in try line(path, "API key") }
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
-            let made: String = try admin.replaceAPIKey(id: id, by: given)
+            let made = try admin.replaceAPIKey(id: id, by: given)
             Terminal.write(given == nil ? "api key \(made)\n" : "partner \(id) has that API key\n")
             Terminal.writeError(
                 "Requests that show another one for this partner are refused from now on: its apps have to send this one.\n"
@@ -67,23 +67,23 @@ enum PartnerCommands {
     }
 
     static func rotate(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let id: String = call.argument("ID") ?? ""
-        let file: String? = call.value("auth-key-file")
-        let given: String? = try file.map { (path) throws(CommandFailure) in try line(path, "auth key") }
+        let id = call.argument("ID") ?? ""
+        let file = call.value("auth-key-file")
+        let given = try file.map { (path) throws(CommandFailure) in try line(path, "auth key") }
         if call.flag("finish"), given != nil {
             throw CommandFailure("--finish takes no new key: leave out --auth-key-file", .usage)
         }
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
             if call.flag("finish") {
-                let dropped: Int = try admin.dropOld(id: id)
+                let dropped = try admin.dropOld(id: id)
                 Terminal.write(
                     dropped == 0
                         ? "partner \(id) had one auth key only; it stays\n"
                         : "partner \(id): only the newest auth key is good from now on\n")
                 return
             }
-            let before: Int = try admin.list().first { $0.id.utf8.elementsEqual(id.utf8) }?.authKeys ?? 0
-            let made: String = try admin.rotate(id: id, authKey: given, now: UnixTime.now().milliseconds)
+            let before = try admin.list().first { $0.id.utf8.elementsEqual(id.utf8) }?.authKeys ?? 0
+            let made = try admin.rotate(id: id, authKey: given, now: UnixTime.now().milliseconds)
             if given == nil {
                 Terminal.write("auth key \(made)\n")
                 Terminal.writeError("It is shown this once: give it to the partner's server, and to nobody else.\n")
@@ -92,7 +92,7 @@ enum PartnerCommands {
                 Terminal.writeError("Partner \(id) lets its users in from now on.\n")
                 return
             }
-            let oldest: String = before > 1 ? " The older one is good no more." : ""
+            let oldest = before > 1 ? " The older one is good no more." : ""
             Terminal.writeError(
                 "The auth key before it stays good.\(oldest) When the partner signs with the new one: 'thicketd partner "
                     + "rotate \(id) --finish'.\n")
@@ -100,7 +100,7 @@ enum PartnerCommands {
     }
 
     static func setEnabled(_ isEnabled: Bool, _ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let id: String = call.argument("ID") ?? ""
+        let id = call.argument("ID") ?? ""
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
             try admin.setEnabled(isEnabled, id: id)
             Terminal.write(
@@ -111,8 +111,8 @@ enum PartnerCommands {
     }
 
     static func setPasswords(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let id: String = call.argument("ID") ?? ""
-        let keeps: Bool = !call.flag("off")
+        let id = call.argument("ID") ?? ""
+        let keeps = !call.flag("off")
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
             try admin.setKeepsPasswords(keeps, id: id)
             Terminal.write(
@@ -124,7 +124,7 @@ enum PartnerCommands {
 
     /// The text of a file of one key; one line end behind it is not part of the key.
     private static func line(_ path: String, _ what: String) throws(CommandFailure) -> String {
-        guard var text: String = FileText.read(path, bytesMax: 4_096) else {
+        guard var text = FileText.read(path, bytesMax: 4_096) else {
             throw CommandFailure("the \(what) file \(path) cannot be read: \(DataFolder.reason(errno))")
         }
         if text.utf8.last == 0x0A { text.unicodeScalars.removeLast() }
@@ -153,10 +153,10 @@ enum PartnerCommands {
     private static func doing(
         _ config: ServerConfig, _ body: (PartnerAdmin) throws(PartnerAdminError) -> Void
     ) throws(CommandFailure) {
-        let folder: DataFolder = try AdminCommands.folder(config, creating: true)
+        let folder = try AdminCommands.folder(config, creating: true)
         try AdminCommands.expectWhole(folder)
         try KeyFileCommands.expectSettled(config, folder)
-        let admin: PartnerAdmin = try open(folder, try KeyFileCommands.load(config, folder))
+        let admin = try open(folder, try KeyFileCommands.load(config, folder))
         do throws(PartnerAdminError) {
             try body(admin)
         } catch {

@@ -2,15 +2,15 @@ import ThicketCommandLine
 
 extension ThicketdProgram {
     /// The commands about partners.
-    static let partners: [Command] = [
+    static let partners = [
         partnerCreate, partnerAdd, partnerList, partnerRotate, partnerAPIKey, partnerDisable, partnerEnable,
         partnerPasswords,
     ]
 
-    private static let keyOptions: [Option] = ServerSettings.options(["key-file"]) + placeOptions
+    private static let keyOptions = ServerSettings.options(["key-file"]) + placeOptions
     private static let partnerArgument: [Argument] = [.one("ID", "the partner's number")]
 
-    static let partnerCreate: Command = .init(
+    static let partnerCreate = Command(
         "partner create", summary: "add a partner and make its keys",
         details: """
             A partner's own server signs the tokens by which its users come in (docs/AUTH.md). Prints its number, the
@@ -20,7 +20,7 @@ extension ThicketdProgram {
         options: [.value("id", "ID", "its number; the next free one unless named")] + keyOptions,
         examples: [Example("thicketd partner create --data ./data", "a partner with new keys")])
 
-    static let partnerAdd: Command = .init(
+    static let partnerAdd = Command(
         "partner add", summary: "take over a partner whose keys exist",
         details: """
             A partner that another server has known, with the number and the API key it had there, or one that this server
@@ -39,12 +39,12 @@ extension ThicketdProgram {
                 "with its keys")
         ])
 
-    static let partnerList: Command = .init(
+    static let partnerList = Command(
         "partner list", summary: "list the partners, their apps and how many users they have",
         details: "One line for each: number, state, API key, how many auth keys are good, users, apps. No secrets.",
         options: keyOptions, examples: [Example("thicketd partner list --data ./data", "all of them")])
 
-    static let partnerRotate: Command = .init(
+    static let partnerRotate = Command(
         "partner rotate", summary: "give a partner a new auth key",
         details: """
             The newest auth key stays good beside the new one, an older one does not. When the partner's server signs
@@ -61,7 +61,7 @@ extension ThicketdProgram {
             Example("thicketd partner rotate 1000 --finish --data ./data", "only the second from now on"),
         ])
 
-    static let partnerAPIKey: Command = .init(
+    static let partnerAPIKey = Command(
         "partner api-key", summary: "give a partner another API key",
         details: """
             In place of the one it has: a partner has one, since it proves nothing and only names the partner. Its apps have
@@ -78,7 +78,7 @@ extension ThicketdProgram {
             Example("thicketd partner api-key 1000 --new --data ./data", "one that nobody has seen"),
         ])
 
-    static let partnerDisable: Command = .init(
+    static let partnerDisable = Command(
         "partner disable", summary: "let nobody of a partner in",
         details: """
             Its tokens are refused from the next request on, and a running server closes the connections of its users within
@@ -87,7 +87,7 @@ extension ThicketdProgram {
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner disable 1000 --data ./data", "until it is enabled again")])
 
-    static let partnerPasswords: Command = .init(
+    static let partnerPasswords = Command(
         "partner passwords", summary: "keep the passwords of a partner's users",
         details: """
             For partners without an auth server of their own: users register and log in under /v2/credentials, and
@@ -97,7 +97,7 @@ extension ThicketdProgram {
         arguments: partnerArgument, options: [.flag("off", "let nobody in by a password any more")] + keyOptions,
         examples: [Example("thicketd partner passwords 1000 --data ./data", "before its app is released")])
 
-    static let partnerEnable: Command = .init(
+    static let partnerEnable = Command(
         "partner enable", summary: "let a partner's users in again",
         details: "Tokens that were signed meanwhile, and have not ended, are good.",
         arguments: partnerArgument, options: keyOptions,

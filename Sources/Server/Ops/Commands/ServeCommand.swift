@@ -11,26 +11,26 @@ enum ServeCommand {
         // Before the first thread: signals are to reach the loop as events and nobody else.
         EventLoop.blockSignals()
         EventLoop.tuneHeap()
-        let config: ServerConfig = loaded.config
-        let folder: DataFolder = try AdminCommands.folder(config, creating: true)
-        let lock: FolderLock = try take(folder)
+        let config = loaded.config
+        let folder = try AdminCommands.folder(config, creating: true)
+        let lock = try take(folder)
         defer { withExtendedLifetime(lock) {} }
-        let metrics: Metrics = .init()
-        let log: Log = .init(
+        let metrics = Metrics()
+        let log = Log(
             level: config.logLevel, sink: DescriptorSink(dropped: metrics.logLinesDropped), idKey: try logKey(folder))
-        for name: String in loaded.ignoredVariables {
+        for name in loaded.ignoredVariables {
             log.warning("config.variable_ignored", ["name": .text(name)])
         }
-        let mail: ServerMail? = try mail(config, folder, metrics, log)
+        let mail = try mail(config, folder, metrics, log)
         defer { mail?.finish() }
-        let server: Server = try make(
+        let server = try make(
             config, folder, metrics, log, ConfigReload(running: config, log: log, read: read)
         ) { mail?.wake() }
-        let handle: ServerHandle = server.handle
-        let control: ControlSocket = try open(folder, log, handle)
+        let handle = server.handle
+        let control = try open(folder, log, handle)
         control.start()
         defer { control.stop() }
-        let address: String = server.listener.address
+        let address = server.listener.address
         server.run { Terminal.write("thicketd \(ThicketServer.version) listening on \(address)\n") }
     }
 
@@ -47,7 +47,7 @@ enum ServeCommand {
         mailed: @escaping @Sendable () -> Void
     ) throws(CommandFailure) -> Server {
         try finishInterrupted(config, folder, log)
-        let loaded: ServerKey = try KeyFileCommands.load(config, folder)
+        let loaded = try KeyFileCommands.load(config, folder)
         let own: ServerKey?
         let store: SQLiteStore
         do throws(StoreError) {
@@ -57,9 +57,9 @@ enum ServeCommand {
             throw AdminCommands.failure(folder.databasePath, error)
         }
         // An account that is made under another key could not be checked once the right file is back.
-        guard let key: ServerKey = own else { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
+        guard let key = own else { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
         do throws(NetError) {
-            let server: Server = try Server(
+            let server = try Server(
                 config: config, store: store, retention: config.retention, metrics: metrics, log: log,
                 reload: { reload.reload() },
                 directory: { [path = folder.databasePath] in
@@ -111,8 +111,8 @@ enum ServeCommand {
         _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log
     ) throws(CommandFailure) -> ServerMail? {
         do throws(SMTPSettings.Problem) {
-            guard let settings: SMTPSettings = try SMTPSettings(config) else { return nil }
-            let spool: MailSpool = .init(folder: folder.place(of: config.mailFolder), from: config.mailFrom)
+            guard let settings = try SMTPSettings(config) else { return nil }
+            let spool = MailSpool(folder: folder.place(of: config.mailFolder), from: config.mailFrom)
             return ServerMail(
                 settings, spool: spool, metrics: metrics, log: log, now: { SystemClock.unixMilliseconds() })
         } catch {
@@ -137,9 +137,9 @@ enum ServeCommand {
 
     /// The key of the hashes in the log, made at the first start.
     private static func logKey(_ folder: DataFolder) throws(CommandFailure) -> [UInt8] {
-        if let kept: [UInt8] = FileText.readBytes(folder.logKeyPath, bytesMax: 64), kept.count == 32 { return kept }
-        let made: [UInt8] = RandomBytes.make(32)
-        let file: Int32 = Glibc.open(folder.logKeyPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        if let kept = FileText.readBytes(folder.logKeyPath, bytesMax: 64), kept.count == 32 { return kept }
+        let made = RandomBytes.make(32)
+        let file = Glibc.open(folder.logKeyPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else {
             throw CommandFailure("\(folder.logKeyPath) cannot be written: \(DataFolder.reason(errno))")
         }

@@ -40,9 +40,9 @@ public enum Thicketd {
 
     /// The variables of this process.
     public static func environment() -> [String: String] {
-        var variables: [String: String] = [:]
-        var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
-        while let entry: UnsafeMutablePointer<CChar> = next.pointee {
+        var variables = [String: String]()
+        var next = environ
+        while let entry = next.pointee {
             let parts: [Substring] = String(cString: entry).split(
                 separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
@@ -52,7 +52,7 @@ public enum Thicketd {
     }
 
     private static func perform(_ call: Invocation, _ environment: [String: String]) throws(CommandFailure) {
-        let loaded: LoadedConfig = try load(call, environment)
+        let loaded = try load(call, environment)
         // What is made from here on is for the owner only.
         umask(0o077)
         switch call.command.name {
@@ -90,7 +90,7 @@ public enum Thicketd {
         case "health": try HealthCommand.run(loaded.config)
         case "config":
             Terminal.write(loaded.text)
-            if let files: TLSFiles = .init(loaded.config), let mode: UInt32 = files.exposedMode {
+            if let files = TLSFiles(loaded.config), let mode = files.exposedMode {
                 Terminal.writeError("thicketd: \(files.exposure(mode))\n")
             }
         case "version": Terminal.write("thicketd \(ThicketServer.version)\n")
@@ -104,14 +104,14 @@ public enum Thicketd {
         _ call: Invocation, _ environment: [String: String], isRunning: Bool = false
     ) throws(CommandFailure) -> LoadedConfig {
         var file: ConfigLoader.File?
-        if let path: String = call.value("config") ?? environment["THICKET_CONFIG"], !path.isEmpty {
-            guard let text: String = FileText.read(path, bytesMax: 1 << 20) else {
+        if let path = call.value("config") ?? environment["THICKET_CONFIG"], !path.isEmpty {
+            guard let text = FileText.read(path, bytesMax: 1 << 20) else {
                 throw CommandFailure(
                     "the settings file \(path) cannot be read: \(DataFolder.reason(errno))", .usage)
             }
             file = ConfigLoader.File(path: path, text: text)
         }
-        let known: Set<String> = Set(ServerSettings.all.map(\.name))
+        let known = Set(ServerSettings.all.map(\.name))
         let flags: [(name: String, value: String)] = call.given.compactMap { given in
             known.contains(given.name) ? (given.name, given.values.last ?? "") : nil
         }

@@ -19,14 +19,14 @@ public enum ThicketdProgram {
     ]
 
     /// The whole program.
-    public static let program: Program = .init(
+    public static let program = Program(
         name: "thicketd", summary: "sync server of the Simperium streaming protocol", version: ThicketServer.version,
         commands: [serve, appCreate] + keys + [bucketMode, tokenCreate, tokenImport] + tokens + accounts + partners
             + keyFiles
             + [check, backup, restore, ask, health, config, version],
         footer: footer)
 
-    static let serve: Command = .init(
+    static let serve = Command(
         "serve", summary: "run the server",
         details: """
             Serves the data folder until SIGTERM or SIGINT, then closes connections, finishes what was begun and ends
@@ -46,7 +46,7 @@ public enum ThicketdProgram {
             Example("THICKET_LOG_LEVEL=debug thicketd serve --config /etc/thicket.conf", "settings from all places"),
         ])
 
-    static let appCreate: Command = .init(
+    static let appCreate = Command(
         "app create", summary: "add an app",
         details: """
             A running server knows the app at once. Prints an API key, for the app itself, and an admin key, for the
@@ -65,7 +65,7 @@ public enum ThicketdProgram {
             Example("thicketd app create shop --partner 1000 --data ./data", "an app with a partner's users"),
         ])
 
-    static let tokenCreate: Command = .init(
+    static let tokenCreate = Command(
         "token create", summary: "make a token that lets a user in",
         details: """
             Prints the token, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash.
@@ -81,7 +81,7 @@ public enum ThicketdProgram {
             Example("TOKEN=$(thicketd token create --app notes --user bot --read-only)", "into a variable"),
         ])
 
-    static let tokenImport: Command = .init(
+    static let tokenImport = Command(
         "token import", summary: "take over tokens from another server",
         details: """
             FILE has one JSON object on each line: {"app":"notes","user":"ann@example.com","token":"…"}, and
@@ -91,7 +91,7 @@ public enum ThicketdProgram {
         arguments: [.one("FILE", "JSON lines, '-' for standard input", .file)], options: placeOptions,
         examples: [Example("thicketd token import tokens.jsonl --data ./data", "from a file")])
 
-    static let check: Command = .init(
+    static let check = Command(
         "check", summary: "audit the stored data",
         details: """
             Reads the whole database and proves what must hold: heads, chains, keyframes and positions. Changes
@@ -100,7 +100,7 @@ public enum ThicketdProgram {
             """,
         options: placeOptions, examples: [Example("thicketd check --data ./data", "audit a folder")])
 
-    static let backup: Command = .init(
+    static let backup = Command(
         "backup", summary: "write a consistent copy while the server runs",
         details: """
             Writes one file that holds everything up to a moment during the command, checked after it was written.
@@ -110,7 +110,7 @@ public enum ThicketdProgram {
         arguments: [.one("FILE", "where to write it", .file)], options: placeOptions,
         examples: [Example("thicketd backup /backup/thicket-$(date +%F).db --data /srv/thicket", "every night")])
 
-    static let restore: Command = .init(
+    static let restore = Command(
         "restore", summary: "replace the data by a backup",
         details: """
             Refuses while a server runs. The copy is checked first; the database that was there is kept beside the
@@ -121,7 +121,7 @@ public enum ThicketdProgram {
         arguments: [.one("FILE", "made by 'thicketd backup'", .file)], options: placeOptions,
         examples: [Example("thicketd restore /backup/thicket-2026-01-31.db --data /srv/thicket", "go back")])
 
-    static let ask: Command = .init(
+    static let ask = Command(
         "ask", summary: "ask the clients of a bucket for their state or their logs",
         details: """
             Sends the question to every client that has the bucket open now and prints what comes back, one line of
@@ -139,7 +139,7 @@ public enum ThicketdProgram {
             Example("thicketd ask notes ann@example.com note log:2 --wait 60s", "a minute of their logs"),
         ])
 
-    static let health: Command = .init(
+    static let health = Command(
         "health", summary: "ask a running server whether it can commit",
         details: """
             Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints what is the matter. Ends with 0
@@ -149,15 +149,15 @@ public enum ThicketdProgram {
             + placeOptions,
         examples: [Example("thicketd health --listen 127.0.0.1:8000", "is it up?")])
 
-    static let config: Command = .init(
+    static let config = Command(
         "config", summary: "show every setting in force and where it comes from",
         details: "The output is a settings file that gives the same settings again. Secrets are hidden.",
         options: serveOptions,
         examples: [Example("thicketd config --listen 0.0.0.0:8000", "what 'serve' would use with this flag")])
 
-    static let version: Command = .init("version", summary: "print the version")
+    static let version = Command("version", summary: "print the version")
 
-    private static let footer: String = """
+    private static let footer = """
         Exit codes: 0 done; 1 it did not work, or 'check' found something; 2 the words or settings given cannot be
         used; 3 the data folder is in use by a server; 4 no server runs on the folder.
         Settings: flags over environment (THICKET_…) over file (--config) over defaults; see docs/OPERATIONS.md.
@@ -166,7 +166,7 @@ public enum ThicketdProgram {
 
 extension ExitCode {
     /// The data folder is in use by a server (or a restore).
-    static let folderInUse: ExitCode = .init(3)
+    static let folderInUse = ExitCode(3)
     /// No server runs on the folder, which the command needs.
-    static let noServer: ExitCode = .init(4)
+    static let noServer = ExitCode(4)
 }

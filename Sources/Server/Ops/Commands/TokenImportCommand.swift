@@ -5,23 +5,23 @@ import ThicketProtocol
 /// `thicketd token import`: takes over tokens, all lines or none.
 enum TokenImportCommand {
     /// Bytes of the whole file.
-    static let fileBytesMax: Int = 256 << 20
+    static let fileBytesMax = 256 << 20
     /// Shorter ones could be guessed.
-    static let tokenBytesMin: Int = 8
+    static let tokenBytesMin = 8
     /// Lines that are named when they cannot be taken; the others are counted.
-    static let problemsShown: Int = 20
+    static let problemsShown = 20
 
     static func run(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let path: String = call.argument("FILE") ?? ""
-        guard let bytes: [UInt8] = FileText.readBytes(path, bytesMax: fileBytesMax) else {
+        let path = call.argument("FILE") ?? ""
+        guard let bytes = FileText.readBytes(path, bytesMax: fileBytesMax) else {
             throw CommandFailure("\(path) cannot be read: \(DataFolder.reason(errno))")
         }
-        let folder: DataFolder = try AdminCommands.folderWithData(config)
-        let admin: StoreAdmin = try AdminCommands.admin(folder)
-        let (tokens, lines): ([ImportedToken], [Int]) = try read(bytes, path, apps: try knownApps(admin))
+        let folder = try AdminCommands.folderWithData(config)
+        let admin = try AdminCommands.admin(folder)
+        let (tokens, lines) = try read(bytes, path, apps: try knownApps(admin))
         do throws(StoreAdminError) {
-            let added: Int = try admin.importTokens(tokens, now: UnixTime.now().milliseconds)
-            let same: String = added < tokens.count ? ", \(tokens.count - added) were there already" : ""
+            let added = try admin.importTokens(tokens, now: UnixTime.now().milliseconds)
+            let same = added < tokens.count ? ", \(tokens.count - added) were there already" : ""
             Terminal.write("imported \(added) tokens\(same)\n")
         } catch {
             switch error {
@@ -51,13 +51,13 @@ enum TokenImportCommand {
     static func read(
         _ bytes: [UInt8], _ path: String, apps: Set<AppID>
     ) throws(CommandFailure) -> ([ImportedToken], [Int]) {
-        var tokens: [ImportedToken] = []
-        var lines: [Int] = []
-        var problems: [String] = []
-        var number: Int = 0
-        for line: ArraySlice<UInt8> in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
+        var tokens = [ImportedToken]()
+        var lines = [Int]()
+        var problems = [String]()
+        var number = 0
+        for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
             number += 1
-            let text: ArraySlice<UInt8> = line.last == 0x0D ? line.dropLast() : line
+            let text = line.last == 0x0D ? line.dropLast() : line
             if text.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { continue }
             do throws(ValueError) {
                 tokens.append(try token(Array(text), apps))
@@ -67,8 +67,8 @@ enum TokenImportCommand {
             }
         }
         guard problems.isEmpty else {
-            let rest: Int = problems.count - problemsShown
-            let more: String = rest > 0 ? "\nand \(rest) more lines" : ""
+            let rest = problems.count - problemsShown
+            let more = rest > 0 ? "\nand \(rest) more lines" : ""
             throw CommandFailure(
                 problems.prefix(problemsShown).joined(separator: "\n") + more + "\nNothing was imported.")
         }
@@ -82,16 +82,16 @@ enum TokenImportCommand {
         } catch {
             throw ValueError("this is not JSON (byte \(error.offset))")
         }
-        guard let object: JSONObject = json.objectValue else { throw ValueError("this is not a JSON object") }
-        let names: [String] = ["app", "user", "token", "read_only"]
-        for key: String in object.keys where !names.contains(where: { $0.utf8.elementsEqual(key.utf8) }) {
-            let hint: String = Suggestion.nearest(to: key, in: names).map { "; did you mean \"\($0)\"?" } ?? ""
+        guard let object = json.objectValue else { throw ValueError("this is not a JSON object") }
+        let names = ["app", "user", "token", "read_only"]
+        for key in object.keys where !names.contains(where: { $0.utf8.elementsEqual(key.utf8) }) {
+            let hint = Suggestion.nearest(to: key, in: names).map { "; did you mean \"\($0)\"?" } ?? ""
             throw ValueError("\"\(SettingValue.shown(key))\" is not known\(hint)")
         }
-        let app: String = try text("app", object)
-        let user: String = try text("user", object)
-        let token: String = try text("token", object)
-        let isReadOnly: Bool = try flag("read_only", object)
+        let app = try text("app", object)
+        let user = try text("user", object)
+        let token = try text("token", object)
+        let isReadOnly = try flag("read_only", object)
         guard token.utf8.count >= tokenBytesMin else {
             throw ValueError("the token is shorter than \(tokenBytesMin) bytes: it could be guessed")
         }
@@ -114,14 +114,14 @@ enum TokenImportCommand {
     }
 
     private static func text(_ name: String, _ object: JSONObject) throws(ValueError) -> String {
-        guard let value: JSONValue = object[name] else { throw ValueError("\"\(name)\" is missing") }
-        guard let text: String = value.stringValue else { throw ValueError("\"\(name)\" is not a string") }
+        guard let value = object[name] else { throw ValueError("\"\(name)\" is missing") }
+        guard let text = value.stringValue else { throw ValueError("\"\(name)\" is not a string") }
         return text
     }
 
     private static func flag(_ name: String, _ object: JSONObject) throws(ValueError) -> Bool {
-        guard let value: JSONValue = object[name] else { return false }
-        guard let flag: Bool = value.boolValue else { throw ValueError("\"\(name)\" is neither true nor false") }
+        guard let value = object[name] else { return false }
+        guard let flag = value.boolValue else { throw ValueError("\"\(name)\" is neither true nor false") }
         return flag
     }
 }

@@ -43,17 +43,17 @@ enum ControlRequest: Sendable, Equatable {
 
 /// The lines on the control socket: one JSON object each, a request first, then replies until `ended` or `failed`.
 ///
-/// `{"ask":"sign_out","app":"a","user":"u"}` and `{"ask":"mode","app":"a","bucket":"b","mode":"sealed"}` are answered by
-/// `ended` alone; the others are questions to clients:
+/// `{"ask":"sign_out","app":"a","user":"u"}` and `{"ask":"mode","app":"a","bucket":"b","mode":"sealed"}` are answered
+/// by `ended` alone; the others are questions to clients:
 /// `{"ask":"index","app":"a","user":"u","bucket":"b","seconds":5}` or `{"ask":"log","level":1,…}`; replies
 /// `{"asked":2}`, `{"client":"c","answer":…}`, `{"ended":true}`, `{"failed":"why"}`.
 enum ControlLine {
     /// Longest request line.
-    static let requestBytesMax: Int = 4_096
-    static let secondsRange: ClosedRange<Int> = 1...300
+    static let requestBytesMax = 4_096
+    static let secondsRange = 1...300
 
     static func encoded(_ question: RemoteQuestion) -> [UInt8] {
-        var object: JSONObject = .init()
+        var object = JSONObject()
         switch question.kind {
         case .index: object["ask"] = "index"
         case .log(let level):
@@ -81,8 +81,8 @@ enum ControlLine {
 
     /// - Throws: `ControlError` in words for the asker.
     static func request(_ line: [UInt8]) throws(ControlError) -> ControlRequest {
-        guard let object: JSONObject = (try? JSONValue(parsing: line))?.objectValue,
-            let what: String = object["ask"]?.stringValue
+        guard let object = (try? JSONValue(parsing: line))?.objectValue,
+            let what = object["ask"]?.stringValue
         else { return .ask(try question(line)) }
         if what.utf8.elementsEqual("sign_out".utf8) {
             return .signOut(
@@ -90,7 +90,7 @@ enum ControlLine {
                 try name(object["user"], { (text) throws(IdentifierError) in try UserID(text) }))
         }
         if what.utf8.elementsEqual("mode".utf8) {
-            guard let mode: BucketMode = .init(word: object["mode"]?.stringValue ?? "") else {
+            guard let mode = BucketMode(word: object["mode"]?.stringValue ?? "") else {
                 throw ControlError("a bucket is open or sealed")
             }
             return .changeMode(
@@ -112,24 +112,24 @@ enum ControlLine {
 
     /// - Throws: `ControlError` in words for the asker.
     static func question(_ line: [UInt8]) throws(ControlError) -> RemoteQuestion {
-        guard let json: JSONValue = try? JSONValue(parsing: line), let object: JSONObject = json.objectValue else {
+        guard let json = try? JSONValue(parsing: line), let object = json.objectValue else {
             throw ControlError("the request is not a JSON object")
         }
         let kind: RemoteQuestion.Kind
         switch object["ask"]?.stringValue {
         case "index": kind = .index
         case "log":
-            guard let level: Int64 = object["level"]?.intValue, (0...2).contains(level) else {
+            guard let level = object["level"]?.intValue, (0...2).contains(level) else {
                 throw ControlError("the log level is not 0, 1 or 2")
             }
             kind = .log(Int(level))
         default: throw ControlError("only 'index' and 'log' can be asked")
         }
-        guard let seconds: Int64 = object["seconds"]?.intValue, secondsRange.contains(Int(seconds)) else {
+        guard let seconds = object["seconds"]?.intValue, secondsRange.contains(Int(seconds)) else {
             throw ControlError("the time to wait is not within 1 to 300 seconds")
         }
         do throws(IdentifierError) {
-            let bucket: BucketID = .init(
+            let bucket = BucketID(
                 app: try AppID(object["app"]?.stringValue ?? ""), user: try UserID(object["user"]?.stringValue ?? ""),
                 name: try BucketName(object["bucket"]?.stringValue ?? ""))
             return RemoteQuestion(bucket: bucket, kind: kind, seconds: Int(seconds))
@@ -139,7 +139,7 @@ enum ControlLine {
     }
 
     static func encoded(_ reply: RemoteReply) -> [UInt8] {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         switch reply {
         case .asked(let count): writer.bytes += Array("{\"asked\":\(count)}".utf8)
         case .answer(let client, let json):
@@ -158,13 +158,13 @@ enum ControlLine {
     }
 
     static func reply(_ line: [UInt8]) -> RemoteReply? {
-        guard let json: JSONValue = try? JSONValue(parsing: line), let object: JSONObject = json.objectValue else {
+        guard let json = try? JSONValue(parsing: line), let object = json.objectValue else {
             return nil
         }
-        if let count: Int64 = object["asked"]?.intValue { return .asked(Int(count)) }
-        if let reason: String = object["failed"]?.stringValue { return .failed(reason) }
+        if let count = object["asked"]?.intValue { return .asked(Int(count)) }
+        if let reason = object["failed"]?.stringValue { return .failed(reason) }
         if object["ended"]?.boolValue == true { return .ended }
-        guard let client: String = object["client"]?.stringValue, let answer: JSONValue = object["answer"] else {
+        guard let client = object["client"]?.stringValue, let answer = object["answer"] else {
             return nil
         }
         return .answer(client: client, json: answer.serialized())

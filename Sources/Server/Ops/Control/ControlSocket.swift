@@ -12,9 +12,9 @@ public final class ControlSocket: Sendable {
         @Sendable (RemoteQuestion, _ tell: @escaping @Sendable (RemoteReply) -> Void) -> @Sendable () -> Void
 
     /// Visitors at once; one more is told to come again.
-    static let visitorsMax: Int = 8
+    static let visitorsMax = 8
     /// Replies waiting for a slow visitor.
-    static let repliesMax: Int = 10_000
+    static let repliesMax = 10_000
 
     private let listener: Int32
     private let folder: DataFolder
@@ -22,9 +22,9 @@ public final class ControlSocket: Sendable {
     private let signOut: @Sendable (AppID, UserID) -> Void
     private let changeMode: @Sendable (AppID, BucketName, BucketMode) -> Void
     private let log: Log
-    private let isStopping: Atomic<Bool> = .init(false)
-    private let visitors: Atomic<Int> = .init(0)
-    private let thread: Mutex<OwnThread?> = .init(nil)
+    private let isStopping = Atomic<Bool>(false)
+    private let visitors = Atomic<Int>(0)
+    private let thread = Mutex<OwnThread?>(nil)
 
     /// Opens the door. The caller holds the folder's lock, so a socket file that is there is left from a crash.
     /// - Parameter signOut: called on a visitor's thread when tokens of a user have ended; must not wait.
@@ -39,10 +39,10 @@ public final class ControlSocket: Sendable {
         self.log = log
         self.asker = asker
         unlink(folder.controlPath)
-        let made: Int32 = try UnixAddress.socket()
-        let bound: Int32 = UnixAddress.with(folder, made, bind)
+        let made = try UnixAddress.socket()
+        let bound = UnixAddress.with(folder, made, bind)
         guard bound == 0, chmod(folder.controlPath, 0o600) == 0, listen(made, 16) == 0 else {
-            let reason: String = DataFolder.reason(errno)
+            let reason = DataFolder.reason(errno)
             close(made)
             throw ControlError("\(folder.controlPath): the control socket cannot be opened: \(reason)")
         }
@@ -51,7 +51,7 @@ public final class ControlSocket: Sendable {
 
     /// Begins to answer.
     public func start() {
-        let started: OwnThread = .init("control", stackBytes: 512 << 10) { self.acceptVisitors() }
+        let started = OwnThread("control", stackBytes: 512 << 10) { self.acceptVisitors() }
         thread.withLock { $0 = started }
     }
 
@@ -69,7 +69,7 @@ public final class ControlSocket: Sendable {
 
     private func acceptVisitors() {
         while !isStopping.load(ordering: .relaxed) {
-            let visitor: Int32 = accept(listener, nil, nil)
+            let visitor = accept(listener, nil, nil)
             if visitor < 0 {
                 // The listener was shut down, or for the moment no descriptor is free.
                 if errno == EMFILE || errno == ENFILE { poll(nil, 0, 100) }
@@ -91,8 +91,8 @@ public final class ControlSocket: Sendable {
 
     private func serve(_ visitor: Int32) {
         UnixAddress.limitWaiting(visitor, seconds: 5)
-        var lines: LineReader = .init(descriptor: visitor, bytesMax: ControlLine.requestBytesMax)
-        guard let line: [UInt8] = lines.next() else { return }
+        var lines = LineReader(descriptor: visitor, bytesMax: ControlLine.requestBytesMax)
+        guard let line = lines.next() else { return }
         do throws(ControlError) {
             let question: RemoteQuestion
             switch try ControlLine.request(line) {
@@ -123,14 +123,14 @@ public final class ControlSocket: Sendable {
     }
 
     private func pass(_ question: RemoteQuestion, to visitor: Int32) {
-        let replies: WaitingRow<RemoteReply> = .init(bound: ControlSocket.repliesMax)
-        let cancel: @Sendable () -> Void = asker(question) { (reply: RemoteReply) in replies.add(reply) }
+        let replies = WaitingRow<RemoteReply>(bound: ControlSocket.repliesMax)
+        let cancel = asker(question) { (reply: RemoteReply) in replies.add(reply) }
         defer { cancel() }
         // The asker ends by itself; the margin is for one that cannot.
-        let deadline: Duration = OwnThread.steadyTime() + .seconds(question.seconds + 2)
+        let deadline = OwnThread.steadyTime() + .seconds(question.seconds + 2)
         while OwnThread.steadyTime() < deadline, !isStopping.load(ordering: .relaxed) {
-            let slice: Duration = min(deadline, OwnThread.steadyTime() + .milliseconds(200))
-            for reply: RemoteReply in replies.takeAll(until: slice) {
+            let slice = min(deadline, OwnThread.steadyTime() + .milliseconds(200))
+            for reply in replies.takeAll(until: slice) {
                 guard ControlSocket.send(reply, to: visitor) else { return }
                 switch reply {
                 case .ended, .failed: return
@@ -151,7 +151,7 @@ public final class ControlSocket: Sendable {
 /// The other side: what `thicketd ask` does.
 public enum ControlClient {
     /// Seconds to wait for a word.
-    private static let patience: Int = 5
+    private static let patience = 5
 
     /// Has the server of a folder close what a user's ended tokens have opened.
     /// - Throws: when no server runs on the folder (there is nothing to close then), or it went away.
@@ -169,20 +169,20 @@ public enum ControlClient {
 
     /// What is answered by `ended` alone.
     private static func order(_ line: [UInt8], _ folder: DataFolder) throws(ControlError) {
-        let socket: Int32 = try connected(folder)
+        let socket = try connected(folder)
         defer { close(socket) }
         UnixAddress.limitWaiting(socket, seconds: patience)
         guard UnixAddress.sendAll(line, to: socket) else {
             throw ControlError("the server took no request")
         }
-        var lines: LineReader = .init(descriptor: socket, bytesMax: ControlLine.requestBytesMax)
-        guard let line: [UInt8] = lines.next(), ControlLine.reply(line) == .ended else {
+        var lines = LineReader(descriptor: socket, bytesMax: ControlLine.requestBytesMax)
+        guard let line = lines.next(), ControlLine.reply(line) == .ended else {
             throw ControlError("the server did not say that it is done")
         }
     }
 
     private static func connected(_ folder: DataFolder) throws(ControlError) -> Int32 {
-        let socket: Int32 = try UnixAddress.socket()
+        let socket = try UnixAddress.socket()
         guard UnixAddress.with(folder, socket, connect) == 0 else {
             close(socket)
             throw ControlError(
@@ -196,15 +196,15 @@ public enum ControlClient {
     public static func ask(
         _ question: RemoteQuestion, folder: DataFolder, receive: (RemoteReply) -> Void
     ) throws(ControlError) {
-        let socket: Int32 = try connected(folder)
+        let socket = try connected(folder)
         defer { close(socket) }
         UnixAddress.limitWaiting(socket, seconds: question.seconds + 5)
         guard UnixAddress.sendAll(ControlLine.encoded(question), to: socket) else {
             throw ControlError("the server took no question")
         }
-        var lines: LineReader = .init(descriptor: socket, bytesMax: 64 << 20)
-        while let line: [UInt8] = lines.next() {
-            guard let reply: RemoteReply = ControlLine.reply(line) else {
+        var lines = LineReader(descriptor: socket, bytesMax: 64 << 20)
+        while let line = lines.next() {
+            guard let reply = ControlLine.reply(line) else {
                 throw ControlError("the server said something this version does not know")
             }
             switch reply {

@@ -4,7 +4,7 @@ import Glibc
 enum UnixAddress {
     static func socket() throws(ControlError) -> Int32 {
         // Linux defines SOCK_CLOEXEC as O_CLOEXEC; the name itself is not always imported.
-        let made: Int32 = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        let made = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard made >= 0 else { throw ControlError("no socket: " + DataFolder.reason(errno)) }
         return made
     }
@@ -17,12 +17,12 @@ enum UnixAddress {
         _ folder: DataFolder, _ socket: Int32,
         _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
     ) -> Int32 {
-        let opened: Int32 = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let opened = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard opened >= 0 else { return -1 }
         defer { close(opened) }
-        var address: sockaddr_un = .init()
+        var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let path: String = "/proc/self/fd/\(opened)/control.sock"
+        let path = "/proc/self/fd/\(opened)/control.sock"
         withUnsafeMutableBytes(of: &address.sun_path) { (room: UnsafeMutableRawBufferPointer) in
             room.copyBytes(from: path.utf8)
         }
@@ -35,15 +35,15 @@ enum UnixAddress {
 
     /// Neither reading nor writing waits longer than this.
     static func limitWaiting(_ socket: Int32, seconds: Int) {
-        var time: timeval = .init(tv_sec: seconds, tv_usec: 0)
-        let size: socklen_t = .init(MemoryLayout<timeval>.size)
+        var time = timeval(tv_sec: seconds, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, size)
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, size)
     }
 
     /// Whether the other side has closed.
     static func isGone(_ socket: Int32) -> Bool {
-        var poll: pollfd = .init(fd: socket, events: Int16(POLLIN), revents: 0)
+        var poll = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         guard Glibc.poll(&poll, 1, 0) == 1 else { return false }
         if poll.revents & Int16(POLLHUP | POLLERR) != 0 { return true }
         var byte: UInt8 = 0
@@ -51,9 +51,9 @@ enum UnixAddress {
     }
 
     static func sendAll(_ bytes: [UInt8], to socket: Int32) -> Bool {
-        var sent: Int = 0
+        var sent = 0
         while sent < bytes.count {
-            let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
+            let count = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
                 send(socket, all.baseAddress! + sent, all.count - sent, Int32(MSG_NOSIGNAL))
             }
             if count < 0 {
@@ -70,9 +70,9 @@ enum UnixAddress {
 struct LineReader {
     private let descriptor: Int32
     private let bytesMax: Int
-    private var held: [UInt8] = []
+    private var held = [UInt8]()
     /// Where in `held` the search for a line's end goes on.
-    private var searched: Int = 0
+    private var searched = 0
 
     /// - Parameter bytesMax: a longer line ends the reading.
     init(descriptor: Int32, bytesMax: Int) {
@@ -83,16 +83,16 @@ struct LineReader {
     /// The next line without its end; nil at the end, on an error, or when a line is too long.
     mutating func next() -> [UInt8]? {
         while true {
-            if let end: Int = held[searched...].firstIndex(of: 0x0A) {
-                let line: [UInt8] = Array(held[..<end])
+            if let end = held[searched...].firstIndex(of: 0x0A) {
+                let line = Array(held[..<end])
                 held.removeSubrange(...end)
                 searched = 0
                 return line
             }
             searched = held.count
             guard held.count <= bytesMax else { return nil }
-            var chunk: [UInt8] = .init(repeating: 0, count: 16_384)
-            let count: Int = read(descriptor, &chunk, chunk.count)
+            var chunk = [UInt8](repeating: 0, count: 16_384)
+            let count = read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return nil }
             held += chunk[..<count]

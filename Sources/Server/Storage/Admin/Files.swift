@@ -19,19 +19,19 @@ struct Files: Sendable {
 
     /// Bytes of a file; 0 when there is none.
     static func size(_ path: String) -> Int64 {
-        var info: stat = .init()
+        var info = stat()
         return stat(path, &info) == 0 ? Int64(info.st_size) : 0
     }
 
     static func folder(of path: String) -> String {
-        guard let slash: String.Index = path.lastIndex(of: "/") else { return "." }
+        guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Puts a file or a folder's list of names on disk.
     func sync(_ path: String) throws(StoreError) {
         try ask(.sync, path, "syncing a file")
-        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw Self.failure("opening a file to sync it") }
         defer { close(file) }
         guard fsync(file) == 0 else { throw Self.failure("syncing a file") }
@@ -44,11 +44,12 @@ struct Files: Sendable {
         try sync(Self.folder(of: to))
     }
 
-    /// Gives a small file a second name, which it keeps when its own goes to another one, and returns when that is on disk.
+    /// Gives a small file a second name, which it keeps when its own goes to another one, and returns when that is on
+    /// disk.
     /// - Parameter name: the names that it may have, from 1 on.
     /// - Returns: the name; the last one again when what has that is the same.
     func keep(_ path: String, as name: (Int) -> String) throws(StoreError) -> String {
-        var number: Int = 1
+        var number = 1
         while Self.exists(name(number)) { number += 1 }
         if number > 1, Self.isSame(path, name(number - 1)) { return name(number - 1) }
         try ask(.move, path, "naming a file")
@@ -58,17 +59,17 @@ struct Files: Sendable {
     }
 
     private static func isSame(_ path: String, _ other: String) -> Bool {
-        guard let bytes: [UInt8] = FileText.readBytes(path, bytesMax: smallBytesMax) else { return false }
+        guard let bytes = FileText.readBytes(path, bytesMax: smallBytesMax) else { return false }
         return bytes == FileText.readBytes(other, bytesMax: smallBytesMax)
     }
 
     /// Bytes of a file that is kept under a second name.
-    private static let smallBytesMax: Int = 4_096
+    private static let smallBytesMax = 4_096
 
     /// Makes an empty file that only its owner may read, if there is none: stores hold keys and what users wrote.
     func createPrivate(_ path: String) throws(StoreError) {
         try ask(.create, path, "making a file")
-        let file: Int32 = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Self.failure("making a file") }
         close(file)
     }
@@ -88,7 +89,7 @@ struct Files: Sendable {
     }
 
     private static func failure(_ what: String) -> StoreError {
-        let number: Int32 = errno
+        let number = errno
         let kind: StoreError.Kind =
             switch number {
             case ENOSPC, EDQUOT, EFBIG: .full

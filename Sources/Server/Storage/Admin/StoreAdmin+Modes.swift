@@ -43,7 +43,7 @@ extension StoreAdmin {
                     throw SQLiteError.refused("unknown app")
                 }
                 try LateHeads.settle(database)
-                let users: Int64 = try usersWithObjects(name, app, otherThan: mode)
+                let users = try usersWithObjects(name, app, otherThan: mode)
                 guard users == 0 else {
                     refusal = .bucketsInUse(name, users: users)
                     throw SQLiteError.refused("buckets in use")

@@ -19,15 +19,15 @@ extension StoreAdmin {
     }
 
     /// Digits of a token's hash that name it.
-    static let tokenNameDigits: Int = 16
+    static let tokenNameDigits = 16
     /// Lines of one list at most.
-    public static let tokensListedMax: Int = 10_000
+    public static let tokensListedMax = 10_000
 
     /// Tokens of an app, or of one user, the oldest first; at most `tokensListedMax`.
     public func tokens(of app: AppID, user: UserID?) throws(StoreAdminError) -> [ListedToken] {
         guard try hasApp(app) else { throw .unknownApp(app) }
         typealias Raw = (hash: [UInt8], user: String, isReadOnly: Bool, created: Int64, expires: Int64?, device: String)
-        var rows: [Raw] = []
+        var rows = [Raw]()
         try doing("listing the tokens") { () throws(SQLiteError) in
             try database.statement(
                 """
@@ -43,9 +43,9 @@ extension StoreAdmin {
                         ))
                 }
         }
-        var listed: [ListedToken] = []
+        var listed = [ListedToken]()
         do {
-            for row: Raw in rows {
+            for row in rows {
                 listed.append(
                     ListedToken(
                         id: String(Hex.encode(row.hash).prefix(Self.tokenNameDigits)), user: try .stored(row.user),

@@ -58,9 +58,9 @@ public struct ImportedToken: Hashable, Sendable {
 /// Tokens are stored as their SHA-256: whoever reads the file cannot act as a user.
 public final class StoreAdmin {
     /// Bytes of a token at most.
-    public static let tokenBytesMax: Int = 4_096
+    public static let tokenBytesMax = 4_096
     /// Bytes of randomness in a token made here; twice as many hex digits.
-    public static let tokenRandomBytes: Int = 16
+    public static let tokenRandomBytes = 16
 
     let database: Database
     let random: @Sendable (Int) -> [UInt8]
@@ -88,8 +88,8 @@ public final class StoreAdmin {
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 try database.statement("INSERT OR IGNORE INTO app (name, created) VALUES (?1, ?2)")
                     .bind(1, app.text).bind(2, now).run()
-                let isNew: Bool = database.changedRows == 1
-                if let partner: String {
+                let isNew = database.changedRows == 1
+                if let partner {
                     refusal = try tie(app, to: partner)
                     if refusal != nil { throw SQLiteError.refused("the app's partner") }
                 }
@@ -102,7 +102,7 @@ public final class StoreAdmin {
 
     /// Inside a transaction.
     func tie(_ app: AppID, to partner: String) throws(SQLiteError) -> StoreAdminError? {
-        let isKnown: Bool =
+        let isKnown =
             try database.statement("SELECT 1 FROM partner WHERE id = ?1").bind(1, partner).first { _ in true } ?? false
         guard isKnown else { return .unknownPartner(partner) }
         try database.statement("UPDATE app SET partner = ?2 WHERE name = ?1 AND (partner IS NULL OR partner = ?2)")
@@ -116,14 +116,14 @@ public final class StoreAdmin {
 
     /// Names of all apps, in order.
     public func apps() throws(StoreAdminError) -> [AppID] {
-        var texts: [String] = []
+        var texts = [String]()
         try doing("listing the apps") { () throws(SQLiteError) in
             try database.statement("SELECT name FROM app ORDER BY name")
                 .forEach { (row) throws(SQLiteError) in texts.append(row.text(0)) }
         }
-        var apps: [AppID] = []
+        var apps = [AppID]()
         do {
-            for text: String in texts { apps.append(try .stored(text)) }
+            for text in texts { apps.append(try .stored(text)) }
         } catch {
             throw .store(error)
         }
@@ -133,7 +133,7 @@ public final class StoreAdmin {
     /// Makes a new token and returns it: 32 hex digits that are stored nowhere else.
     /// - Parameter now: milliseconds since 1970.
     public func createToken(_ grant: TokenGrant, now: Int64) throws(StoreAdminError) -> String {
-        let token: String = Hex.encode(random(Self.tokenRandomBytes))
+        let token = Hex.encode(random(Self.tokenRandomBytes))
         try importTokens([ImportedToken(grant: grant, token: token)], now: now)
         return token
     }
@@ -147,9 +147,9 @@ public final class StoreAdmin {
             throw .badToken(place: place)
         }
         var refusal: StoreAdminError?
-        let added: Int = try doing("importing tokens") { () throws(SQLiteError) in
+        let added = try doing("importing tokens") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
-                var added: Int = 0
+                var added = 0
                 for (place, token) in tokens.enumerated() {
                     guard try isKnown(token.grant.app) else {
                         refusal = .unknownApp(token.grant.app)
@@ -173,13 +173,13 @@ public final class StoreAdmin {
 
     /// True: added. False: it was there with the same meaning. nil: it was there with another.
     private func add(_ token: ImportedToken, _ now: Int64) throws(SQLiteError) -> Bool? {
-        let hash: [UInt8] = Self.hash(ofToken: token.token)
-        let same: Bool? = try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1")
+        let hash = Self.hash(ofToken: token.token)
+        let same = try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1")
             .bind(1, hash).first { row in
                 row.bytes(0) == Array(token.grant.app.text.utf8) && row.bytes(1) == Array(token.grant.user.text.utf8)
                     && (row.integer(2) != 0) == token.grant.isReadOnly
             }
-        if let same: Bool { return same ? false : nil }
+        if let same { return same ? false : nil }
         try database.statement(
             "INSERT INTO token (hash, app, user, read_only, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
         ).bind(1, hash).bind(2, token.grant.app.text).bind(3, token.grant.user.text)

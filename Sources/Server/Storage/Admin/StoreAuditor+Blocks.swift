@@ -8,15 +8,15 @@ extension StoreAuditor {
     /// Every live object up to the newest segment's end stands in the one segment that answers for it, as it is.
     /// - Parameter live: the newest changes of all live objects.
     func auditSegments(_ bucket: BucketRecord, _ live: [GlobalID]) throws(StoreError) {
-        var rows: [(id: Int64, high: GlobalID, count: Int64)] = []
+        var rows = [(id: Int64, high: GlobalID, count: Int64)]()
         try storing("listing segments") { () throws(SQLiteError) in
             try reader.database.statement("SELECT id, high, count FROM seg WHERE b = ?1 ORDER BY high")
                 .bind(1, bucket.row).forEach { (row) throws(SQLiteError) in
                     rows.append((row.integer(0), row.integer(1), row.integer(2)))
                 }
         }
-        guard let top: GlobalID = rows.last?.high else { return }
-        var placed: Int = 0
+        guard let top = rows.last?.high else { return }
+        var placed = 0
         var above: GlobalID = 0
         for row in rows {
             findings.segments += 1
@@ -25,7 +25,7 @@ extension StoreAuditor {
             }
             above = row.high
         }
-        let below: Int = live.count { $0 <= top }
+        let below = live.count { $0 <= top }
         if below != placed {
             findings.report("bucket \(bucket.row): \(below) live objects below \(top), \(placed) of them in segments")
         }
@@ -36,15 +36,15 @@ extension StoreAuditor {
     private func auditSegment(
         _ row: Int64, _ range: Range<GlobalID>, _ count: Int64, _ bucket: BucketRecord
     ) throws(StoreError) -> Int {
-        let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
+        let content = try storing("reading a segment") { () throws(SQLiteError) in
             try reader.database.statement("SELECT content FROM seg WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
                 ?? []
         }
-        guard let segment: Segment = .init(content), segment.count == count else { throw broken("it is no segment") }
+        guard let segment = Segment(content), segment.count == count else { throw broken("it is no segment") }
         var above: GlobalID = range.upperBound + 1
-        var placed: Int = 0
-        for place: Int in 0..<segment.count {
-            let gid: GlobalID = segment.gid(place)
+        var placed = 0
+        for place in 0..<segment.count {
+            let gid = segment.gid(place)
             guard gid < above else { throw broken("its objects are not newest first") }
             above = gid
             let key: EntityKey = try .stored(segment.key(place))
@@ -69,11 +69,11 @@ extension StoreAuditor {
         guard settled > 0 else { return }
         if settled > bucket.head { findings.report("bucket \(bucket.row): ccids are settled beyond the head") }
         try noting("bucket \(bucket.row), its ccids") { () throws(StoreError) in
-            var blocks: SettledChangeIDs = .init(bytesMax: 64 << 20)
-            var missing: Int = 0
-            var place: GlobalID = bucket.head
+            var blocks = SettledChangeIDs(bytesMax: 64 << 20)
+            var missing = 0
+            var place = bucket.head
             while place > bucket.floor {
-                let found: (entry: ChangeIDEntry, previousOfBucket: GlobalID) = try reader.changeIDEntry(place)
+                let found = try reader.changeIDEntry(place)
                 if place <= settled,
                     try blocks.position(of: found.entry.hash, in: bucket.row, reader.database) != place
                 {

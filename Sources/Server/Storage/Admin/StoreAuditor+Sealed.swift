@@ -5,7 +5,7 @@ import ThicketSealedShape
 extension StoreAuditor {
     /// - Parameter creation: the version that its newest creation made, if the log still has that.
     func auditSealed(_ entity: EntityRecord, _ state: JSONObject, madeAt creation: Version?) throws(StoreError) {
-        guard let born: Version = entity.born, born <= entity.version, born == creation ?? born else {
+        guard let born = entity.born, born <= entity.version, born == creation ?? born else {
             throw broken("its head does not say since when it is the same object")
         }
         do {

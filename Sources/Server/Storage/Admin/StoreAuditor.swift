@@ -4,30 +4,30 @@ import ThicketSQLite
 /// The audit itself, over one state of the store.
 final class StoreAuditor {
     let reader: SQLiteReader
-    var findings: StoreFindings = .init()
+    var findings = StoreFindings()
     /// Log rows reached through the buckets' chains and through the objects' chains; both must be all there are.
     private var reachedByBuckets: Int64 = 0
     private var reachedByObjects: Int64 = 0
 
     /// Objects or buckets read at once.
-    private static let pageSize: Int = 1_000
+    private static let pageSize = 1_000
 
     init(_ reader: SQLiteReader) { self.reader = reader }
 
     func run() throws(StoreError) {
         var after: BucketRow = 0
         while true {
-            let page: [BucketRecord] = try reader.buckets(afterRow: after, limit: Self.pageSize)
-            guard let last: BucketRecord = page.last else { break }
+            let page = try reader.buckets(afterRow: after, limit: Self.pageSize)
+            guard let last = page.last else { break }
             // What is being erased is nobody's, and half of it may be gone.
-            for bucket: BucketRecord in page where try !isErased(bucket) { try audit(bucket) }
+            for bucket in page where try !isErased(bucket) { try audit(bucket) }
             after = last.row
         }
         try auditTotals()
     }
 
     private func auditTotals() throws(StoreError) {
-        let (rows, orphans): (Int64, Int64) = try storing("counting rows") { () throws(SQLiteError) in
+        let (rows, orphans) = try storing("counting rows") { () throws(SQLiteError) in
             (
                 try reader.database.integer(
                     """
@@ -59,14 +59,14 @@ final class StoreAuditor {
     private func audit(_ bucket: BucketRecord) throws(StoreError) {
         findings.buckets += 1
         try noting("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
-        let late: [EntityKey: EntityRecord] = try reader.lateHeads().heads(of: bucket.row)
+        let late = try reader.lateHeads().heads(of: bucket.row)
         /// Newest changes of what lives.
-        var live: [GlobalID] = []
+        var live = [GlobalID]()
         var after: EntityKey?
         while true {
-            let page: [EntityRecord] = try entities(bucket.row, after: after, late)
-            guard let last: EntityRecord = page.last else { break }
-            for entity: EntityRecord in page {
+            let page = try entities(bucket.row, after: after, late)
+            guard let last = page.last else { break }
+            for entity in page {
                 findings.objects += 1
                 if !entity.isDeleted { live.append(entity.gid) }
                 try noting("bucket \(bucket.row), object with newest change \(entity.gid)") { () throws(StoreError) in
@@ -82,9 +82,9 @@ final class StoreAuditor {
 
     private func auditChain(of bucket: BucketRecord) throws(StoreError) {
         if bucket.floor > bucket.head { findings.report("bucket \(bucket.row): the floor lies above the head") }
-        var place: GlobalID = bucket.head
+        var place = bucket.head
         while place > bucket.floor {
-            guard let link: ChangeLink = try reader.changeLink(place) else {
+            guard let link = try reader.changeLink(place) else {
                 return findings.report("bucket \(bucket.row): change \(place) of its chain is missing")
             }
             reachedByBuckets += 1
@@ -103,11 +103,11 @@ final class StoreAuditor {
     private func entities(
         _ bucket: BucketRow, after: EntityKey?, _ late: [EntityKey: EntityRecord]
     ) throws(StoreError) -> [EntityRecord] {
-        var records: [EntityRecord] = try storedEntities(bucket, after: after?.text ?? "")
+        var records = try storedEntities(bucket, after: after?.text ?? "")
         if late.isEmpty { return records }
-        let last: EntityKey? = records.count == Self.pageSize ? records.last?.key : nil
+        let last = records.count == Self.pageSize ? records.last?.key : nil
         records.removeAll { late[$0.key] != nil }
-        for record: EntityRecord in late.values {
+        for record in late.values {
             if let after, !after.precedes(record.key) { continue }
             if let last, last.precedes(record.key) { continue }
             records.append(record)
@@ -120,7 +120,7 @@ final class StoreAuditor {
             key: String, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool,
             born: Version?
         )
-        var rows: [Raw] = []
+        var rows = [Raw]()
         try storing("listing the objects") { () throws(SQLiteError) in
             try reader.database.statement(
                 "SELECT k, ver, gid, kf, dead, born FROM ent WHERE b = ?1 AND k > ?2 ORDER BY k LIMIT ?3"
@@ -132,8 +132,8 @@ final class StoreAuditor {
                     ))
             }
         }
-        var records: [EntityRecord] = []
-        for row: Raw in rows {
+        var records = [EntityRecord]()
+        for row in rows {
             records.append(
                 EntityRecord(
                     key: try .stored(row.key), version: row.version, gid: row.gid, keyframe: row.keyframe,
@@ -146,20 +146,20 @@ final class StoreAuditor {
 
     private func audit(_ entity: EntityRecord, _ bucket: BucketRecord) throws(StoreError) {
         guard entity.gid <= bucket.head else { throw broken("its newest change lies above the bucket's head") }
-        let chain: [GlobalID] = try chain(of: entity, bucket)
+        let chain = try chain(of: entity, bucket)
         reachedByObjects += Int64(chain.count)
-        guard let oldest: GlobalID = chain.first, let first: ChangeLink = try reader.changeLink(oldest) else {
+        guard let oldest = chain.first, let first = try reader.changeLink(oldest) else {
             guard entity.gid <= bucket.floor else { throw broken("its newest change is missing") }
             if entity.isDeleted { return }
-            guard let body: [UInt8] = try reader.keptBody(entity.key, entity.version, bucket.row) else {
+            guard let body = try reader.keptBody(entity.key, entity.version, bucket.row) else {
                 throw broken("its newest change was cut from the log and no body was kept")
             }
             _ = try BodyReplay.parse(body, entity.gid)
             return
         }
         var state: JSONObject?
-        if let source: Version = first.sourceVersion {
-            if let kept: [UInt8] = try reader.keptBody(entity.key, source, bucket.row) {
+        if let source = first.sourceVersion {
+            if let kept = try reader.keptBody(entity.key, source, bucket.row) {
                 state = try BodyReplay.parse(kept, oldest)
             } else {
                 throw broken("its log begins at change \(oldest) and the body before is not kept")
@@ -170,10 +170,10 @@ final class StoreAuditor {
 
     /// The object's changes that are in the log, oldest first.
     private func chain(of entity: EntityRecord, _ bucket: BucketRecord) throws(StoreError) -> [GlobalID] {
-        var chain: [GlobalID] = []
-        var place: GlobalID = entity.gid
-        var version: Version = entity.version
-        while place > 0, let link: ChangeLink = try reader.changeLink(place) {
+        var chain = [GlobalID]()
+        var place = entity.gid
+        var version = entity.version
+        while place > 0, let link = try reader.changeLink(place) {
             guard link.bucket == bucket.row else { throw broken("change \(place) of its chain is in another bucket") }
             guard link.endVersion == version else {
                 throw broken("change \(place) does not lead to version \(version)")
@@ -191,14 +191,14 @@ final class StoreAuditor {
     private func replay(
         _ chain: [GlobalID], from base: JSONObject?, _ entity: EntityRecord, _ bucket: BucketRecord
     ) throws(StoreError) {
-        var state: JSONObject? = base
+        var state = base
         var keyframe: GlobalID = 0
         var born: Version?
-        for gid: GlobalID in chain {
-            guard let change: ChangeRecord = try reader.changeRecord(gid), change.key == entity.key else {
+        for gid in chain {
+            guard let change = try reader.changeRecord(gid), change.key == entity.key else {
                 throw broken("change \(gid) of its chain is another object's")
             }
-            let pointer: GlobalID = change.previousKeyframe
+            let pointer = change.previousKeyframe
             guard pointer == keyframe || pointer == 0 || (keyframe == 0 && pointer <= bucket.floor) else {
                 throw broken("change \(gid) points to keyframe \(pointer), not \(keyframe)")
             }
@@ -210,11 +210,11 @@ final class StoreAuditor {
                     throw broken("change \(gid) is \(state == nil ? "an edit of nothing" : "a second creation")")
                 }
                 if change.sourceVersion == nil { born = change.endVersion }
-                if let source: Version = change.sourceVersion, source != change.endVersion - 1 {
+                if let source = change.sourceVersion, source != change.endVersion - 1 {
                     throw broken("change \(gid) leads from version \(source) to \(change.endVersion)")
                 }
-                let next: JSONObject = try BodyReplay.apply(change.diff, to: state ?? JSONObject(), gid)
-                if let body: [UInt8] = change.keyframe {
+                let next = try BodyReplay.apply(change.diff, to: state ?? JSONObject(), gid)
+                if let body = change.keyframe {
                     findings.keyframes += 1
                     keyframe = gid
                     guard try BodyReplay.parse(body, gid) == next else {
@@ -230,14 +230,14 @@ final class StoreAuditor {
         guard entity.keyframe == keyframe || entity.keyframe == 0 || entity.keyframe <= bucket.floor else {
             throw broken("its head points to keyframe \(entity.keyframe), not \(keyframe)")
         }
-        if bucket.mode == .sealed, let state: JSONObject { try auditSealed(entity, state, madeAt: born) }
+        if bucket.mode == .sealed, let state { try auditSealed(entity, state, madeAt: born) }
     }
 
     // MARK: Copies
 
     private func auditKeptBodies(_ bucket: BucketRecord) throws(StoreError) {
-        var broken: Int = 0
-        var count: Int = 0
+        var broken = 0
+        var count = 0
         try storing("reading kept bodies") { () throws(SQLiteError) in
             try reader.database.statement("SELECT body FROM ver WHERE b = ?1").bind(1, bucket.row).forEach {
                 (row) throws(SQLiteError) in

@@ -20,20 +20,21 @@ public enum StoreBackup {
         from path: String, to destination: String, settings: StoreSettings = .init()
     ) throws(StoreError) -> Report {
         guard !Files.exists(destination) else { throw StoreError(.unavailable, "the backup's name is taken") }
-        let partial: String = "\(destination).partial-\(getpid())"
-        let files: Files = Files(settings)
+        let partial = "\(destination).partial-\(getpid())"
+        let files = Files(settings)
         try files.remove(partial)
-        var isNamed: Bool = false
+        var isNamed = false
         do {
-            let source: Database = try SQLiteStore.connect(path, .readOnly, settings)
+            let source = try SQLiteStore.connect(path, .readOnly, settings)
             try Schema.check(source, orOlder: true)
             try copy(source, to: partial, files)
-            let report: Report = try verify(partial, settings)
+            let report = try verify(partial, settings)
             isNamed = true
             try files.move(partial, to: destination)
             return report
         } catch {
-            // It may have its name already, and only the folder could not be synced: then the same call is to do it again.
+            // It may have its name already, and only the folder could not be synced: then the same call is to do it
+            // again.
             if isNamed, !Files.exists(partial) { files.discard(destination) }
             files.discard(partial)
             throw error
@@ -52,16 +53,16 @@ public enum StoreBackup {
 
     /// Reads the whole copy once.
     static func verify(_ path: String, _ settings: StoreSettings) throws(StoreError) -> Report {
-        let database: Database = try SQLiteStore.connect(path, .readOnly, settings)
+        let database = try SQLiteStore.connect(path, .readOnly, settings)
         try Schema.check(database, orOlder: true)
-        let (findings, buckets, changes): ([String], Int64, Int64) = try storing("checking the copy") {
+        let (findings, buckets, changes) = try storing("checking the copy") {
             () throws(SQLiteError) in
             (
                 try database.integrityFindings(), try database.integer("SELECT count(*) FROM bucket") ?? 0,
                 try database.integer("SELECT count(*) FROM chg") ?? 0
             )
         }
-        if let finding: String = findings.first { throw StoreError(.corrupt, "the copy is broken: \(finding)") }
+        if let finding = findings.first { throw StoreError(.corrupt, "the copy is broken: \(finding)") }
         return Report(bytes: Files.size(path), buckets: buckets, changes: changes)
     }
 }

@@ -22,22 +22,23 @@ public struct StoreFindings: Hashable, Sendable {
 }
 
 /// Reads a whole store and holds everything that depends on each other side by side: heads, chains, keyframes against
-/// the replay of their diffs, kept bodies, segments, and SQLite's own check. Works beside a running server, on one state.
+/// the replay of their diffs, kept bodies, segments, and SQLite's own check. Works beside a running server, on one
+/// state.
 public enum StoreCheck {
     /// Findings told in full.
-    public static let findingsMax: Int = 1_000
+    public static let findingsMax = 1_000
 
     /// - Throws: only when the store cannot be opened; whatever is wrong inside is a finding.
     public static func run(_ path: String, settings: StoreSettings = .init()) throws(StoreError) -> StoreFindings {
-        let database: Database = try SQLiteStore.connect(path, .readOnly, settings)
+        let database = try SQLiteStore.connect(path, .readOnly, settings)
         try Schema.check(database)
-        var findings: StoreFindings = .init()
+        var findings = StoreFindings()
         do {
-            for finding: String in try database.integrityFindings() { findings.report("file: \(finding)") }
-            let identity: StoreIdentity = try Meta.identity(database)
-            let reader: SQLiteReader = try .init(
+            for finding in try database.integrityFindings() { findings.report("file: \(finding)") }
+            let identity = try Meta.identity(database)
+            let reader = try SQLiteReader(
                 identity, WalkCache(settings), LateHeads(mark: 0, changesMax: 1), database)
-            let auditor: StoreAuditor = .init(reader)
+            let auditor = StoreAuditor(reader)
             try reader.reading { () throws(StoreError) in
                 do {
                     reader.look(at: try LateHeads.load(database, changesMax: settings.lateHeadsMax))
@@ -48,8 +49,8 @@ public enum StoreCheck {
                 }
                 try auditor.run()
             }
-            for finding: String in auditor.findings.findings { findings.report(finding) }
-            let inner: StoreFindings = auditor.findings
+            for finding in auditor.findings.findings { findings.report(finding) }
+            let inner = auditor.findings
             findings.findingsLeftOut += inner.findingsLeftOut
             (findings.buckets, findings.objects, findings.changes) = (inner.buckets, inner.objects, inner.changes)
             (findings.keyframes, findings.keptBodies, findings.segments) =
@@ -62,15 +63,16 @@ public enum StoreCheck {
 }
 
 extension SQLiteStore {
-    private static let quickCacheKiB: Int = 256
+    private static let quickCacheKiB = 256
 
     /// SQLite's own look at the file, on a connection that only reads; the audit of `StoreCheck` goes further.
     /// - Returns: what is wrong, one line each.
     /// - Throws: when the file cannot be read.
     public func quickFindings() throws(StoreError) -> [String] {
-        let database: Database = try Self.connect(path, .readOnly, settings)
+        let database = try Self.connect(path, .readOnly, settings)
         return try storing("checking the file") { () throws(SQLiteError) in
-            // It goes through the file from end to end: pages it keeps are of no use, and its heap would keep their room.
+            // It goes through the file from end to end: pages it keeps are of no use, and its heap would keep their
+            // room.
             try database.execute("PRAGMA cache_size=-\(Self.quickCacheKiB)")
             return try database.integrityFindings(isQuick: true)
         }

@@ -3,10 +3,10 @@ import ThicketSQLite
 
 /// Puts a backup in a data folder whose server does not run.
 ///
-/// Clients have seen more than the backup holds. So that none of them takes old for new, the cv epoch is raised (every cv
-/// is then unknown, every client lists its buckets again) and a random multiple of 1,000,000 is added to every version, in
-/// the log too: what a client holds as version 9 never comes again with other content, and a change made on it is
-/// answered 405.
+/// Clients have seen more than the backup holds. So that none of them takes old for new, the cv epoch is raised (every
+/// cv is then unknown, every client lists its buckets again) and a random multiple of 1,000,000 is added to every
+/// version, in the log too: what a client holds as version 9 never comes again with other content, and a change made on
+/// it is answered 405.
 ///
 /// The copy is made beside the store, finished and synced before it gets a name that counts; then only names change.
 /// A crash at any moment leaves the old store or, at the next start, the new one (`finishInterrupted`).
@@ -47,13 +47,13 @@ public enum StoreRestore {
     static func run(
         from backup: String, to path: String, settings: StoreSettings, observe: () -> Void
     ) throws(StoreError) -> Report {
-        let files: Files = Files(settings)
+        let files = Files(settings)
         _ = try finishInterrupted(path, settings: settings)
-        let (partial, ready): (String, String) = (partial(path), ready(path))
+        let (partial, ready) = (partial(path), ready(path))
         let epoch: UInt32
         let added: Version
         do {
-            let source: Database = try SQLiteStore.connect(backup, .readOnly, settings)
+            let source = try SQLiteStore.connect(backup, .readOnly, settings)
             try StoreBackup.copy(source, to: partial, files)
             observe()
             (epoch, added) = try renew(partial, replacing: path, settings)
@@ -85,8 +85,8 @@ public enum StoreRestore {
     public static func finishInterrupted(
         _ path: String, settings: StoreSettings = .init()
     ) throws(StoreError) -> Interrupted? {
-        let files: Files = Files(settings)
-        let isHalfMade: Bool = Files.exists(partial(path))
+        let files = Files(settings)
+        let isHalfMade = Files.exists(partial(path))
         removeCopy(partial(path), files)
         guard isToBeFinished(path) else { return isHalfMade ? .undone : nil }
         return .finished(replaced: try putInPlace(path, files) {})
@@ -100,14 +100,14 @@ public enum StoreRestore {
             try files.move(path, to: replaced(path, lastNumber(path) + 1))
             observe()
         }
-        let number: Int = lastNumber(path)
+        let number = lastNumber(path)
         // A store that could not be made one plain file is kept as it lies, log and all.
         if number > 0, Files.exists(path + "-wal") {
             try files.move(path + "-wal", to: replaced(path, number) + "-wal")
             observe()
         }
         // A log that stayed would be read into the new store.
-        for name: String in [path + "-wal", path + "-shm", path + "-journal"] { try files.remove(name) }
+        for name in [path + "-wal", path + "-shm", path + "-journal"] { try files.remove(name) }
         try files.move(ready(path), to: path)
         return number > 0 ? replaced(path, number) : nil
     }
@@ -115,9 +115,9 @@ public enum StoreRestore {
     /// After a failed change of names: back to what was, as far as the disk lets us. What cannot be undone is finished
     /// at the next start.
     private static func undo(_ path: String, _ files: Files) {
-        let number: Int = lastNumber(path)
+        let number = lastNumber(path)
         if !Files.exists(path), number > 0 {
-            let kept: String = replaced(path, number)
+            let kept = replaced(path, number)
             if Files.exists(kept + "-wal"), (try? files.move(kept + "-wal", to: path + "-wal")) == nil { return }
             guard (try? files.move(kept, to: path)) != nil else { return }
         }
@@ -128,20 +128,20 @@ public enum StoreRestore {
 
     /// Number of the store kept last; 0 when there is none.
     private static func lastNumber(_ path: String) -> Int {
-        var number: Int = 0
+        var number = 0
         while Files.exists(replaced(path, number + 1)) { number += 1 }
         return number
     }
 
     private static func removeCopy(_ partial: String, _ files: Files) {
-        for name: String in [partial, partial + "-wal", partial + "-shm", partial + "-journal"] {
+        for name in [partial, partial + "-wal", partial + "-shm", partial + "-journal"] {
             files.discard(name)
         }
     }
 
     /// Brings a sound store into one plain file, without a log beside it.
     private static func makePlain(_ path: String, _ settings: StoreSettings) {
-        guard Files.exists(path), let database: Database = try? SQLiteStore.connect(path, .readWrite, settings) else {
+        guard Files.exists(path), let database = try? SQLiteStore.connect(path, .readWrite, settings) else {
             return
         }
         _ = try? database.text("PRAGMA journal_mode=DELETE")
@@ -151,18 +151,18 @@ public enum StoreRestore {
     private static func renew(
         _ copy: String, replacing path: String, _ settings: StoreSettings
     ) throws(StoreError) -> (UInt32, Version) {
-        let database: Database = try SQLiteStore.connect(copy, .readWrite, settings)
+        let database = try SQLiteStore.connect(copy, .readWrite, settings)
         try Schema.check(database, orOlder: true)
         try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
-        let restored: StoreIdentity = try Meta.identity(database)
-        let old: StoreIdentity? = identityOfOld(path, settings)
+        let restored = try Meta.identity(database)
+        let old = identityOfOld(path, settings)
         // The jump makes it improbable that a second restore of the same backup, after the first was lost, uses an
         // epoch twice.
-        let jump: UInt32 = settings.random(2).reduce(0) { $0 << 8 | UInt32($1) }
-        let epoch: UInt32 = max(restored.epoch, old?.epoch ?? 0) &+ 1 &+ jump
-        let base: Version =
+        let jump = settings.random(2).reduce(0) { $0 << 8 | UInt32($1) }
+        let epoch = max(restored.epoch, old?.epoch ?? 0) &+ 1 &+ jump
+        let base =
             max(restored.versionBase, old?.versionBase ?? 0) + StoreIdentity.versionStep * stepCount(settings.random(2))
-        let added: Version = base - restored.versionBase
+        let added = base - restored.versionBase
         try storing("raising the versions") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 try LateHeads.settle(database)
@@ -176,8 +176,8 @@ public enum StoreRestore {
         return (epoch, added)
     }
 
-    /// Steps to raise the versions by, 1...65,536. Random for the same reason as the epoch's jump: a folder that lost its
-    /// store says nothing of the versions that an earlier restore of the same backup gave out. JavaScript's exact
+    /// Steps to raise the versions by, 1...65,536. Random for the same reason as the epoch's jump: a folder that lost
+    /// its store says nothing of the versions that an earlier restore of the same backup gave out. JavaScript's exact
     /// integers (2^53) still have room for 137,000 restores.
     private static func stepCount(_ random: [UInt8]) -> Version {
         1 + random.prefix(2).reduce(0) { $0 << 8 | Version($1) }
@@ -201,7 +201,7 @@ public enum StoreRestore {
 
     /// nil when there is no old store or nothing can be read from it.
     private static func identityOfOld(_ path: String, _ settings: StoreSettings) -> StoreIdentity? {
-        guard Files.exists(path), let database: Database = try? SQLiteStore.connect(path, .readWrite, settings) else {
+        guard Files.exists(path), let database = try? SQLiteStore.connect(path, .readWrite, settings) else {
             return nil
         }
         return try? Meta.identity(database)

@@ -110,7 +110,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
     /// Rows of client names that no change names any more.
     public struct UnusedClients: Sendable, Hashable {
         /// Newer changes that the writer looks at; where there are more, the names stay until the next look.
-        public static let newerRowsMax: Int = 2_000
+        public static let newerRowsMax = 2_000
 
         public let rows: [Int64]
         /// The newest change that was looked at: the writer looks at those after it.
@@ -141,22 +141,22 @@ public struct MaintenanceBatch: Sendable, Hashable {
     /// Rows that applying it writes or removes, at most: what a group of changes has to wait for
     /// (`RetentionSettings.rowsPerBatch`).
     public var rowCount: Int {
-        var count: Int = forgettings.reduce(0) { $0 + $1.hashes.count } + (unusedClients?.rows.count ?? 0)
-        for cut: Cut in cuts {
+        var count = forgettings.reduce(0) { $0 + $1.hashes.count } + (unusedClients?.rows.count ?? 0)
+        for cut in cuts {
             count += cut.rows.count + cut.changeIDs.count + cut.keptBodies.count + cut.droppedBodies.count
         }
-        for work: SegmentWork in segments { count += work.segments.count + work.replaced }
-        for merge: ChangeIDMerge in changeIDMerges { count += merge.blocks.count + merge.replaced }
+        for work in segments { count += work.segments.count + work.replaced }
+        for merge in changeIDMerges { count += merge.blocks.count + merge.replaced }
         return erasures.reduce(count + changeIDRuns.count + headsMax) { $0 + $1.rowsMax }
     }
 
     /// Bytes of those rows, as `rowCount` (`RetentionSettings.bytesPerBatch`).
     public var byteCount: Int {
-        var count: Int = cuts.reduce(0) { $0 + $1.bytes } + changeIDRuns.reduce(0) { $0 + $1.block.count }
-        for work: SegmentWork in segments {
+        var count = cuts.reduce(0) { $0 + $1.bytes } + changeIDRuns.reduce(0) { $0 + $1.block.count }
+        for work in segments {
             count += work.segments.reduce(work.replacedBytes) { $0 + $1.content.count }
         }
-        for merge: ChangeIDMerge in changeIDMerges {
+        for merge in changeIDMerges {
             count += merge.blocks.reduce(merge.replacedBytes) { $0 + $1.block.count }
         }
         return erasures.reduce(count) { $0 + $1.bytesMax }
@@ -164,7 +164,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
 
     /// It only brings heads into their table: what was planned besides rests on nothing of it.
     public var isHeadsOnly: Bool {
-        var rest: Self = self
+        var rest = self
         rest.headsMax = 0
         return headsMax > 0 && rest.isEmpty
     }

@@ -15,19 +15,19 @@ class MemoryReader: StoreReader {
     final var identity: StoreIdentity { store.identity }
 
     final func state() throws(StoreError) -> MemoryState {
-        let life: Int = life
-        let state: MemoryState? = store.shared.withLock { $0.life == life ? $0.state : nil }
-        guard let state: MemoryState else { throw StoreError(.closed, "the store has crashed") }
+        let life = life
+        let state = store.shared.withLock { $0.life == life ? $0.state : nil }
+        guard let state else { throw StoreError(.closed, "the store has crashed") }
         return state
     }
 
     final func lastGlobalID() throws(StoreError) -> GlobalID {
-        let state: MemoryState = try state()
+        let state = try state()
         return max(state.changes.keys.max() ?? 0, state.buckets.values.map(\.head).max() ?? 0, state.erased)
     }
 
     final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
-        let state: MemoryState = try state()
+        let state = try state()
         return state.rows[id].flatMap { state.buckets[$0] }
     }
 
@@ -66,9 +66,9 @@ class MemoryReader: StoreReader {
     final func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey] {
-        let live: [EntityKey] = (try state().entities[bucket] ?? [:]).values.filter { !$0.isDeleted }.map(\.key)
-        let later: [EntityKey] = live.filter { candidate in
-            guard let key: EntityKey else { return true }
+        let live = (try state().entities[bucket] ?? [:]).values.filter { !$0.isDeleted }.map(\.key)
+        let later = live.filter { candidate in
+            guard let key else { return true }
             return key.text.utf8.lexicographicallyPrecedes(candidate.text.utf8)
         }
         return Array(later.sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.prefix(limit))
@@ -90,28 +90,28 @@ class MemoryReader: StoreReader {
     final func changes(
         in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
     ) throws(StoreError) -> ChangePage? {
-        let state: MemoryState = try state()
-        guard let record: BucketRecord = state.buckets[bucket], after >= record.floor, after <= record.head else {
+        let state = try state()
+        guard let record = state.buckets[bucket], after >= record.floor, after <= record.head else {
             return nil
         }
-        let gids: [GlobalID] = try state.logPositions(from: record.head, after: after, upTo: upTo)
+        let gids = try state.logPositions(from: record.head, after: after, upTo: upTo)
         return try state.changePage(gids[...], limit: limit, byteLimit: byteLimit)
     }
 
     final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? {
-        let state: MemoryState = try state()
-        guard let record: BucketRecord = state.buckets[query.bucket], query.current >= record.floor,
+        let state = try state()
+        guard let record = state.buckets[query.bucket], query.current >= record.floor,
             query.current <= record.head
         else { return nil }
         if let known = walk, known.query.bucket == query.bucket, known.query.current == query.current {
             return try state.page(query, of: known.walk)
         }
-        var builder: IndexWalk.Builder = .init()
-        for entity: EntityRecord in (state.entities[query.bucket] ?? [:]).values {
+        var builder = IndexWalk.Builder()
+        for entity in (state.entities[query.bucket] ?? [:]).values {
             guard let found = try state.listed(entity, at: query.current) else { continue }
             builder.add(key: entity.key.text.utf8, version: found.version, gid: found.gid)
         }
-        let made: IndexWalk = builder.walk()
+        let made = builder.walk()
         walk = (query, made)
         return try state.page(query, of: made)
     }
@@ -119,13 +119,13 @@ class MemoryReader: StoreReader {
     final func changes(
         ofAll name: BucketName, in app: AppID, after: GlobalID, limit: Int, byteLimit: Int
     ) throws(StoreError) -> WidePage {
-        let state: MemoryState = try state()
-        let end: GlobalID = try lastGlobalID()
-        var changes: [WideChange] = []
-        var bytes: Int = 0
-        for gid: GlobalID in state.changes.keys.filter({ $0 > after }).sorted() {
-            guard let change: ChangeRecord = try state.changeRecord(gid),
-                let id: BucketID = state.buckets[change.bucket]?.id, id.app == app, id.name == name
+        let state = try state()
+        let end = try lastGlobalID()
+        var changes = [WideChange]()
+        var bytes = 0
+        for gid in state.changes.keys.filter({ $0 > after }).sorted() {
+            guard let change = try state.changeRecord(gid),
+                let id = state.buckets[change.bucket]?.id, id.app == app, id.name == name
             else { continue }
             guard changes.count < limit, bytes < byteLimit else {
                 return WidePage(changes: changes, through: changes.last?.change.gid ?? after, isAtEnd: false)
@@ -162,7 +162,7 @@ extension MemoryReader: RetentionSource {
     final func oldChangeIDs(
         in bucket: BucketRow, before: Int64, limit: Int
     ) throws(StoreError) -> [UInt64] {
-        let old: [UInt64: Int64] = try state().oldChangeIDs[bucket] ?? [:]
+        let old = try state().oldChangeIDs[bucket] ?? [:]
         return Array(old.filter { $0.value < before }.keys.sorted().prefix(limit))
     }
 
@@ -185,9 +185,9 @@ final class MemoryWriter: MemoryReader, StoreWriter {
 
     /// All of them: nothing in memory needs settling.
     func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail {
-        let state: MemoryState = try state()
-        var entries: [ChangeIDEntry] = (state.oldChangeIDs[bucket] ?? [:]).keys.map { ChangeIDEntry(hash: $0, gid: 0) }
-        for change: ChangeRecord in state.changes.values where change.bucket == bucket {
+        let state = try state()
+        var entries = (state.oldChangeIDs[bucket] ?? [:]).keys.map { ChangeIDEntry(hash: $0, gid: 0) }
+        for change in state.changes.values where change.bucket == bucket {
             entries.append(ChangeIDEntry(hash: identity.hash(of: change.changeID), gid: change.gid))
         }
         return ChangeIDTail(entries: entries, settled: 0)

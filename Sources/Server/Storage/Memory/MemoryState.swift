@@ -13,30 +13,30 @@ struct MemoryState: Sendable {
         let name: BucketName
     }
 
-    var rows: [BucketID: BucketRow] = [:]
-    var buckets: [BucketRow: BucketRecord] = [:]
-    var entities: [BucketRow: [EntityKey: EntityRecord]] = [:]
-    var changes: [GlobalID: ChangeRecord] = [:]
-    var keptBodies: [KeptPlace: [UInt8]] = [:]
+    var rows = [BucketID: BucketRow]()
+    var buckets = [BucketRow: BucketRecord]()
+    var entities = [BucketRow: [EntityKey: EntityRecord]]()
+    var changes = [GlobalID: ChangeRecord]()
+    var keptBodies = [KeptPlace: [UInt8]]()
     /// Hash to time of the change.
-    var oldChangeIDs: [BucketRow: [UInt64: Int64]] = [:]
+    var oldChangeIDs = [BucketRow: [UInt64: Int64]]()
     /// The newest change that was erased with its user.
     var erased: GlobalID = 0
-    var apps: Set<AppID> = []
-    var grants: [[UInt8]: TokenGrant] = [:]
-    var adminKeys: [[UInt8]: AppID] = [:]
+    var apps = Set<AppID>()
+    var grants = [[UInt8]: TokenGrant]()
+    var adminKeys = [[UInt8]: AppID]()
     /// What operators have said of buckets that are not there yet.
-    var modes: [NamePlace: BucketMode] = [:]
+    var modes = [NamePlace: BucketMode]()
 
     /// All or nothing: what can be refused is looked at first.
     mutating func write(_ batch: WriteBatch) throws(StoreError) {
         try check(batch)
-        for change: ChangeRecord in batch.changes { changes[change.gid] = change }
-        for write: WriteBatch.EntityWrite in batch.entities {
+        for change in batch.changes { changes[change.gid] = change }
+        for write in batch.entities {
             entities[write.bucket, default: [:]][write.record.key] = write.record
         }
-        for var bucket: BucketRecord in batch.buckets {
-            if let known: BucketRecord = buckets[bucket.row] {
+        for var bucket in batch.buckets {
+            if let known = buckets[bucket.row] {
                 bucket.floor = known.floor
             } else {
                 rows[bucket.id] = bucket.row
@@ -46,16 +46,16 @@ struct MemoryState: Sendable {
     }
 
     private func check(_ batch: WriteBatch) throws(StoreError) {
-        for change: ChangeRecord in batch.changes where changes[change.gid] != nil {
+        for change in batch.changes where changes[change.gid] != nil {
             throw StoreError(.constraint, "change \(change.gid) is there already")
         }
-        for bucket: BucketRecord in batch.buckets {
-            let isNew: Bool = batch.newBuckets.contains(bucket.row)
+        for bucket in batch.buckets {
+            let isNew = batch.newBuckets.contains(bucket.row)
             guard isNew == (buckets[bucket.row] == nil), isNew == (rows[bucket.id] == nil) else {
                 throw StoreError(.constraint, "bucket row \(bucket.row) is \(isNew ? "there already" : "missing")")
             }
-            let isSealed: Bool = isNew && mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed
-            let mode: BucketMode? = isNew ? (isSealed ? .sealed : bucket.mode) : buckets[bucket.row]?.mode
+            let isSealed = isNew && mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed
+            let mode = isNew ? (isSealed ? .sealed : bucket.mode) : buckets[bucket.row]?.mode
             guard mode == bucket.mode else { throw StoreError(.stale, "the mode of bucket row \(bucket.row)") }
         }
     }
@@ -65,31 +65,30 @@ struct MemoryState: Sendable {
     }
 
     mutating func write(_ work: MaintenanceBatch) -> [BucketMove] {
-        var moves: [BucketMove] = []
-        for cut: MaintenanceBatch.Cut in work.cuts where buckets[cut.bucket]?.floor == cut.floorBefore {
-            for row: GlobalID in cut.rows { changes[row] = nil }
-            for old: MaintenanceBatch.OldChangeID in cut.changeIDs {
+        var moves = [BucketMove]()
+        for cut in work.cuts where buckets[cut.bucket]?.floor == cut.floorBefore {
+            for row in cut.rows { changes[row] = nil }
+            for old in cut.changeIDs {
                 oldChangeIDs[cut.bucket, default: [:]][old.hash] = old.timestamp
             }
-            for kept: MaintenanceBatch.KeptBody in cut.keptBodies {
+            for kept in cut.keptBodies {
                 keptBodies[KeptPlace(bucket: cut.bucket, key: kept.key, version: kept.version)] = kept.body
             }
-            for dropped: MaintenanceBatch.KeptVersion in cut.droppedBodies {
+            for dropped in cut.droppedBodies {
                 keptBodies[KeptPlace(bucket: cut.bucket, key: dropped.key, version: dropped.version)] = nil
             }
             buckets[cut.bucket]?.floor = cut.floor
             moves.append(BucketMove(bucket: cut.bucket, floor: cut.floor, settled: 0))
         }
-        for forgetting: MaintenanceBatch.Forgetting in work.forgettings {
-            for hash: UInt64 in forgetting.hashes { oldChangeIDs[forgetting.bucket]?[hash] = nil }
+        for forgetting in work.forgettings {
+            for hash in forgetting.hashes { oldChangeIDs[forgetting.bucket]?[hash] = nil }
         }
-        for erasure: MaintenanceBatch.Erasure in work.erasures { erase(erasure) }
+        for erasure in work.erasures { erase(erasure) }
         return moves
     }
 
     private mutating func erase(_ erasure: MaintenanceBatch.Erasure) {
-        for bucket: BucketRecord in buckets.values where bucket.id.app == erasure.app && bucket.id.user == erasure.user
-        {
+        for bucket in buckets.values where bucket.id.app == erasure.app && bucket.id.user == erasure.user {
             erased = max(erased, bucket.head)
             changes = changes.filter { $0.value.bucket != bucket.row }
             keptBodies = keptBodies.filter { $0.key.bucket != bucket.row }

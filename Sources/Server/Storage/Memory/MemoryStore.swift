@@ -10,11 +10,11 @@ public final class MemoryStore: Store {
     private let faults: FaultPlan?
 
     struct Shared: Sendable {
-        var state: MemoryState = .init()
+        var state = MemoryState()
         /// Raised by every crash; a handle of an earlier life is dead.
-        var life: Int = 0
-        var isDown: Bool = false
-        var commits: Int = 0
+        var life = 0
+        var isDown = false
+        var commits = 0
         var lastRow: BucketRow = 0
     }
 
@@ -67,8 +67,8 @@ public final class MemoryStore: Store {
     }
 
     private func lifeIfUp() throws(StoreError) -> Int {
-        let life: Int? = shared.withLock { $0.isDown ? nil : $0.life }
-        guard let life: Int else { throw StoreError(.closed, "the store has crashed and was not restarted") }
+        let life = shared.withLock { $0.isDown ? nil : $0.life }
+        guard let life else { throw StoreError(.closed, "the store has crashed and was not restarted") }
         return life
     }
 
@@ -79,9 +79,9 @@ public final class MemoryStore: Store {
         try shared.withLock { (shared) throws(StoreError) -> [BucketMove] in
             guard shared.life == life else { throw StoreError(.closed, "the store has crashed") }
             shared.commits += 1
-            let fault: CommitFault = faults?(CommitPoint(number: shared.commits, changes: changes)) ?? .none
+            let fault = faults?(CommitPoint(number: shared.commits, changes: changes)) ?? .none
             if case .fail(let error) = fault { throw error }
-            let moves: [BucketMove] = fault == .crashBefore ? [] : try write(&shared.state)
+            let moves = fault == .crashBefore ? [] : try write(&shared.state)
             guard fault == .none else {
                 shared.isDown = true
                 shared.life += 1

@@ -1,7 +1,7 @@
 /// Keyed hashes of ccids with the positions of their changes, ascending by hash: what one blob of `idrun` or `idset`
 /// holds. Layout, little-endian: per entry hash (8 bytes), gid (8).
 struct ChangeIDBlock: Sendable {
-    static let entryBytes: Int = 16
+    static let entryBytes = 16
 
     let bytes: [UInt8]
 
@@ -14,8 +14,8 @@ struct ChangeIDBlock: Sendable {
 
     /// - Parameter entries: ascending by hash.
     init(sorted entries: some Sequence<ChangeIDEntry>) {
-        var bytes: [UInt8] = []
-        for entry: ChangeIDEntry in entries {
+        var bytes = [UInt8]()
+        for entry in entries {
             withUnsafeBytes(of: entry.hash.littleEndian) { bytes.append(contentsOf: $0) }
             withUnsafeBytes(of: entry.gid.littleEndian) { bytes.append(contentsOf: $0) }
         }
@@ -35,10 +35,10 @@ struct ChangeIDBlock: Sendable {
     /// Position of the change with this hash, if it is here.
     func position(of wanted: UInt64) -> GlobalID? {
         bytes.withUnsafeBytes { raw in
-            var low: Int = 0
-            var high: Int = raw.count / Self.entryBytes
+            var low = 0
+            var high = raw.count / Self.entryBytes
             while low < high {
-                let middle: Int = (low + high) / 2
+                let middle = (low + high) / 2
                 if Self.hash(raw, middle) < wanted { low = middle + 1 } else { high = middle }
             }
             guard low < raw.count / Self.entryBytes, Self.hash(raw, low) == wanted else { return nil }

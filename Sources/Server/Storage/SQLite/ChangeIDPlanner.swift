@@ -35,9 +35,9 @@ final class ChangeIDPlanner {
     private let settings: RetentionSettings
     private var stretch: Stretch?
     /// Runs planned since the last look for runs to merge.
-    private var runs: Int = 0
+    private var runs = 0
     private var merge: Merge?
-    private var nextLook: Int64 = .min
+    private var nextLook = Int64.min
     /// What was planned last: found so again, it was not applied, and waits for the next look.
     private var planned: (row: BucketRow, settled: GlobalID, loose: Int64)?
     private var merged: (row: BucketRow, through: GlobalID)?
@@ -52,8 +52,8 @@ final class ChangeIDPlanner {
             if merge != nil { return try reader.reading { () throws(StoreError) in try nextPiece() } }
             if stretch != nil, runs < settings.changeIDRunsMax {
                 runs += 1
-                let run: MaintenanceBatch? = try reader.reading { () throws(StoreError) in try nextRun() }
-                if let run: MaintenanceBatch { return run }
+                let run = try reader.reading { () throws(StoreError) in try nextRun() }
+                if let run { return run }
             }
             guard now >= nextLook || stretch != nil else { return nil }
             // Runs do not pile up behind a long stretch: all of them are read when their bucket comes into use.
@@ -92,20 +92,20 @@ final class ChangeIDPlanner {
     }
 
     private func nextRun() throws(StoreError) -> MaintenanceBatch? {
-        guard var work: Stretch = stretch else { return nil }
-        let part: ArraySlice<GlobalID> = work.positions.prefix(settings.changeIDsPerBlock)
+        guard var work = stretch else { return nil }
+        let part = work.positions.prefix(settings.changeIDsPerBlock)
         guard part.count == settings.changeIDsPerBlock || work.gone > 0 else {
             stretch = nil
             return nil
         }
         // Less than a block is left: only the count is put right.
-        let isWhole: Bool = part.count == settings.changeIDsPerBlock
-        var entries: [ChangeIDEntry] = []
+        let isWhole = part.count == settings.changeIDsPerBlock
+        var entries = [ChangeIDEntry]()
         if isWhole {
-            for gid: GlobalID in part { entries.append(try reader.changeIDEntry(gid).entry) }
+            for gid in part { entries.append(try reader.changeIDEntry(gid).entry) }
         }
-        let settled: GlobalID = isWhole ? part.last ?? work.settled : work.settled
-        var batch: MaintenanceBatch = .init()
+        let settled = isWhole ? part.last ?? work.settled : work.settled
+        var batch = MaintenanceBatch()
         batch.changeIDRuns = [
             .init(
                 bucket: work.bucket, settledBefore: work.settled, settled: settled,
@@ -128,7 +128,7 @@ final class ChangeIDPlanner {
             let bucket: BucketRow? = try reader.database.statement(
                 "SELECT b FROM idrun GROUP BY b HAVING count(*) >= ?1 LIMIT 1"
             ).bind(1, Int64(settings.changeIDRunsMax)).first { $0.integer(0) }
-            guard let bucket: BucketRow else { return nil }
+            guard let bucket else { return nil }
             return try reader.database.statement("SELECT high FROM idrun WHERE b = ?1 ORDER BY high LIMIT 1 OFFSET ?2")
                 .bind(1, bucket).bind(2, Int64(settings.changeIDRunsMax - 1)).first { (bucket, $0.integer(0)) }
         }
@@ -137,8 +137,8 @@ final class ChangeIDPlanner {
             return
         }
         merged = found
-        var contents: [[UInt8]] = []
-        var blocks: [(low: UInt64, row: Int64)] = []
+        var contents = [[UInt8]]()
+        var blocks = [(low: UInt64, row: Int64)]()
         try storing("listing blocks of ccids") { () throws(SQLiteError) in
             try reader.database.statement("SELECT entries FROM idrun WHERE b = ?1 AND high <= ?2")
                 .bind(1, found.row).bind(2, found.through).forEach { (row) throws(SQLiteError) in
@@ -149,8 +149,8 @@ final class ChangeIDPlanner {
                     blocks.append((UInt64(column: row.integer(0)), row.integer(1)))
                 }
         }
-        var entries: [ChangeIDEntry] = []
-        for content: [UInt8] in contents { entries += try ChangeIDBlock(content).entries }
+        var entries = [ChangeIDEntry]()
+        for content in contents { entries += try ChangeIDBlock(content).entries }
         entries.sort { $0.hash < $1.hash }
         merge = Merge(
             bucket: found.row, through: found.through, runs: contents.count,
@@ -159,21 +159,21 @@ final class ChangeIDPlanner {
 
     /// Writes the next blocks anew: as many as one transaction takes.
     private func nextPiece() throws(StoreError) -> MaintenanceBatch? {
-        guard var work: Merge = merge else { return nil }
-        let floor: GlobalID = try reader.bucketRecord(work.bucket)?.floor ?? 0
-        var old: [ChangeIDEntry] = []
-        let blocksBefore: Int = work.blocks.count
+        guard var work = merge else { return nil }
+        let floor = try reader.bucketRecord(work.bucket)?.floor ?? 0
+        var old = [ChangeIDEntry]()
+        let blocksBefore = work.blocks.count
         while let block = work.blocks.first,
             old.count * ChangeIDBlock.entryBytes < max(settings.bytesPerBatch / 2, 1)
         {
             work.blocks.removeFirst()
             old += try contents(of: block.row)
         }
-        let last: UInt64 = work.blocks.first.map { $0.low - 1 } ?? .max
-        let fresh: ArraySlice<ChangeIDEntry> = work.entries.prefix { $0.hash <= last }
+        let last = work.blocks.first.map { $0.low - 1 } ?? .max
+        let fresh = work.entries.prefix { $0.hash <= last }
         work.entries = work.entries.dropFirst(fresh.count)
-        let all: [ChangeIDEntry] = Self.merged(old, fresh).filter { $0.gid > floor }
-        var batch: MaintenanceBatch = .init()
+        let all = Self.merged(old, fresh).filter { $0.gid > floor }
+        var batch = MaintenanceBatch()
         batch.changeIDMerges = [
             .init(
                 bucket: work.bucket, first: work.first, last: last, blocks: cut(all, first: work.first),
@@ -187,20 +187,20 @@ final class ChangeIDPlanner {
     }
 
     private func contents(of row: Int64) throws(StoreError) -> [ChangeIDEntry] {
-        let content: [UInt8]? = try storing("reading a block of ccids") { () throws(SQLiteError) in
+        let content = try storing("reading a block of ccids") { () throws(SQLiteError) in
             try reader.database.statement("SELECT entries FROM idset WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
         }
-        guard let content: [UInt8] else { throw StoreError(.corrupt, "a block of ccids is missing") }
+        guard let content else { throw StoreError(.corrupt, "a block of ccids is missing") }
         return try ChangeIDBlock(content).entries
     }
 
     /// Both in one order, once each: a merge that was broken off has left some in both.
     private static func merged(_ old: [ChangeIDEntry], _ fresh: ArraySlice<ChangeIDEntry>) -> [ChangeIDEntry] {
-        var result: [ChangeIDEntry] = []
+        var result = [ChangeIDEntry]()
         result.reserveCapacity(old.count + fresh.count)
-        var rest: ArraySlice<ChangeIDEntry> = fresh
-        for entry: ChangeIDEntry in old {
-            while let next: ChangeIDEntry = rest.first, next.hash <= entry.hash {
+        var rest = fresh
+        for entry in old {
+            while let next = rest.first, next.hash <= entry.hash {
                 rest.removeFirst()
                 if next != entry { result.append(next) }
             }
@@ -210,10 +210,10 @@ final class ChangeIDPlanner {
     }
 
     private func cut(_ entries: [ChangeIDEntry], first: UInt64) -> [MaintenanceBatch.HashBlock] {
-        var blocks: [MaintenanceBatch.HashBlock] = []
-        var place: Int = 0
+        var blocks = [MaintenanceBatch.HashBlock]()
+        var place = 0
         repeat {
-            var end: Int = min(place + settings.changeIDsPerBlock, entries.count)
+            var end = min(place + settings.changeIDsPerBlock, entries.count)
             // Equal hashes stay together: a look reads one block.
             while end < entries.count, entries[end].hash == entries[end - 1].hash { end += 1 }
             blocks.append(

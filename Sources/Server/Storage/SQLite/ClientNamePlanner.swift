@@ -5,7 +5,7 @@ import ThicketSQLite
 final class ClientNamePlanner {
     private let reader: SQLiteReader
     private let settings: RetentionSettings
-    private var nextLook: Int64 = .min
+    private var nextLook = Int64.min
     /// The look that is under way.
     private var look: Look?
 
@@ -14,7 +14,7 @@ final class ClientNamePlanner {
         var unused: Set<Int64>
         /// Looked at up to here.
         var place: GlobalID
-        var isAtEnd: Bool = false
+        var isAtEnd = false
     }
 
     init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
@@ -24,9 +24,9 @@ final class ClientNamePlanner {
 
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         guard look != nil || now >= nextLook else { return nil }
-        var current: Look = if let look { look } else { try begin() }
+        var current = if let look { look } else { try begin() }
         while !current.isAtEnd, !current.unused.isEmpty { try advance(&current) }
-        let rows: [Int64] = Array(current.unused.sorted().prefix(settings.rowsPerBatch))
+        let rows = Array(current.unused.sorted().prefix(settings.rowsPerBatch))
         guard !rows.isEmpty else {
             look = nil
             nextLook = now + settings.clientInterval
@@ -34,17 +34,17 @@ final class ClientNamePlanner {
         }
         current.unused.subtract(rows)
         look = current
-        var batch: MaintenanceBatch = .init()
+        var batch = MaintenanceBatch()
         batch.unusedClients = .init(rows: rows, through: current.place)
         return batch
     }
 
     /// Only where something was cut or erased can a name be unused.
     private func begin() throws(StoreError) -> Look {
-        var rows: Set<Int64> = []
+        var rows = Set<Int64>()
         try storing("listing client names") { () throws(SQLiteError) in
-            let isCut: Bool = try reader.database.integer("SELECT 1 FROM bucket WHERE floor > 0 LIMIT 1") != nil
-            let isErased: Bool = try Meta.integer(Meta.erased, reader.database) != nil
+            let isCut = try reader.database.integer("SELECT 1 FROM bucket WHERE floor > 0 LIMIT 1") != nil
+            let isErased = try Meta.integer(Meta.erased, reader.database) != nil
             guard isCut || isErased else { return }
             try reader.database.statement("SELECT id FROM client").forEach { (row) throws(SQLiteError) in
                 rows.insert(row.integer(0))
@@ -54,9 +54,9 @@ final class ClientNamePlanner {
     }
 
     private func advance(_ look: inout Look) throws(StoreError) {
-        var seen: Set<Int64> = []
-        var place: GlobalID = look.place
-        var count: Int = 0
+        var seen = Set<Int64>()
+        var place = look.place
+        var count = 0
         try storing("looking for client names") { () throws(SQLiteError) in
             try reader.database.statement("SELECT gid, client FROM chg WHERE gid > ?1 ORDER BY gid LIMIT ?2")
                 .bind(1, place).bind(2, Int64(settings.clientScanRows)).forEach { (row) throws(SQLiteError) in

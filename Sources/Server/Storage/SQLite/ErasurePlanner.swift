@@ -18,7 +18,7 @@ final class ErasurePlanner {
                 .first { ($0.text(0), $0.text(1)) }
         }
         guard let next else { return nil }
-        var batch: MaintenanceBatch = .init()
+        var batch = MaintenanceBatch()
         batch.erasures = [
             MaintenanceBatch.Erasure(
                 app: try .stored(next.app), user: try .stored(next.user), rowsMax: settings.rowsPerBatch,

@@ -6,8 +6,9 @@ struct HeadWriter {
     private let head: Statement
 
     init(_ database: Database) throws(SQLiteError) {
-        // Somebody beside the server may have written a later one (`settle`): that stays. Where a start could not read since when an
-        // object is the same one (`LateHeads.load`), what stands here is still right: what an edit leaves has the birth it had.
+        // Somebody beside the server may have written a later one (`settle`): that stays. Where a start could not read
+        // since when an object is the same one (`LateHeads.load`), what stands here is still right: what an edit leaves
+        // has the birth it had.
         head = try database.prepare(
             """
             INSERT INTO ent (b, k, ver, gid, kf, dead, born) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -18,8 +19,8 @@ struct HeadWriter {
 
     /// Inside of a transaction.
     func write(_ slice: LateHeads.Slice, _ database: Database) throws(SQLiteError) {
-        for entity: WriteBatch.EntityWrite in slice.heads { try write(entity) }
-        if let mark: GlobalID = slice.mark { try Meta.set(Meta.heads, mark, database) }
+        for entity in slice.heads { try write(entity) }
+        if let mark = slice.mark { try Meta.set(Meta.heads, mark, database) }
     }
 
     private func write(_ entity: WriteBatch.EntityWrite) throws(SQLiteError) {
@@ -29,7 +30,7 @@ struct HeadWriter {
         head.bind(5, entity.record.keyframe)
         head.bind(6, entity.record.isDeleted ? 1 : 0)
         head.bind(7, entity.record.born)
-        let failure: SQLiteError? = entity.record.key.text.withBytes { key in
+        let failure = entity.record.key.text.withBytes { key in
             head.bind(2, textInPlace: key)
             return head.runLent()
         }

@@ -8,16 +8,16 @@ extension LateHeads {
         let mark: GlobalID = try storing("reading meta") { () throws(SQLiteError) in
             try Meta.integer(Meta.heads, database) ?? 0
         }
-        var newest: Newest = .init()
+        var newest = Newest()
         try forEachRow(after: mark, database) { (row) throws(StoreError) in
-            let born: Version? =
+            let born =
                 row.isSealed && row.sourceVersion != nil ? try birth(of: row, newest, database) : row.made
             newest.changes += 1
             newest.heads[row.bucket, default: [:]][row.key] = EntityRecord(
                 key: row.key, version: row.version, gid: row.gid, keyframe: row.keyframe, isDeleted: row.isRemoval,
                 born: row.isSealed ? born : nil)
         }
-        let late: LateHeads = .init(mark: mark, changesMax: changesMax)
+        let late = LateHeads(mark: mark, changesMax: changesMax)
         late.publish(newest.heads.flatMap { (bucket, records) in sorted(records.values, bucket) }, newest.changes)
         return late
     }
@@ -35,8 +35,8 @@ extension LateHeads {
 
     /// What the rows read so far come to.
     private struct Newest {
-        var heads: [BucketRow: [EntityKey: EntityRecord]] = [:]
-        var changes: Int = 0
+        var heads = [BucketRow: [EntityKey: EntityRecord]]()
+        var changes = 0
     }
 
     /// A row of the log, as far as it makes a head.
@@ -74,7 +74,7 @@ extension LateHeads {
         after mark: GlobalID, _ database: Database, _ body: (LogRow) throws(StoreError) -> Void
     ) throws(StoreError) {
         // CROSS JOIN keeps the order of the loops: along the log, each row's bucket looked up.
-        let rows: Statement = try storing("reading the log's end") { () throws(SQLiteError) in
+        let rows = try storing("reading the log's end") { () throws(SQLiteError) in
             try database.statement(
                 """
                 SELECT c.gid, c.b, c.k, c.op, c.sv, c.ev, iif(c.snap IS NULL, c.pk, c.gid), u.mode
@@ -92,12 +92,12 @@ extension LateHeads {
     private static func birth(
         of row: LogRow, _ newest: Newest, _ database: Database
     ) throws(StoreError) -> Version? {
-        if let before: EntityRecord = newest.heads[row.bucket]?[row.key] { return before.born }
+        if let before = newest.heads[row.bucket]?[row.key] { return before.born }
         do {
             return try storedBirth(of: row, database)
         } catch {
-            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken until the
-            // next start. If the page is sound, nothing is lost (`HeadWriter`); if not, `check` tells.
+            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken until
+            // the next start. If the page is sound, nothing is lost (`HeadWriter`); if not, `check` tells.
             if error.isCorrupt || error.isIO { return nil }
             throw StoreError(error, "reading an object's head")
         }

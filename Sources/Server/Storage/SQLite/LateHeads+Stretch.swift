@@ -2,14 +2,14 @@ import Synchronization
 import ThicketProtocol
 
 extension LateHeads {
-    /// The heads of groups that followed one another. Stretches lead to later ones, so who holds one reaches all that came
-    /// after it, for as long as a transaction lasts.
+    /// The heads of groups that followed one another. Stretches lead to later ones, so who holds one reaches all that
+    /// came after it, for as long as a transaction lasts.
     final class Stretch: Sendable {
         /// An object's heads, one for each group that changed it.
         private struct History {
             var newest: EntityRecord
             /// Oldest first.
-            var older: [EntityRecord] = []
+            var older = [EntityRecord]()
 
             func record(upTo gid: GlobalID) -> EntityRecord? {
                 newest.gid <= gid ? newest : older.last { $0.gid <= gid }
@@ -18,7 +18,7 @@ extension LateHeads {
 
         /// Those of one bucket. Only looked at and changed while `content` is locked.
         private final class Heads {
-            var objects: [EntityKey: History] = [:]
+            var objects = [EntityKey: History]()
 
             func put(_ record: EntityRecord) {
                 guard let place = objects.index(forKey: record.key) else {
@@ -31,8 +31,8 @@ extension LateHeads {
 
             /// Takes back what `put` has put there last.
             func take(_ record: EntityRecord) -> Bool {
-                guard var history: History = objects[record.key], history.newest.gid == record.gid else { return false }
-                let before: EntityRecord? = history.older.popLast()
+                guard var history = objects[record.key], history.newest.gid == record.gid else { return false }
+                let before = history.older.popLast()
                 if let before { history.newest = before }
                 objects[record.key] = before == nil ? nil : history
                 return true
@@ -40,16 +40,16 @@ extension LateHeads {
         }
 
         private struct Content {
-            var buckets: [BucketRow: Heads] = [:]
+            var buckets = [BucketRow: Heads]()
             /// Heads, and changes of the groups that they are of.
-            var count: Int = 0
-            var changes: Int = 0
+            var count = 0
+            var changes = 0
             var through: GlobalID = 0
             var next: Stretch?
 
             mutating func put(_ entity: WriteBatch.EntityWrite) {
                 let heads: Heads
-                if let known: Heads = buckets[entity.bucket] {
+                if let known = buckets[entity.bucket] {
                     heads = known
                 } else {
                     heads = Heads()
@@ -61,7 +61,7 @@ extension LateHeads {
             }
         }
 
-        private let content: Mutex<Content> = .init(Content())
+        private let content = Mutex<Content>(Content())
 
         /// Heads here, the newest change among them, and the stretch that follows.
         var measure: (count: Int, through: GlobalID, next: Stretch?) {
@@ -78,15 +78,15 @@ extension LateHeads {
         func add(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
             content.withLock { content in
                 content.changes += changes
-                for entity: WriteBatch.EntityWrite in entities { content.put(entity) }
+                for entity in entities { content.put(entity) }
             }
         }
 
         func remove(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
             content.withLock { content in
                 content.changes -= changes
-                for entity: WriteBatch.EntityWrite in entities {
-                    guard let heads: Heads = content.buckets[entity.bucket], heads.take(entity.record) else { continue }
+                for entity in entities {
+                    guard let heads = content.buckets[entity.bucket], heads.take(entity.record) else { continue }
                     content.count -= 1
                     if heads.objects.isEmpty { content.buckets[entity.bucket] = nil }
                 }
@@ -99,8 +99,8 @@ extension LateHeads {
 
         func forget(_ buckets: Set<BucketRow>) {
             content.withLock { content in
-                for bucket: BucketRow in buckets {
-                    guard let heads: Heads = content.buckets.removeValue(forKey: bucket) else { continue }
+                for bucket in buckets {
+                    guard let heads = content.buckets.removeValue(forKey: bucket) else { continue }
                     content.count -= heads.objects.values.reduce(0) { $0 + 1 + $1.older.count }
                 }
             }
@@ -118,10 +118,10 @@ extension LateHeads {
             of bucket: BucketRow, after key: EntityKey? = nil, upTo gid: GlobalID
         ) -> (records: [EntityRecord], next: Stretch?) {
             content.withLock { content in
-                var records: [EntityRecord] = []
-                for history: History in content.buckets[bucket]?.objects.values ?? [:].values {
+                var records = [EntityRecord]()
+                for history in content.buckets[bucket]?.objects.values ?? [:].values {
                     if let key, !key.precedes(history.newest.key) { continue }
-                    if let record: EntityRecord = history.record(upTo: gid) { records.append(record) }
+                    if let record = history.record(upTo: gid) { records.append(record) }
                 }
                 return (records, content.next)
             }
@@ -129,7 +129,7 @@ extension LateHeads {
 
         /// The newest heads of a bucket, in the order of the table.
         func heads(of bucket: BucketRow) -> [WriteBatch.EntityWrite] {
-            let records: [EntityRecord] = heads(of: bucket, upTo: .max).records
+            let records = heads(of: bucket, upTo: .max).records
             return LateHeads.sorted(records, bucket)
         }
     }
@@ -146,20 +146,21 @@ extension LateHeads {
             var found: EntityRecord?
             var stretch: Stretch? = origin
             while let each: Stretch = stretch {
-                let (record, next): (EntityRecord?, Stretch?) = each.head(of: key, in: bucket, upTo: upTo)
+                let (record, next) = each.head(of: key, in: bucket, upTo: upTo)
                 found = record ?? found
                 stretch = next
             }
             return found
         }
 
-        /// The objects of a bucket for which `ent` may be behind; those alone whose keys come after `key`, if one is given.
+        /// The objects of a bucket for which `ent` may be behind; those alone whose keys come after `key`, if one is
+        /// given.
         func heads(of bucket: BucketRow, after key: EntityKey? = nil) -> [EntityKey: EntityRecord] {
-            var found: [EntityKey: EntityRecord] = [:]
+            var found = [EntityKey: EntityRecord]()
             var stretch: Stretch? = origin
             while let each: Stretch = stretch {
-                let (records, next): ([EntityRecord], Stretch?) = each.heads(of: bucket, after: key, upTo: upTo)
-                for record: EntityRecord in records { found[record.key] = record }
+                let (records, next) = each.heads(of: bucket, after: key, upTo: upTo)
+                for record in records { found[record.key] = record }
                 stretch = next
             }
             return found
@@ -167,7 +168,7 @@ extension LateHeads {
 
         /// Buckets that have such objects, now.
         var buckets: Set<BucketRow> {
-            var found: Set<BucketRow> = []
+            var found = Set<BucketRow>()
             var stretch: Stretch? = origin
             while let each: Stretch = stretch {
                 found.formUnion(each.buckets)

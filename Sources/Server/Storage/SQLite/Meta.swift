@@ -3,25 +3,25 @@ import ThicketSQLite
 
 /// The `meta` table: what a store is born with.
 enum Meta {
-    static let epoch: String = "epoch"
-    static let versionBase: String = "version_base"
-    static let cvKey: String = "cv_key"
-    static let changeIDKey: String = "ccid_key"
+    static let epoch = "epoch"
+    static let versionBase = "version_base"
+    static let cvKey = "cv_key"
+    static let changeIDKey = "ccid_key"
     /// Counts the writes that were made only to see whether the disk takes one.
-    static let probe: String = "probe"
+    static let probe = "probe"
     /// Counts changes of partners, so that a running server sees them.
-    static let partners: String = "partners"
+    static let partners = "partners"
 
     /// Tells the server's key file from others (`ServerKeyMark`).
-    static let serverKey: String = "server_key"
+    static let serverKey = "server_key"
     /// What the key files before this one have left (`KeyHeritage`).
-    static let keyHeritage: String = "key_heritage"
+    static let keyHeritage = "key_heritage"
 
     /// The change up to which `ent` has the heads (`LateHeads`).
-    static let heads: String = "heads"
+    static let heads = "heads"
 
     /// The newest change that was erased with its user.
-    static let erased: String = "erased"
+    static let erased = "erased"
 
     /// The highest row of a bucket that was erased with its user: no bucket gets it again.
     static let erasedRow = "erased_row"
@@ -52,15 +52,15 @@ enum Meta {
     }
 
     static func identity(_ database: Database) throws(StoreError) -> StoreIdentity {
-        let (cv, changeID, number, base): ([UInt8], [UInt8], Int64?, Int64?) = try storing("reading meta") {
+        let (cv, changeID, number, base) = try storing("reading meta") {
             () throws(SQLiteError) in
             (
                 try bytes(cvKey, database), try bytes(changeIDKey, database), try integer(epoch, database),
                 try integer(versionBase, database)
             )
         }
-        guard cv.count == 16, changeID.count == 16, let number: Int64, let epoch: UInt32 = UInt32(exactly: number),
-            let base: Int64, base >= 0
+        guard cv.count == 16, changeID.count == 16, let number, let epoch = UInt32(exactly: number),
+            let base, base >= 0
         else { throw StoreError(.corrupt, "the meta table lacks a key or number") }
         return StoreIdentity(cvKey: cv, changeIDKey: changeID, epoch: epoch, versionBase: base)
     }

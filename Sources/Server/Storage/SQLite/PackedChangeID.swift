@@ -12,27 +12,27 @@ enum PackedChangeID: Hashable {
     init(_ changeID: ChangeID) {
         self = changeID.text.withBytes { text in
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packedBytesMax) { place in
-                guard let base: UnsafeMutablePointer<UInt8> = place.baseAddress else { return .text(changeID.text) }
-                let count: Int = Self.pack(text, to: base)
+                guard let base = place.baseAddress else { return .text(changeID.text) }
+                let count = Self.pack(text, to: base)
                 return count == 0 ? .text(changeID.text) : .bytes(Array(place.prefix(count)))
             }
         }
     }
 
     /// Bytes of a packed ccid, at most.
-    static let packedBytesMax: Int = 17
+    static let packedBytesMax = 17
 
     /// Packs a ccid to memory with room for `packedBytesMax`.
     /// - Returns: how many bytes it has; 0 for one that is kept as its text.
     static func pack(_ text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) -> Int {
-        guard text.count == 32 || text.count == 36, let base: UnsafePointer<UInt8> = text.baseAddress else { return 0 }
-        var (at, written): (Int, Int) = (0, 0)
+        guard text.count == 32 || text.count == 36, let base = text.baseAddress else { return 0 }
+        var (at, written) = (0, 0)
         while at < text.count {
             if text.count == 36, at == 8 || at == 13 || at == 18 || at == 23 {
                 guard base[at] == UInt8(ascii: "-") else { return 0 }
                 at += 1
             }
-            guard let high: UInt8 = value(base[at]), let low: UInt8 = value(base[at + 1]) else { return 0 }
+            guard let high = value(base[at]), let low = value(base[at + 1]) else { return 0 }
             place[written] = high << 4 | low
             (at, written) = (at + 2, written + 1)
         }
@@ -47,7 +47,7 @@ enum PackedChangeID: Hashable {
         case .text(let text): return text
         case .bytes(let bytes):
             guard bytes.count == 16 || (bytes.count == 17 && bytes[16] == Self.dashed) else { return nil }
-            var text: [UInt8] = []
+            var text = [UInt8]()
             text.reserveCapacity(36)
             for (place, byte) in bytes.prefix(16).enumerated() {
                 if bytes.count == 17 && (place == 4 || place == 6 || place == 8 || place == 10) { text.append(0x2D) }

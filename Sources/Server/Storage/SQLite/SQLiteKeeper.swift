@@ -35,14 +35,14 @@ final class SQLiteKeeper: StoreKeeper {
 
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         try moveLogIfLong()
-        if let batch: MaintenanceBatch = try erasures.nextBatch() {
+        if let batch = try erasures.nextBatch() {
             // What they have begun with may be gone.
             planners = Planners(reader, settings)
             return batch
         }
-        if let batch: MaintenanceBatch = try planners.changeIDs.nextBatch(now: now) { return batch }
-        if let batch: MaintenanceBatch = try planners.segments.nextBatch(now: now) { return batch }
-        if let batch: MaintenanceBatch = try planners.retention.nextBatch(now: now) { return batch }
+        if let batch = try planners.changeIDs.nextBatch(now: now) { return batch }
+        if let batch = try planners.segments.nextBatch(now: now) { return batch }
+        if let batch = try planners.retention.nextBatch(now: now) { return batch }
         if let batch: MaintenanceBatch = try planners.clients.nextBatch(now: now) { return batch }
         return nextHeads(now: now)
     }
@@ -51,10 +51,10 @@ final class SQLiteKeeper: StoreKeeper {
     private static let quietMilliseconds: Int64 = 1_000
 
     private func nextHeads(now: Int64) -> MaintenanceBatch? {
-        let (count, through): (Int, GlobalID) = store.late.all
+        let (count, through) = store.late.all
         if through != newestHead.through || now < newestHead.since { newestHead = (through, now) }
         guard count > 0, now - newestHead.since >= Self.quietMilliseconds else { return nil }
-        var batch: MaintenanceBatch = .init()
+        var batch = MaintenanceBatch()
         batch.headsMax = settings.rowsPerBatch
         return batch
     }
@@ -64,8 +64,8 @@ final class SQLiteKeeper: StoreKeeper {
     private func moveLogIfLong() throws(StoreError) {
         for _ in 0..<Self.passesMax {
             guard store.walPages.load(ordering: .relaxed) >= store.settings.passivePages else { return }
-            let life: Int = store.walLife.load(ordering: .acquiring)
-            let moved: Int = try storing("moving the log") { () throws(SQLiteError) in
+            let life = store.walLife.load(ordering: .acquiring)
+            let moved = try storing("moving the log") { () throws(SQLiteError) in
                 try log.checkpoint(.passive).moved
             }
             store.walMoved.withLock { $0 = (life, moved) }
@@ -74,7 +74,7 @@ final class SQLiteKeeper: StoreKeeper {
     }
 
     /// Passes over the log in one look at it.
-    private static let passesMax: Int = 4
+    private static let passesMax = 4
 }
 
 extension SQLiteReader: RetentionSource {
@@ -85,7 +85,7 @@ extension SQLiteReader: RetentionSource {
     final func oldChangeIDs(
         in bucket: BucketRow, before: Int64, limit: Int
     ) throws(StoreError) -> [UInt64] {
-        var hashes: [UInt64] = []
+        var hashes = [UInt64]()
         try storing("looking for old ccids") { () throws(SQLiteError) in
             try database.statement("SELECT h FROM old_ccid WHERE b = ?1 AND ts < ?2 LIMIT ?3")
                 .bind(1, bucket).bind(2, before).bind(3, Int64(limit)).forEach { (row) throws(SQLiteError) in
@@ -98,7 +98,7 @@ extension SQLiteReader: RetentionSource {
     final func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [(
         version: Version, bytes: Int
     )] {
-        var versions: [(version: Version, bytes: Int)] = []
+        var versions = [(version: Version, bytes: Int)]()
         try storing("listing kept bodies") { () throws(SQLiteError) in
             try database.statement("SELECT ver, length(body) FROM ver WHERE b = ?1 AND k = ?2 ORDER BY ver")
                 .bind(1, bucket).bind(2, key.text)

@@ -14,9 +14,9 @@ extension SQLiteReader {
         ofAll name: BucketName, in app: AppID, after: GlobalID, limit: Int, byteLimit: Int
     ) throws(StoreError) -> WidePage {
         try reading { () throws(StoreError) in
-            let end: GlobalID = try lastGlobalID()
-            let upTo: GlobalID = min(end, after + GlobalID(WidePage.positionsMax))
-            var found: [(gid: GlobalID, user: String)] = []
+            let end = try lastGlobalID()
+            let upTo = min(end, after + GlobalID(WidePage.positionsMax))
+            var found = [(gid: GlobalID, user: String)]()
             try storing("reading the log") { () throws(SQLiteError) in
                 // CROSS JOIN keeps the order of the loops: along the log, each row's bucket looked up.
                 try database.statement(
@@ -29,14 +29,14 @@ extension SQLiteReader {
                 ).bind(1, after).bind(2, upTo).bind(3, app.text).bind(4, name.text).bind(5, Int64(limit))
                     .forEach { (row) throws(SQLiteError) in found.append((row.integer(0), row.text(1))) }
             }
-            var changes: [WideChange] = []
-            var bytes: Int = 0
-            for (gid, user): (GlobalID, String) in found where bytes < byteLimit {
-                guard let change: ChangeRecord = try changeRecord(gid) else { continue }
+            var changes = [WideChange]()
+            var bytes = 0
+            for (gid, user) in found where bytes < byteLimit {
+                guard let change = try changeRecord(gid) else { continue }
                 bytes += change.diff.count
                 changes.append(WideChange(change: change, user: try .stored(user)))
             }
-            let isWhole: Bool = changes.count == found.count && found.count < limit
+            let isWhole = changes.count == found.count && found.count < limit
             return WidePage(
                 changes: changes, through: isWhole ? upTo : changes.last?.change.gid ?? upTo,
                 isAtEnd: isWhole && upTo == end)
@@ -44,7 +44,7 @@ extension SQLiteReader {
     }
 
     final func name(of user: UserID, in app: AppID) throws(StoreError) -> UserID? {
-        let text: String? = try storing("looking for an account") { () throws(SQLiteError) in
+        let text = try storing("looking for an account") { () throws(SQLiteError) in
             try database.statement("SELECT name FROM account WHERE user = ?1 AND app = ?2")
                 .bind(1, user.text).bind(2, app.text).first { $0.text(0) }
         }

@@ -4,9 +4,9 @@ import ThicketSQLite
 extension SQLiteReader: StoreReader {
     final func lastGlobalID() throws(StoreError) -> GlobalID {
         try storing("reading the newest change") { () throws(SQLiteError) in
-            let logged: Int64 = try database.integer("SELECT max(gid) FROM chg") ?? 0
-            let told: Int64 = try database.integer("SELECT max(head) FROM bucket") ?? 0
-            let (erased, settled): (Int64?, Int64?) = (
+            let logged = try database.integer("SELECT max(gid) FROM chg") ?? 0
+            let told = try database.integer("SELECT max(head) FROM bucket") ?? 0
+            let (erased, settled) = (
                 try Meta.integer(Meta.erased, database), try Meta.integer(Meta.heads, database)
             )
             return max(logged, told, erased ?? 0, settled ?? 0)
@@ -53,7 +53,7 @@ extension SQLiteReader: StoreReader {
         typealias Raw = (
             row: BucketRow, app: String, user: String, name: String, head: GlobalID, floor: GlobalID, mode: BucketMode
         )
-        var found: [Raw] = []
+        var found = [Raw]()
         try storing("reading the buckets") { () throws(SQLiteError) in
             try query { (row) throws(SQLiteError) in
                 found.append(
@@ -63,9 +63,9 @@ extension SQLiteReader: StoreReader {
                     ))
             }
         }
-        var records: [BucketRecord] = []
-        for raw: Raw in found {
-            let id: BucketID = .init(
+        var records = [BucketRecord]()
+        for raw in found {
+            let id = BucketID(
                 app: try .stored(raw.app), user: try .stored(raw.user), name: try .stored(raw.name))
             records.append(
                 BucketRecord(row: raw.row, id: id, head: raw.head, floor: raw.floor, mode: raw.mode))
@@ -105,21 +105,21 @@ extension SQLiteReader: StoreReader {
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey] {
         try reading { () throws(StoreError) in
-            let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket, after: key)
-            let count: Int = limit + late.count
-            var texts: [String] = []
+            let late = try lateHeads().heads(of: bucket, after: key)
+            let count = limit + late.count
+            var texts = [String]()
             try storing("listing keys") { () throws(SQLiteError) in
                 try database.statement("SELECT k FROM ent WHERE b = ?1 AND k > ?2 AND dead = 0 ORDER BY k LIMIT ?3")
                     .bind(1, bucket).bind(2, key?.text ?? "").bind(3, Int64(count))
                     .forEach { (row) throws(SQLiteError) in texts.append(row.text(0)) }
             }
-            var keys: [EntityKey] = []
-            for text: String in texts { keys.append(try .stored(text)) }
+            var keys = [EntityKey]()
+            for text in texts { keys.append(try .stored(text)) }
             if late.isEmpty { return keys }
             // What follows the last of a full page is not looked at: enough come before it.
-            let last: EntityKey? = keys.count == count ? keys.last : nil
+            let last = keys.count == count ? keys.last : nil
             keys.removeAll { late[$0] != nil }
-            for record: EntityRecord in late.values where !record.isDeleted {
+            for record in late.values where !record.isDeleted {
                 if let last, last.precedes(record.key) { continue }
                 keys.append(record.key)
             }
@@ -134,7 +134,7 @@ extension SQLiteReader: StoreReader {
             let late = try lateHeads().heads(of: bucket, after: key)
             let count = limit + late.count
             typealias Row = (key: String, version: Version, gid: GlobalID, keyframe: GlobalID)
-            var rows: [Row] = []
+            var rows = [Row]()
             try storing("listing removed objects") { () throws(SQLiteError) in
                 try database.statement(
                     "SELECT k, ver, gid, kf FROM ent WHERE b = ?1 AND k > ?2 AND dead <> 0 ORDER BY k LIMIT ?3"
@@ -142,7 +142,7 @@ extension SQLiteReader: StoreReader {
                     rows.append((row.text(0), row.integer(1), row.integer(2), row.integer(3)))
                 }
             }
-            var heads: [EntityRecord] = []
+            var heads = [EntityRecord]()
             for row in rows {
                 heads.append(
                     EntityRecord(
@@ -172,11 +172,11 @@ extension SQLiteReader: StoreReader {
     ) throws(StoreError) -> ChangePage? {
         try reading { () throws(StoreError) in
             guard let record = try bucketRecord(bucket), after >= record.floor, after <= record.head else { return nil }
-            let place: WalkCache.CatchUpPlace = .init(bucket: bucket, upTo: upTo)
-            let known: ArraySlice<GlobalID>? = walks.catchUp(place, after: after)
-            let positions: ArraySlice<GlobalID> =
+            let place = WalkCache.CatchUpPlace(bucket: bucket, upTo: upTo)
+            let known = walks.catchUp(place, after: after)
+            let positions =
                 if let known { known } else { try logPositions(from: record.head, after: after, upTo: upTo)[...] }
-            let page: ChangePage = try changePage(positions, limit: limit, byteLimit: byteLimit)
+            let page = try changePage(positions, limit: limit, byteLimit: byteLimit)
             if !page.hasMore {
                 walks.forgetCatchUp(place)
             } else if known == nil {
@@ -201,13 +201,13 @@ extension SQLiteReader: StoreReader {
             else { return nil }
             if query.withData { segmentTop = (query.bucket, try newestSegment(of: query.bucket)) }
             defer { segmentTop = nil }
-            let place: WalkCache.WalkPlace = .init(bucket: query.bucket, current: query.current)
-            if let known: IndexWalk = walks.walk(place) { return try page(query, of: known, known: bodies) }
-            if query.asksForNewest, let newest: IndexSlice = try newestObject(query, floor: record.floor) {
+            let place = WalkCache.WalkPlace(bucket: query.bucket, current: query.current)
+            if let known = walks.walk(place) { return try page(query, of: known, known: bodies) }
+            if query.asksForNewest, let newest = try newestObject(query, floor: record.floor) {
                 return newest
             }
-            let made: IndexWalk =
-                if let moved: IndexWalk = try movedWalk(place, floor: record.floor) { moved } else {
+            let made =
+                if let moved = try movedWalk(place, floor: record.floor) { moved } else {
                     try walk(query.bucket, at: query.current)
                 }
             walks.keep(made, at: place)
@@ -217,17 +217,17 @@ extension SQLiteReader: StoreReader {
 
     /// An older walk of the bucket, brought forward.
     private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexWalk? {
-        guard let old: (current: GlobalID, walk: IndexWalk) = walks.walk(before: place) else { return nil }
+        guard let old = walks.walk(before: place) else { return nil }
         return try moved(old.walk, of: place.bucket, from: old.current, to: place.current, floor: floor)
     }
 
     /// Reads the heads of the bucket, and follows those that moved after `current` back to it.
     final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
-        let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
-        let lateKeys: Set<String> = Set(late.keys.lazy.map(\.text))
-        var builder: IndexWalk.Builder = .init()
-        var moved: [(key: String, record: (version: Version, gid: GlobalID))] = []
-        for record: EntityRecord in late.values {
+        let late = try lateHeads().heads(of: bucket)
+        let lateKeys = Set(late.keys.lazy.map(\.text))
+        var builder = IndexWalk.Builder()
+        var moved = [(key: String, record: (version: Version, gid: GlobalID))]()
+        for record in late.values {
             if record.gid > current {
                 moved.append((record.key.text, (record.version, record.gid)))
             } else if !record.isDeleted {
@@ -237,7 +237,7 @@ extension SQLiteReader: StoreReader {
         try storing("listing the objects") { () throws(SQLiteError) in
             try queries.entities.bind(1, bucket).forEach { (row) throws(SQLiteError) in
                 if !lateKeys.isEmpty, lateKeys.contains(row.text(0)) { return }
-                let gid: GlobalID = row.integer(2)
+                let gid = row.integer(2)
                 if gid > current {
                     moved.append((row.text(0), (row.integer(1), gid)))
                 } else if row.integer(3) == 0 {
@@ -246,7 +246,7 @@ extension SQLiteReader: StoreReader {
             }
         }
         for (text, record) in moved {
-            let head: EntityRecord = .init(
+            let head = EntityRecord(
                 key: try .stored(text), version: record.version, gid: record.gid, keyframe: 0, isDeleted: false)
             guard let found = try listed(head, at: current) else { continue }
             builder.add(key: text.utf8, version: found.version, gid: found.gid)
@@ -277,7 +277,7 @@ extension SQLiteReader: StoreReader {
                 try queries.bucketMarks.bind(1, bucket).first { ($0.integer(0), $0.integer(1), $0.integer(2)) }
             }
             guard let marks else { return ChangeIDTail(entries: [], settled: 0) }
-            var entries: [ChangeIDEntry] = []
+            var entries = [ChangeIDEntry]()
             var place: GlobalID = marks.head
             while place > max(marks.floor, marks.settled) {
                 let found = try changeIDEntry(place)
@@ -296,7 +296,7 @@ extension SQLiteReader: StoreReader {
     }
 
     final func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool {
-        let wanted: PackedChangeID = .init(changeID)
+        let wanted = PackedChangeID(changeID)
         return try storing("reading a ccid") { () throws(SQLiteError) in
             try queries.changeID.bind(1, gid).first { PackedChangeID($0, 1) == wanted } ?? false
         }
@@ -340,10 +340,10 @@ extension SQLiteReader: StoreReader {
                 )
             }
         }
-        guard let found: Row else { return nil }
+        guard let found else { return nil }
         let user: UserID = try .stored(found.user)
         var name: UserID?
-        if let text: String = found.name { name = try .stored(text) }
+        if let text = found.name { name = try .stored(text) }
         return TokenGrant(
             app: try .stored(found.app), user: user, isReadOnly: found.isReadOnly, name: name, expires: found.expires)
     }
@@ -357,7 +357,7 @@ extension BucketMode {
 extension Database {
     /// `StoreReader.mode(ofNew:in:)`, also inside of a transaction that writes.
     func mode(ofNew name: BucketName, in app: AppID) throws(SQLiteError) -> BucketMode {
-        let stored: Int64? = try statement("SELECT mode FROM bucket_mode WHERE app = ?1 AND name = ?2")
+        let stored = try statement("SELECT mode FROM bucket_mode WHERE app = ?1 AND name = ?2")
             .bind(1, app.text).bind(2, name.text).first { $0.integer(0) }
         return stored.map { BucketMode(stored: $0) } ?? .open
     }

@@ -12,21 +12,21 @@ class SQLiteReader {
     private var origin: LateHeads.Stretch?
     private var view: LateHeads.View?
     /// Client names by row; names are never changed or reused for another.
-    private var clients: [Int64: ClientID] = [:]
+    private var clients = [Int64: ClientID]()
     /// Newest change that any segment of a bucket answers for, within one read.
     final var segmentTop: (bucket: BucketRow, high: GlobalID)?
     /// The segment that answered last and what it answers for: index walks go through one after the other.
     private var cursor: (bucket: BucketRow, above: GlobalID, high: GlobalID, segment: Segment)?
 
     /// Bodies that were read ahead, newest first, from `aheadNext` on.
-    private var ahead: [(gid: GlobalID, body: [UInt8])] = []
-    private var aheadNext: Int = 0
+    private var ahead = [(gid: GlobalID, body: [UInt8])]()
+    private var aheadNext = 0
 
     /// Bytes read ahead at once, about, and rows passed over for each that is wanted.
-    private static let aheadBytesMax: Int = 1 << 20
+    private static let aheadBytesMax = 1 << 20
     private static let aheadRowsMax: GlobalID = 4
     /// Client names remembered by one connection.
-    private static let clientsMax: Int = 10_000
+    private static let clientsMax = 10_000
 
     init(
         _ identity: StoreIdentity, _ walks: WalkCache, _ late: LateHeads, _ database: Database
@@ -45,7 +45,7 @@ class SQLiteReader {
         defer { (origin, view) = (nil, nil) }
         try storing("beginning a read") { () throws(SQLiteError) in try database.begin(.deferred) }
         do {
-            let result: Result = try body()
+            let result = try body()
             try storing("ending a read") { () throws(SQLiteError) in try database.commit() }
             return result
         } catch {
@@ -60,7 +60,7 @@ class SQLiteReader {
         let upTo: GlobalID = try storing("looking at the log's end") { () throws(SQLiteError) in
             try queries.state.first { $0.integer(0) } ?? 0
         }
-        let made: LateHeads.View = .init(origin: origin ?? late.origin, upTo: upTo)
+        let made = LateHeads.View(origin: origin ?? late.origin, upTo: upTo)
         assert(origin != nil, "late heads are looked at within a read")
         if origin != nil { view = made }
         return made
@@ -70,11 +70,11 @@ class SQLiteReader {
     final func look(at late: LateHeads) { view = .init(origin: late.origin, upTo: .max) }
 
     final func clientName(_ row: Int64) throws(StoreError) -> ClientID {
-        if let known: ClientID = clients[row] { return known }
-        let text: String? = try storing("reading a client's name") { () throws(SQLiteError) in
+        if let known = clients[row] { return known }
+        let text = try storing("reading a client's name") { () throws(SQLiteError) in
             try queries.clientName.bind(1, row).first { $0.text(0) }
         }
-        guard let text: String else { throw StoreError(.corrupt, "client \(row) has no name") }
+        guard let text else { throw StoreError(.corrupt, "client \(row) has no name") }
         let name: ClientID = try .stored(text)
         if clients.count >= Self.clientsMax { clients.removeAll() }
         clients[row] = name
@@ -105,18 +105,18 @@ class SQLiteReader {
     /// Where the changes lie close together, going from row to row costs less than looking up each of them.
     final func readAhead(_ gids: ArraySlice<GlobalID>) throws(StoreError) {
         (ahead, aheadNext) = ([], 0)
-        guard let newest: GlobalID = gids.first, let oldest: GlobalID = gids.last,
+        guard let newest = gids.first, let oldest = gids.last,
             newest - oldest < Self.aheadRowsMax * GlobalID(gids.count)
         else { return }
-        var wanted: ArraySlice<GlobalID> = gids
-        var bytes: Int = 0
+        var wanted = gids
+        var bytes = 0
         try storing("reading bodies ahead") { () throws(SQLiteError) in
-            let rows: Statement = queries.stretch.bind(1, oldest).bind(2, newest)
+            let rows = queries.stretch.bind(1, oldest).bind(2, newest)
             defer { rows.reset() }
-            while bytes < Self.aheadBytesMax, let next: GlobalID = wanted.first, try rows.step() {
+            while bytes < Self.aheadBytesMax, let next = wanted.first, try rows.step() {
                 guard rows.integer(0) == next else { continue }
                 wanted.removeFirst()
-                guard let body: [UInt8] = Self.wholeBody(rows) else { continue }
+                guard let body = Self.wholeBody(rows) else { continue }
                 bytes += body.count
                 ahead.append((next, body))
             }
@@ -126,7 +126,7 @@ class SQLiteReader {
     /// The body of a row that tells it by itself: it carries it, or makes the object from nothing.
     private static func wholeBody(_ row: Statement) -> [UInt8]? {
         guard row.integer(1) == 0 else { return nil }
-        if let keyframe: [UInt8] = row.optionalBytes(4) { return keyframe }
+        if let keyframe = row.optionalBytes(4) { return keyframe }
         return row.isNull(2) ? BodyReplay.created(by: row.bytes(3)) : nil
     }
 
@@ -144,12 +144,12 @@ class SQLiteReader {
     }
 
     private func segment(_ place: WalkCache.SegmentPlace) throws(StoreError) -> Segment? {
-        if let known: Segment = walks.segment(place) { return known }
-        let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
+        if let known = walks.segment(place) { return known }
+        let content = try storing("reading a segment") { () throws(SQLiteError) in
             try queries.segmentContent.bind(1, place.row).first { $0.bytes(0) } ?? []
         }
         // A broken segment is only a lost copy: the log has the bodies too. The check reports it.
-        guard let segment: Segment = .init(content) else { return nil }
+        guard let segment = Segment(content) else { return nil }
         walks.keep(segment, at: place)
         return segment
     }
@@ -158,7 +158,7 @@ class SQLiteReader {
 extension SQLiteReader: LogSource {
     final func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord? {
         try reading { () throws(StoreError) in
-            if let late: EntityRecord = try lateHeads().head(of: key, in: bucket) { return late }
+            if let late = try lateHeads().head(of: key, in: bucket) { return late }
             return try storedRecord(key, bucket)
         }
     }
@@ -194,7 +194,7 @@ extension SQLiteReader: LogSource {
                 ($0.integer(0), $0.text(1), $0.integer(2), $0.integer(3), $0.integer(4), $0.integer(5))
             }
         }
-        guard let found: Raw else { return nil }
+        guard let found else { return nil }
         return LogStep(
             bucket: found.bucket, key: try .stored(found.key), kind: found.kind == 0 ? .modify : .remove,
             endVersion: found.endVersion,
@@ -220,11 +220,11 @@ extension SQLiteReader: LogSource {
     }
 
     final func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? {
-        let row: RawChange? = try storing("reading a change") { () throws(SQLiteError) in
+        let row = try storing("reading a change") { () throws(SQLiteError) in
             try queries.change.bind(1, gid).first { RawChange($0) }
         }
-        guard let row: RawChange else { return nil }
-        guard let changeID: String = row.changeID.changeIDText else {
+        guard let row else { return nil }
+        guard let changeID = row.changeID.changeIDText else {
             throw StoreError(.corrupt, "change \(gid) has a ccid of no known form")
         }
         return ChangeRecord(

@@ -4,11 +4,12 @@ import ThicketSQLite
 
 /// A store in one SQLite file: an append-only log by rising number, and thin heads that point into it.
 ///
-/// One writer of one `SQLiteStore` (another one of the same file does not know its late heads), any number of readers, each on its own connection. What the writer has committed is on disk
-/// (`synchronous=EXTRA`) and readers see it at their next call.
+/// One writer of one `SQLiteStore` (another one of the same file does not know its late heads), any number of readers,
+/// each on its own connection. What the writer has committed is on disk (`synchronous=EXTRA`) and readers see it at
+/// their next call.
 public final class SQLiteStore: Store {
     /// The file's name in a data folder.
-    public static let fileName: String = "thicket.db"
+    public static let fileName = "thicket.db"
 
     public let identity: StoreIdentity
     public let path: String
@@ -16,17 +17,17 @@ public final class SQLiteStore: Store {
     let walks: WalkCache
     let late: LateHeads
     /// How often heads could not be written with their group, and what came of it last.
-    let headFailure: Mutex<(count: Int, last: String)> = .init((0, ""))
+    let headFailure = Mutex<(count: Int, last: String)>((0, ""))
     /// Pages in the log after the newest commit; the keeper looks here.
-    let walPages: Atomic<Int> = .init(0)
+    let walPages = Atomic<Int>(0)
     /// Counts how often the log began anew, and of that log the pages that stand in the file by now.
-    let walLife: Atomic<Int> = .init(0)
-    let walMoved: Mutex<(life: Int, pages: Int)> = .init((0, 0))
+    let walLife = Atomic<Int>(0)
+    let walMoved = Mutex<(life: Int, pages: Int)>((0, 0))
     private let rows: Atomic<BucketRow>
 
     /// Opens the store, makes it when the file is missing, and brings an older one up to date.
     public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
-        let database: Database = try Self.connect(path, .create, settings)
+        let database = try Self.connect(path, .create, settings)
         try Schema.prepare(database) { () throws(SQLiteError) in
             try Meta.seed(database, random: settings.random)
         }
@@ -35,7 +36,7 @@ public final class SQLiteStore: Store {
         self.settings = settings
         self.walks = WalkCache(settings)
         self.late = try LateHeads.load(database, changesMax: settings.lateHeadsMax)
-        let last: Int64 = try storing("reading the buckets") { () throws(SQLiteError) in
+        let last = try storing("reading the buckets") { () throws(SQLiteError) in
             max(
                 try database.integer("SELECT max(id) FROM bucket") ?? 0,
                 try Meta.integer(Meta.erasedRow, database) ?? 0)
@@ -44,7 +45,7 @@ public final class SQLiteStore: Store {
     }
 
     public func makeWriter() throws(StoreError) -> any StoreWriter {
-        let database: Database = try Self.connect(path, .readWrite, settings, isWriter: true)
+        let database = try Self.connect(path, .readWrite, settings, isWriter: true)
         try Schema.check(database)
         try storing("beginning the log") { () throws(SQLiteError) in try Schema.useLog(database) }
         return try SQLiteWriter(self, database)
@@ -61,12 +62,12 @@ public final class SQLiteStore: Store {
     public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
 
     public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
-        let log: Database = try Self.connect(path, .readWrite, self.settings)
+        let log = try Self.connect(path, .readWrite, self.settings)
         return SQLiteKeeper(self, reader: try makeSQLiteReader(), log: log, settings: settings)
     }
 
     func makeSQLiteReader() throws(StoreError) -> SQLiteReader {
-        let database: Database = try Self.connect(path, .readOnly, settings)
+        let database = try Self.connect(path, .readOnly, settings)
         try Schema.check(database)
         return try SQLiteReader(identity, walks, late, database)
     }
@@ -75,19 +76,19 @@ public final class SQLiteStore: Store {
     func newBucketRow() -> BucketRow { rows.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Opens a connection with what every connection of ours has set.
-    /// - Parameter isWriter: it keeps all pages, where the others read what the system has in memory, too; and gathers what it writes
-    ///   into the log (0077).
+    /// - Parameter isWriter: it keeps all pages, where the others read what the system has in memory, too; and gathers
+    ///   what it writes into the log (0077).
     static func connect(
         _ path: String, _ mode: OpenMode, _ settings: StoreSettings, isWriter: Bool = false
     ) throws(StoreError) -> Database {
         // SQLite gives its log the rights of the file.
         if mode == .create { try Files(settings).createPrivate(path) }
         return try storing("opening the file") { () throws(SQLiteError) in
-            let vfs: String? = isWriter ? GatheringFileSystem.name(over: settings.vfs) : settings.vfs
-            let database: Database = try .init(
+            let vfs = isWriter ? GatheringFileSystem.name(over: settings.vfs) : settings.vfs
+            let database = try Database(
                 path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: vfs)
-            // With less than EXTRA a crash may undo that a journal was deleted. With the log that is the same as FULL; but the
-            // file gets its log by a journal, and one that comes back takes the log from it (decision 0072).
+            // With less than EXTRA a crash may undo that a journal was deleted. With the log that is the same as FULL;
+            // but the file gets its log by a journal, and one that comes back takes the log from it (decision 0072).
             // Debian's SQLite overwrites deleted pages by default, which doubles the log's pages and hides nothing
             // here: older versions are kept on purpose.
             try database.execute(
@@ -98,7 +99,7 @@ public final class SQLiteStore: Store {
                 """)
             if mode != .readOnly {
                 database.watchLog()
-                if let pages: Int = settings.pagesMax { try database.limitPages(pages) }
+                if let pages = settings.pagesMax { try database.limitPages(pages) }
             }
             return database
         }

@@ -18,12 +18,12 @@ extension SQLiteWriter {
 
     /// One step. The note that the user is to be erased goes with the last one.
     func erase(_ erasure: MaintenanceBatch.Erasure) throws(SQLiteError) {
-        var budget: Budget = .init(rows: erasure.rowsMax, bytes: erasure.bytesMax)
+        var budget = Budget(rows: erasure.rowsMax, bytes: erasure.bytesMax)
         while !budget.isSpent {
             let bucket: BucketRow? = try database.statement(
                 "SELECT id FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id LIMIT 1"
             ).bind(1, erasure.app.text).bind(2, erasure.user.text).first { $0.integer(0) }
-            guard let bucket: BucketRow else {
+            guard let bucket else {
                 // What accounts have besides went with the account; that of partners' users, who have none, goes now.
                 for table: (name: String, user: String) in [
                     ("entity_bundle", "entity"), ("pro", "user"), ("erasure", "user"),
@@ -82,10 +82,10 @@ extension SQLiteWriter {
         of bucket: BucketRow, _ selection: String, _ deletion: String, _ budget: inout Budget
     ) throws(SQLiteError) {
         guard !budget.isSpent else { return }
-        var rows: [(id: Int64, bytes: Int)] = []
+        var rows = [(id: Int64, bytes: Int)]()
         try database.statement(selection + " LIMIT ?2").bind(1, bucket).bind(2, Int64(budget.rows))
             .forEach { (row) throws(SQLiteError) in rows.append((row.integer(0), Int(row.integer(1)))) }
-        let delete: Statement = try database.statement(deletion)
+        let delete = try database.statement(deletion)
         for row in rows where !budget.isSpent {
             try delete.bind(1, row.id).run()
             budget.take(bytes: row.bytes)
@@ -111,9 +111,9 @@ extension SQLiteWriter {
         else { return }
         // Positions are never given twice: what is remembered of one would be shown to another user.
         try Meta.set(Meta.erased, max(place, try Meta.integer(Meta.erased, database) ?? 0), database)
-        let link: Statement = try database.statement(
+        let link = try database.statement(
             "SELECT pb, length(diff) + ifnull(length(snap), 0) FROM chg WHERE gid = ?1 AND b = ?2")
-        let delete: Statement = try database.statement("DELETE FROM chg WHERE gid = ?1 AND b = ?2")
+        let delete = try database.statement("DELETE FROM chg WHERE gid = ?1 AND b = ?2")
         while place > floor, !budget.isSpent {
             let found: (previous: GlobalID, bytes: Int)? = try link.bind(1, place).bind(2, bucket)
                 .first { ($0.integer(0), Int($0.integer(1))) }

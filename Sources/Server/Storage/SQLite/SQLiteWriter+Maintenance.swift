@@ -15,15 +15,15 @@ extension SQLiteWriter {
 
     private func write(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         restartLogIfLong()
-        var moved: Set<BucketRow> = []
-        var moves: [BucketMove] = []
+        var moved = Set<BucketRow>()
+        var moves = [BucketMove]()
         defer { forgetBlocks(of: work) }
         // What users had is to be gone from the file, as far as SQLite knows the places, not only from its tables.
-        let isErasing: Bool = !work.erasures.isEmpty || work.unusedClients != nil
+        let isErasing = !work.erasures.isEmpty || work.unusedClients != nil
         if isErasing { try overwrite(true) }
         defer { if isErasing { try? overwrite(false) } }
-        var heads: LateHeads.Slice = .init()
-        var erased: Set<BucketRow> = []
+        var heads = LateHeads.Slice()
+        var erased = Set<BucketRow>()
         try writing("applying background work") { () throws(SQLiteError) in
             // A row whose head is not in the table must not go.
             if work.cuts.contains(where: { $0.floor > late.mark }) {
@@ -31,21 +31,21 @@ extension SQLiteWriter {
             } else if work.headsMax > 0 {
                 heads = try writeHeads(limit: work.headsMax)
             }
-            for cut: MaintenanceBatch.Cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
-            for segments: MaintenanceBatch.SegmentWork in work.segments { try replaceSegments(segments) }
-            for forgetting: MaintenanceBatch.Forgetting in work.forgettings { try forget(forgetting) }
-            for run: MaintenanceBatch.ChangeIDRun in work.changeIDRuns where try settle(run) {
+            for cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
+            for segments in work.segments { try replaceSegments(segments) }
+            for forgetting in work.forgettings { try forget(forgetting) }
+            for run in work.changeIDRuns where try settle(run) {
                 moved.insert(run.bucket)
             }
-            for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { try write(merge) }
-            if let unused: MaintenanceBatch.UnusedClients = work.unusedClients { try remove(unused) }
+            for merge in work.changeIDMerges { try write(merge) }
+            if let unused = work.unusedClients { try remove(unused) }
             erased = try buckets(of: work.erasures)
-            for erasure: MaintenanceBatch.Erasure in work.erasures { try erase(erasure) }
-            for row: BucketRow in moved.sorted() {
-                let move: BucketMove? = try queries.bucketMarks.bind(1, row).first {
+            for erasure in work.erasures { try erase(erasure) }
+            for row in moved.sorted() {
+                let move = try queries.bucketMarks.bind(1, row).first {
                     BucketMove(bucket: row, floor: $0.integer(1), settled: $0.integer(2))
                 }
-                if let move: BucketMove { moves.append(move) }
+                if let move { moves.append(move) }
             }
         }
         late.written(heads)
@@ -56,8 +56,8 @@ extension SQLiteWriter {
 
     /// All buckets of the users that are being erased.
     private func buckets(of erasures: [MaintenanceBatch.Erasure]) throws(SQLiteError) -> Set<BucketRow> {
-        var rows: Set<BucketRow> = []
-        for erasure: MaintenanceBatch.Erasure in erasures {
+        var rows = Set<BucketRow>()
+        for erasure in erasures {
             try database.statement("SELECT id FROM bucket WHERE app = ?1 AND owner = ?2").bind(1, erasure.app.text)
                 .bind(2, erasure.user.text).forEach { (row) throws(SQLiteError) in rows.insert(row.integer(0)) }
         }
@@ -73,12 +73,12 @@ extension SQLiteWriter {
     /// What is remembered of blocks and names that are written anew, whether that succeeded or not.
     private func forgetBlocks(of work: MaintenanceBatch) {
         forgetBlocks(of: work.changeIDRuns)
-        for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { settledIDs.forget(merge.bucket) }
+        for merge in work.changeIDMerges { settledIDs.forget(merge.bucket) }
         if work.unusedClients != nil { clientRows.removeAll() }
     }
 
     func forgetBlocks(of runs: [MaintenanceBatch.ChangeIDRun]) {
-        for run: MaintenanceBatch.ChangeIDRun in runs { settledIDs.forget(run.bucket) }
+        for run in runs { settledIDs.forget(run.bucket) }
     }
 
     // MARK: The log
@@ -87,20 +87,20 @@ extension SQLiteWriter {
         try database.statement("UPDATE bucket SET floor = ?1 WHERE id = ?2 AND floor = ?3")
             .bind(1, cut.floor).bind(2, cut.bucket).bind(3, cut.floorBefore).run()
         guard database.changedRows == 1 else { return false }
-        for kept: MaintenanceBatch.KeptBody in cut.keptBodies {
+        for kept in cut.keptBodies {
             try database.statement("INSERT OR REPLACE INTO ver (b, k, ver, body) VALUES (?1, ?2, ?3, ?4)")
                 .bind(1, cut.bucket).bind(2, kept.key.text).bind(3, kept.version).bind(4, kept.body).run()
         }
-        for dropped: MaintenanceBatch.KeptVersion in cut.droppedBodies {
+        for dropped in cut.droppedBodies {
             try database.statement("DELETE FROM ver WHERE b = ?1 AND k = ?2 AND ver = ?3")
                 .bind(1, cut.bucket).bind(2, dropped.key.text).bind(3, dropped.version).run()
         }
-        for old: MaintenanceBatch.OldChangeID in cut.changeIDs {
+        for old in cut.changeIDs {
             try database.statement("INSERT OR REPLACE INTO old_ccid (b, h, ts) VALUES (?1, ?2, ?3)")
                 .bind(1, cut.bucket).bind(2, Int64(bitPattern: old.hash)).bind(3, old.timestamp).run()
         }
-        let delete: Statement = try database.statement("DELETE FROM chg WHERE gid = ?1")
-        for row: GlobalID in cut.rows { try delete.bind(1, row).run() }
+        let delete = try database.statement("DELETE FROM chg WHERE gid = ?1")
+        for row in cut.rows { try delete.bind(1, row).run() }
         // Below the floor `old_ccid` alone answers: blocks that lie there as a whole are of no use any more.
         try database.statement("DELETE FROM idrun WHERE b = ?1 AND high <= ?2")
             .bind(1, cut.bucket).bind(2, cut.floor).run()
@@ -111,8 +111,8 @@ extension SQLiteWriter {
     private func replaceSegments(_ work: MaintenanceBatch.SegmentWork) throws(SQLiteError) {
         try database.statement("DELETE FROM seg WHERE b = ?1 AND high > ?2 AND high <= ?3")
             .bind(1, work.bucket).bind(2, work.above).bind(3, work.through).run()
-        for segment: MaintenanceBatch.Segment in work.segments {
-            let row: Statement = try database.statement(
+        for segment in work.segments {
+            let row = try database.statement(
                 "INSERT INTO seg (b, high, count, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5)")
             row.bind(1, work.bucket).bind(2, segment.high).bind(3, Int64(segment.count))
                 .bind(4, Int64(segment.content.count))
@@ -127,8 +127,8 @@ extension SQLiteWriter {
     // MARK: ccids and names
 
     private func forget(_ forgetting: MaintenanceBatch.Forgetting) throws(SQLiteError) {
-        let delete: Statement = try database.statement("DELETE FROM old_ccid WHERE b = ?1 AND h = ?2")
-        for hash: UInt64 in forgetting.hashes {
+        let delete = try database.statement("DELETE FROM old_ccid WHERE b = ?1 AND h = ?2")
+        for hash in forgetting.hashes {
             try delete.bind(1, forgetting.bucket).bind(2, Int64(bitPattern: hash)).run()
         }
     }
@@ -148,25 +148,25 @@ extension SQLiteWriter {
     private func write(_ merge: MaintenanceBatch.ChangeIDMerge) throws(SQLiteError) {
         try database.statement("DELETE FROM idset WHERE b = ?1 AND low BETWEEN ?2 AND ?3")
             .bind(1, merge.bucket).bind(2, merge.first.column).bind(3, merge.last.column).run()
-        for block: MaintenanceBatch.HashBlock in merge.blocks {
+        for block in merge.blocks {
             try database.statement("INSERT INTO idset (b, low, entries) VALUES (?1, ?2, ?3)")
                 .bind(1, merge.bucket).bind(2, block.low.column).bind(3, block.block).run()
         }
-        guard let through: GlobalID = merge.mergedRuns else { return }
+        guard let through = merge.mergedRuns else { return }
         try database.statement("DELETE FROM idrun WHERE b = ?1 AND high <= ?2")
             .bind(1, merge.bucket).bind(2, through).run()
     }
 
     private func remove(_ unused: MaintenanceBatch.UnusedClients) throws(SQLiteError) {
-        var used: Set<Int64> = []
-        var seen: Int = 0
+        var used = Set<Int64>()
+        var seen = 0
         try database.statement("SELECT client FROM chg WHERE gid > ?1 LIMIT ?2").bind(1, unused.through)
             .bind(2, Int64(MaintenanceBatch.UnusedClients.newerRowsMax) + 1).forEach { (row) throws(SQLiteError) in
                 used.insert(row.integer(0))
                 seen += 1
             }
         guard seen <= MaintenanceBatch.UnusedClients.newerRowsMax else { return }
-        let delete: Statement = try database.statement("DELETE FROM client WHERE id = ?1")
-        for row: Int64 in unused.rows where !used.contains(row) { try delete.bind(1, row).run() }
+        let delete = try database.statement("DELETE FROM client WHERE id = ?1")
+        for row in unused.rows where !used.contains(row) { try delete.bind(1, row).run() }
     }
 }

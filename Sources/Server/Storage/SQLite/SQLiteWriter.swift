@@ -7,25 +7,25 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private let inserts: Inserts
     private let headWriter: HeadWriter
     /// Rows of client names, so that a name is written once. Bounded; what falls out is looked up again.
-    var clientRows: [ClientID: Int64] = [:]
+    var clientRows = [ClientID: Int64]()
     private var lastClientRow: Int64
     /// The log's pages when it was last asked to begin anew: tried again only when it has grown further.
-    private var pagesAtRestart: Int = 0
+    private var pagesAtRestart = 0
     /// The transaction that is open may write: `beginCommit` made it.
-    private var holdsWriteLock: Bool = false
+    private var holdsWriteLock = false
     /// The log's pages after the commit before: fewer now say that it has begun anew.
-    private var pagesBefore: Int = 0
+    private var pagesBefore = 0
     /// Groups that take no heads along, because those of an earlier one could not be written.
-    private var groupsWithoutHeads: Int = 0
+    private var groupsWithoutHeads = 0
     /// How many the next such failure leaves out.
-    private var pause: Int = pauseMin
+    private var pause = pauseMin
     var settledIDs: SettledChangeIDs
     /// Why the open transaction is given up: an operator has changed the mode of a bucket.
-    private var isStale: Bool = false
+    private var isStale = false
 
-    private static let pauseMin: Int = 8
-    private static let pauseMax: Int = 256
-    private static let clientRowsMax: Int = 20_000
+    private static let pauseMin = 8
+    private static let pauseMax = 256
+    private static let clientRowsMax = 20_000
 
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
         self.store = store
@@ -79,7 +79,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty { return }
         if !holdsWriteLock { restartLogIfLong() }
         forgetBlocks(of: batch.changeIDRuns)
-        let slice: LateHeads.Slice = nextSlice(batch.count)
+        let slice = nextSlice(batch.count)
         // Before a reader can see the group.
         late.publish(batch.entities, batch.count)
         do throws(StoreError) {
@@ -124,8 +124,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return late.slice(limit: LateHeads.headsPerChange * changes)
     }
 
-    /// Whether the group may be tried without the heads that it takes along: a broken page in the table of heads is the harm of
-    /// those objects, and not of others' changes. The log has all heads; what waits has a bound.
+    /// Whether the group may be tried without the heads that it takes along: a broken page in the table of heads is the
+    /// harm of those objects, and not of others' changes. The log has all heads; what waits has a bound.
     private func mayLeave(_ slice: LateHeads.Slice, _ error: StoreError) -> Bool {
         guard !slice.heads.isEmpty else { return false }
         return error.mayBeOfOneTable
@@ -133,12 +133,12 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     private func commit(_ batch: WriteBatch, with slice: LateHeads.Slice) throws(StoreError) {
         try writing("committing a group") { () throws(SQLiteError) in
-            for change: ChangeRecord in batch.changes { try insert(change) }
+            for change in batch.changes { try insert(change) }
             try headWriter.write(slice, database)
-            for (bucket, news): (BucketRecord, WriteBatch.BucketNews) in zip(batch.buckets, batch.news) {
+            for (bucket, news) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }
-            for run: MaintenanceBatch.ChangeIDRun in batch.changeIDRuns {
+            for run in batch.changeIDRuns {
                 // Its owner is about to forget them: better no group than ccids that nobody knows.
                 guard try settle(run) else {
                     throw SQLiteError.refused("bucket row \(run.bucket) was settled elsewhere")
@@ -149,7 +149,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
         // Of a row that was cut, `old_ccid` alone knows, and for how long.
-        if let gid: GlobalID = try settledIDs.position(of: hash, in: bucket.row, database), gid > bucket.floor {
+        if let gid = try settledIDs.position(of: hash, in: bucket.row, database), gid > bucket.floor {
             return gid
         }
         guard bucket.floor > 0, try isOldChangeID(hash, in: bucket.row) else { return nil }
@@ -161,14 +161,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     private func count(in bucket: BucketRow) throws(StoreError) -> Int {
-        let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
+        let late = try lateHeads().heads(of: bucket)
         return try storing("counting the objects") { () throws(SQLiteError) in
-            var count: Int =
+            var count =
                 try database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0").bind(1, bucket)
                 .first { Int($0.integer(0)) } ?? 0
-            let stored: Statement = try database.statement("SELECT 1 FROM ent WHERE b = ?1 AND k = ?2 AND dead = 0")
-            for record: EntityRecord in late.values {
-                let isStored: Bool = try stored.bind(1, bucket).bind(2, record.key.text).first { _ in true } ?? false
+            let stored = try database.statement("SELECT 1 FROM ent WHERE b = ?1 AND k = ?2 AND dead = 0")
+            for record in late.values {
+                let isStored = try stored.bind(1, bucket).bind(2, record.key.text).first { _ in true } ?? false
                 count += (record.isDeleted ? 0 : 1) - (isStored ? 1 : 0)
             }
             return count
@@ -189,15 +189,15 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
-        let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
-        var found: [(key: String, gid: GlobalID)] = []
+        let late = try lateHeads().heads(of: bucket)
+        var found = [(key: String, gid: GlobalID)]()
         try storing("looking for old objects") { () throws(SQLiteError) in
             try database.statement("SELECT k, gid FROM ent WHERE b = ?1 AND dead = 0 ORDER BY gid LIMIT ?2")
                 .bind(1, bucket).bind(2, Int64(limit + late.count))
                 .forEach { (row) throws(SQLiteError) in found.append((row.text(0), row.integer(1))) }
         }
-        var live: [LiveEntity] = []
-        for (key, gid): (String, GlobalID) in found { live.append(LiveEntity(key: try .stored(key), gid: gid)) }
+        var live = [LiveEntity]()
+        for (key, gid) in found { live.append(LiveEntity(key: try .stored(key), gid: gid)) }
         if late.isEmpty { return live }
         live.removeAll { late[$0.key] != nil }
         live += late.values.lazy.filter { !$0.isDeleted }.map { LiveEntity(key: $0.key, gid: $0.gid) }
@@ -206,14 +206,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     func probe() throws(StoreError) {
         try writing("probing") { () throws(SQLiteError) in
-            let next: Int64 = (try Meta.integer(Meta.probe, database) ?? 0) + 1
+            let next = (try Meta.integer(Meta.probe, database) ?? 0) + 1
             try Meta.set(Meta.probe, next, database)
         }
     }
 
     /// One transaction: written and synced when this returns, undone when it throws.
     func writing(_ what: StaticString, _ body: () throws(SQLiteError) -> Void) throws(StoreError) {
-        let clientRow: Int64 = lastClientRow
+        let clientRow = lastClientRow
         do {
             // A read that failed may have undone the transaction.
             if !holdsWriteLock || !database.isInTransaction { try database.begin(.immediate) }
@@ -238,14 +238,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     /// Takes all heads into the table, inside of the transaction that is open.
     func writeAllHeads() throws(SQLiteError) -> LateHeads.Slice {
-        let slice: LateHeads.Slice = late.whole()
+        let slice = late.whole()
         try headWriter.write(slice, database)
         return slice
     }
 
     /// The same of some, in the background.
     func writeHeads(limit: Int) throws(SQLiteError) -> LateHeads.Slice {
-        let slice: LateHeads.Slice = late.slice(limit: limit, always: true)
+        let slice = late.slice(limit: limit, always: true)
         try headWriter.write(slice, database)
         return slice
     }
@@ -253,7 +253,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     // MARK: Rows of a group
 
     private func insert(_ change: ChangeRecord) throws(SQLiteError) {
-        let row: Statement = inserts.change
+        let row = inserts.change
         row.bind(1, change.gid)
         row.bind(2, change.bucket)
         row.bind(4, change.kind.rawValue)
@@ -265,12 +265,12 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         row.bind(10, try clientRow(change.clientID))
         row.bind(12, change.timestamp)
         // What is long is lent to SQLite where it stands, until the row is written.
-        let failure: SQLiteError? = change.key.text.withBytes { key in
+        let failure = change.key.text.withBytes { key in
             row.bind(3, textInPlace: key)
             return Self.lend(change.changeID, to: row, at: 11) {
                 change.diff.withUnsafeBytes { diff in
                     row.bind(13, inPlace: diff)
-                    guard let keyframe: [UInt8] = change.keyframe else {
+                    guard let keyframe = change.keyframe else {
                         row.bind(14, nil as Int64?)
                         return row.runLent()
                     }
@@ -290,8 +290,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     ) -> SQLiteError? {
         changeID.text.withBytes { text in
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: PackedChangeID.packedBytesMax) { packed in
-                guard let base: UnsafeMutablePointer<UInt8> = packed.baseAddress else { return .refused("no memory") }
-                let count: Int = PackedChangeID.pack(text, to: base)
+                guard let base = packed.baseAddress else { return .refused("no memory") }
+                let count = PackedChangeID.pack(text, to: base)
                 if count > 0 {
                     row.bind(place, inPlace: UnsafeRawBufferPointer(start: base, count: count))
                 } else {
@@ -303,9 +303,9 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     private func clientRow(_ name: ClientID) throws(SQLiteError) -> Int64 {
-        if let known: Int64 = clientRows[name] { return known }
+        if let known = clientRows[name] { return known }
         if clientRows.count >= Self.clientRowsMax { clientRows.removeAll() }
-        if let stored: Int64 = try inserts.findClient.bind(1, name.text).first({ $0.integer(0) }) {
+        if let stored = try inserts.findClient.bind(1, name.text).first({ $0.integer(0) }) {
             clientRows[name] = stored
             return stored
         }
@@ -352,7 +352,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     private var isLogLong: Bool {
-        let pages: Int = database.walPages
+        let pages = database.walPages
         guard pages >= store.settings.restartPages, pages >= pagesAtRestart + store.settings.passivePages else {
             return false
         }
@@ -360,8 +360,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return pages - movedPages <= store.settings.restartRestPages || pages >= store.settings.restartPagesMax
     }
 
-    /// After a failed write: a log that cannot grow has room again once its pages stand in the file, which may well have
-    /// place for them.
+    /// After a failed write: a log that cannot grow has room again once its pages stand in the file, which may well
+    /// have place for them.
     private func makeRoom() {
         restartLog()
         noteLog()
@@ -369,13 +369,13 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     /// Pages of this log that the background has moved.
     private var movedPages: Int {
-        let life: Int = store.walLife.load(ordering: .relaxed)
+        let life = store.walLife.load(ordering: .relaxed)
         return store.walMoved.withLock { $0.life == life ? $0.pages : 0 }
     }
 
     /// Tells the background how long the log is.
     private func noteLog() {
-        let pages: Int = database.walPages
+        let pages = database.walPages
         if pages < pagesBefore {
             store.walLife.wrappingAdd(1, ordering: .releasing)
             pagesAtRestart = 0

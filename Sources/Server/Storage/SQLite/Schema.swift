@@ -8,7 +8,7 @@ enum Schema {
     static var version: Int64 { Int64(migrations.count) }
 
     /// Entry n leads from version n to n + 1; all run in one transaction.
-    static let migrations: [String] = [
+    static let migrations = [
         """
         CREATE TABLE meta (k TEXT PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE app (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
@@ -101,7 +101,8 @@ enum Schema {
             content BLOB NOT NULL, recovery BLOB, access BLOB, salt BLOB, n INTEGER, r INTEGER, p INTEGER,
             PRIMARY KEY (app, entity)) WITHOUT ROWID;
         """,
-        // mode: `BucketMode`; bucket_mode: what an operator wants of buckets that are not there yet. born: `EntityRecord`.
+        // mode: `BucketMode`; bucket_mode: what an operator wants of buckets that are not there yet. born:
+        // `EntityRecord`.
         """
         ALTER TABLE bucket ADD COLUMN mode INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE ent ADD COLUMN born INTEGER;
@@ -114,8 +115,8 @@ enum Schema {
         CREATE TABLE pro (app TEXT NOT NULL, user TEXT NOT NULL, receipt TEXT NOT NULL, since INTEGER NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
-        // old_login: how accounts that are being brought to keys of their own are still come into by a password that is sent;
-        // wrap_salt, n, r, p, access: their access key, sealed under that password.
+        // old_login: how accounts that are being brought to keys of their own are still come into by a password that is
+        // sent; wrap_salt, n, r, p, access: their access key, sealed under that password.
         """
         CREATE TABLE old_login (user TEXT PRIMARY KEY, app TEXT NOT NULL, folded TEXT NOT NULL, salt BLOB NOT NULL,
             verifier BLOB NOT NULL, wrap_salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
@@ -136,7 +137,7 @@ enum Schema {
     static func prepare(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
         do {
             try useLog(database)
-            let current: Bool = try isCurrent(database)
+            let current = try isCurrent(database)
             if current { return }
             try database.begin(.immediate)
         } catch {
@@ -153,7 +154,7 @@ enum Schema {
     /// Gives the file its log, if it has none. The writer asks, too: without a log each commit would be as sure as the
     /// deletion of a journal is.
     static func useLog(_ database: Database) throws(SQLiteError) {
-        let mode: String? = try database.text("PRAGMA journal_mode=WAL")
+        let mode = try database.text("PRAGMA journal_mode=WAL")
         guard mode == "wal" else {
             throw SQLiteError(extended: noLog, message: "the file takes no log: it stays with '\(mode ?? "nothing")'")
         }
@@ -164,7 +165,7 @@ enum Schema {
 
     /// Throws unless the file is a store of this version, or of an earlier one that can be brought up to date.
     static func check(_ database: Database, orOlder: Bool = false) throws(StoreError) {
-        let (application, found): (Int64, Int64) = try storing("opening the store") { () throws(SQLiteError) in
+        let (application, found) = try storing("opening the store") { () throws(SQLiteError) in
             (try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0)
         }
         guard application == applicationID, found > 0 else { throw StoreError(.schema, "the file is no store of ours") }
@@ -177,10 +178,10 @@ enum Schema {
     /// The version of a store that is older than this program; nil of every other file, and where there is none.
     static func olderVersion(path: String) throws(StoreError) -> Int64? {
         guard Files.exists(path), Files.size(path) > 0 else { return nil }
-        let database: Database = try SQLiteStore.connect(path, .readOnly, .init())
+        let database = try SQLiteStore.connect(path, .readOnly, .init())
         return try storing("looking at the store's version") { () throws(SQLiteError) in
             guard try database.integer("PRAGMA application_id") == applicationID else { return nil }
-            let found: Int64 = try database.integer("PRAGMA user_version") ?? 0
+            let found = try database.integer("PRAGMA user_version") ?? 0
             return (1..<version).contains(found) ? found : nil
         }
     }
@@ -198,7 +199,7 @@ enum Schema {
     }
 
     private static func migrate(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
-        let (application, found, tables): (Int64, Int64, Int64) = try storing("looking at the tables") {
+        let (application, found, tables) = try storing("looking at the tables") {
             () throws(SQLiteError) in
             (
                 try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0,
@@ -211,7 +212,7 @@ enum Schema {
         try refuseNewer(found)
         guard found >= 0 else { throw StoreError(.schema, "the file is no store of ours") }
         try storing("preparing the tables") { () throws(SQLiteError) in
-            for migration: String in migrations[Int(found)...] { try database.execute(migration) }
+            for migration in migrations[Int(found)...] { try database.execute(migration) }
             if found == 0 { try seed() }
             try database.execute("PRAGMA application_id=\(applicationID); PRAGMA user_version=\(version)")
             try database.commit()

@@ -7,8 +7,8 @@ import ThicketProtocol
 /// first; then the entries: version (8), bytes of the key (2), key, body.
 struct Segment: Sendable {
     private static let mark: [UInt8] = Array("TKS1".utf8)
-    private static let placeBytes: Int = 16
-    private static let entryHeadBytes: Int = 10
+    private static let placeBytes = 16
+    private static let entryHeadBytes = 10
 
     private let content: [UInt8]
     let count: Int
@@ -21,8 +21,8 @@ struct Segment: Sendable {
         self.content = content
         count = Int(Self.number(content, 4, UInt32.self))
         guard content.count >= 8 + count * Self.placeBytes else { return nil }
-        for place: Int in 0..<count {
-            let (start, length): (Int, Int) = range(place)
+        for place in 0..<count {
+            let (start, length) = range(place)
             guard start >= 8, length >= Self.entryHeadBytes, start + length <= content.count,
                 Self.entryHeadBytes + keyBytes(start) <= length
             else { return nil }
@@ -32,29 +32,29 @@ struct Segment: Sendable {
     func gid(_ place: Int) -> GlobalID { Self.number(content, 8 + place * Self.placeBytes, Int64.self) }
     func version(_ place: Int) -> Version { Self.number(content, range(place).start, Int64.self) }
     func key(_ place: Int) -> String {
-        let start: Int = range(place).start
-        let keyStart: Int = start + Self.entryHeadBytes
+        let start = range(place).start
+        let keyStart = start + Self.entryHeadBytes
         return String(decoding: content[keyStart..<keyStart + keyBytes(start)], as: UTF8.self)
     }
 
     func body(_ place: Int) -> [UInt8] {
-        let (start, length): (Int, Int) = range(place)
+        let (start, length) = range(place)
         return Array(content[start + Self.entryHeadBytes + keyBytes(start)..<start + length])
     }
 
     /// The body that change `wanted` led to, if it is here.
     func body(of wanted: GlobalID) -> [UInt8]? {
-        var low: Int = 0
-        var high: Int = count
+        var low = 0
+        var high = count
         while low < high {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if gid(middle) > wanted { low = middle + 1 } else { high = middle }
         }
         return low < count && gid(low) == wanted ? body(low) : nil
     }
 
     private func range(_ place: Int) -> (start: Int, length: Int) {
-        let at: Int = 8 + place * Self.placeBytes + 8
+        let at = 8 + place * Self.placeBytes + 8
         return (Int(Self.number(content, at, UInt32.self)), Int(Self.number(content, at + 4, UInt32.self)))
     }
 
@@ -66,8 +66,8 @@ struct Segment: Sendable {
 
     /// Builds one blob. Objects may be added in any order.
     struct Builder {
-        private var objects: [(gid: GlobalID, start: Int, length: Int)] = []
-        private var entries: [UInt8] = []
+        private var objects = [(gid: GlobalID, start: Int, length: Int)]()
+        private var entries = [UInt8]()
 
         var count: Int { objects.count }
         /// Bytes of entries so far.
@@ -75,7 +75,7 @@ struct Segment: Sendable {
         var newest: GlobalID { objects.map(\.gid).max() ?? 0 }
 
         mutating func add(_ gid: GlobalID, _ version: Version, _ key: EntityKey, _ body: [UInt8]) {
-            let start: Int = entries.count
+            let start = entries.count
             append(version, to: &entries)
             append(UInt16(key.text.utf8.count), to: &entries)
             entries.append(contentsOf: key.text.utf8)
@@ -84,7 +84,7 @@ struct Segment: Sendable {
         }
 
         func content() -> [UInt8] {
-            let head: Int = 8 + objects.count * Segment.placeBytes
+            let head = 8 + objects.count * Segment.placeBytes
             var bytes: [UInt8] = Segment.mark
             bytes.reserveCapacity(head + entries.count)
             append(UInt32(objects.count), to: &bytes)

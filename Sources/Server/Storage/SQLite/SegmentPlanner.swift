@@ -29,13 +29,13 @@ final class SegmentPlanner {
 
     private let reader: SQLiteReader
     private let settings: RetentionSettings
-    private var jobs: [Job] = []
-    private var nextLook: Int64 = .min
+    private var jobs = [Job]()
+    private var nextLook = Int64.min
     /// The bucket planned last, as it was: found so again, its plan was not applied, and it waits for the next look.
     private var planned: (row: BucketRow, head: GlobalID, fresh: Int64)?
 
     /// A bucket with fewer objects is as quickly read from the log.
-    private static let objectsMin: Int = 32
+    private static let objectsMin = 32
 
     init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
         self.reader = reader
@@ -48,7 +48,7 @@ final class SegmentPlanner {
             try plan()
             if jobs.isEmpty { nextLook = now + settings.segmentInterval }
         }
-        guard let job: Job = jobs.popLast() else { return nil }
+        guard let job = jobs.popLast() else { return nil }
         return try reader.reading { () throws(StoreError) in try run(job) }
     }
 
@@ -72,7 +72,7 @@ final class SegmentPlanner {
         planned = found
         try reader.reading { () throws(StoreError) in
             let walk: IndexWalk = try reader.walk(found.row, at: found.head)
-            var existing: [Existing] = try self.existing(found.row)
+            var existing = try self.existing(found.row)
             guard walk.count >= Self.objectsMin || !existing.isEmpty else {
                 jobs = [
                     Job(
@@ -92,7 +92,7 @@ final class SegmentPlanner {
     }
 
     private func existing(_ bucket: BucketRow) throws(StoreError) -> [Existing] {
-        var existing: [Existing] = []
+        var existing = [Existing]()
         try storing("listing segments") { () throws(SQLiteError) in
             try reader.database.statement("SELECT high, count, bytes FROM seg WHERE b = ?1 ORDER BY high")
                 .bind(1, bucket).forEach { (row) throws(SQLiteError) in
@@ -106,8 +106,8 @@ final class SegmentPlanner {
     }
 
     private func count(_ walk: IndexWalk, in existing: inout [Existing]) {
-        var place: Int = existing.count - 1
-        for gid: GlobalID in walk.positions {
+        var place = existing.count - 1
+        for gid in walk.positions {
             while place >= 0, gid <= existing[place].above { place -= 1 }
             if place >= 0, gid <= existing[place].high { existing[place].live += 1 }
         }
@@ -115,9 +115,9 @@ final class SegmentPlanner {
 
     /// Ranges to write, the newest (with all that is in no segment yet) first.
     private func ranges(_ existing: [Existing], head: GlobalID) -> [(above: GlobalID, through: GlobalID)] {
-        var ranges: [(above: GlobalID, through: GlobalID)] = []
-        var place: Int = existing.count - 1
-        var above: GlobalID = existing.last?.high ?? 0
+        var ranges = [(above: GlobalID, through: GlobalID)]()
+        var place = existing.count - 1
+        var above = existing.last?.high ?? 0
         while place >= 0, isPoor(existing[place]) {
             above = existing[place].above
             place -= 1
@@ -129,7 +129,7 @@ final class SegmentPlanner {
                 place -= 1
                 continue
             }
-            let through: GlobalID = existing[place].high
+            let through = existing[place].high
             while place >= 0, existing[place].live * 2 < existing[place].count { place -= 1 }
             ranges.append((place >= 0 ? existing[place].high : 0, through))
         }
@@ -143,10 +143,10 @@ final class SegmentPlanner {
     private func objects(
         of walk: IndexWalk, _ range: (above: GlobalID, through: GlobalID)
     ) throws(StoreError) -> [(key: EntityKey, version: Version, gid: GlobalID)] {
-        var objects: [(key: EntityKey, version: Version, gid: GlobalID)] = []
-        var place: Int = walk.firstBelow(range.through + 1)
+        var objects = [(key: EntityKey, version: Version, gid: GlobalID)]()
+        var place = walk.firstBelow(range.through + 1)
         while place < walk.count {
-            let (key, version, gid): (EntityKey, Version, GlobalID) = try walk.entry(place)
+            let (key, version, gid) = try walk.entry(place)
             guard gid > range.above else { break }
             objects.append((key, version, gid))
             place += 1
@@ -159,17 +159,17 @@ final class SegmentPlanner {
 
     /// The next piece of a job; what is left of it is queued again.
     private func run(_ job: Job) throws(StoreError) -> MaintenanceBatch {
-        var job: Job = job
-        var segments: [MaintenanceBatch.Segment] = []
-        var builder: Segment.Builder = .init()
-        var bytes: Int = 0
+        var job = job
+        var segments = [MaintenanceBatch.Segment]()
+        var builder = Segment.Builder()
+        var bytes = 0
         // A piece ends with one of the segments that go when they are many: removing them is work, too.
-        let gone: ArraySlice<Existing> = job.replaced.prefix(replacedPerBatch)
-        let end: GlobalID = gone.count < job.replaced.count ? gone.last?.high ?? job.through : job.through
+        let gone = job.replaced.prefix(replacedPerBatch)
+        let end = gone.count < job.replaced.count ? gone.last?.high ?? job.through : job.through
         while let object = job.objects.first, object.gid <= end, bytes < settings.bytesPerBatch {
             job.objects.removeFirst()
             // A body that retention has taken since the plan belongs to an object that has changed: not wanted here.
-            guard let body: [UInt8] = try body(object, job.bucket) else { continue }
+            guard let body = try body(object, job.bucket) else { continue }
             if builder.count > 0, builder.byteCount + body.count > settings.segmentBytes {
                 segments.append(builder.segment(high: builder.newest))
                 builder = .init()
@@ -177,12 +177,12 @@ final class SegmentPlanner {
             builder.add(object.gid, object.version, object.key, body)
             bytes += body.count
         }
-        let isWhole: Bool = job.objects.first.map { $0.gid > end } ?? true
+        let isWhole = job.objects.first.map { $0.gid > end } ?? true
         if builder.count > 0 { segments.append(builder.segment(high: isWhole ? end : builder.newest)) }
-        let through: GlobalID = isWhole ? end : segments.last?.high ?? job.above
-        let isDone: Bool = through == job.through
-        let replaced: ArraySlice<Existing> = job.replaced.prefix { $0.high <= through }
-        var batch: MaintenanceBatch = .init()
+        let through = isWhole ? end : segments.last?.high ?? job.above
+        let isDone = through == job.through
+        let replaced = job.replaced.prefix { $0.high <= through }
+        var batch = MaintenanceBatch()
         batch.segments = [
             .init(
                 bucket: job.bucket, above: job.above, through: through, replaced: replaced.count,
@@ -203,7 +203,7 @@ final class SegmentPlanner {
     private func body(
         _ object: (key: EntityKey, version: Version, gid: GlobalID), _ bucket: BucketRow
     ) throws(StoreError) -> [UInt8]? {
-        if let body: [UInt8] = try reader.segmentBody(object.gid, bucket) { return body }
+        if let body = try reader.segmentBody(object.gid, bucket) { return body }
         return try reader.replay(to: object.gid, version: object.version, object.key, bucket)?.body
     }
 }

@@ -3,8 +3,8 @@ import ThicketSQLite
 
 /// Finds the ccids of a bucket's older log by their hashes, and remembers the blocks it read.
 ///
-/// A bucket has up to `changeIDRunsMax` blocks in the order of its log (`idrun`), and all that is older in blocks by hash
-/// (`idset`): one look reads one of those at most. Belongs to the connection that writes them.
+/// A bucket has up to `changeIDRunsMax` blocks in the order of its log (`idrun`), and all that is older in blocks by
+/// hash (`idset`): one look reads one of those at most. Belongs to the connection that writes them.
 struct SettledChangeIDs {
     private struct Directory: Sendable {
         let runs: [ChangeIDBlock]
@@ -15,14 +15,14 @@ struct SettledChangeIDs {
         var bytes: Int { runs.reduce(200 + 16 * lows.count) { $0 + $1.bytes.count } }
     }
 
-    private var directories: RecentlyUsed<BucketRow, Directory> = .init()
+    private var directories = RecentlyUsed<BucketRow, Directory>()
     /// By row. Rows are never used twice, so what was replaced only falls out.
-    private var blocks: RecentlyUsed<Int64, ChangeIDBlock> = .init()
+    private var blocks = RecentlyUsed<Int64, ChangeIDBlock>()
     private let directoryBytesMax: Int
     private let blockBytesMax: Int
 
     /// Directories or blocks remembered.
-    private static let countMax: Int = 8_192
+    private static let countMax = 8_192
 
     /// - Parameter bytesMax: what it remembers at most, in bytes.
     init(bytesMax: Int) {
@@ -39,30 +39,30 @@ struct SettledChangeIDs {
     mutating func position(
         of hash: UInt64, in bucket: BucketRow, _ database: Database
     ) throws(StoreError) -> GlobalID? {
-        let directory: Directory = try directory(bucket, database)
-        for run: ChangeIDBlock in directory.runs.reversed() {
-            if let gid: GlobalID = run.position(of: hash) { return gid }
+        let directory = try directory(bucket, database)
+        for run in directory.runs.reversed() {
+            if let gid = run.position(of: hash) { return gid }
         }
-        guard let place: Int = Self.place(of: hash, in: directory.lows) else { return nil }
+        guard let place = Self.place(of: hash, in: directory.lows) else { return nil }
         return try block(directory.rows[place], database).position(of: hash)
     }
 
     /// The block that begins at or last before the hash.
     private static func place(of hash: UInt64, in lows: [UInt64]) -> Int? {
-        var low: Int = 0
-        var high: Int = lows.count
+        var low = 0
+        var high = lows.count
         while low < high {
-            let middle: Int = (low + high) / 2
+            let middle = (low + high) / 2
             if lows[middle] <= hash { low = middle + 1 } else { high = middle }
         }
         return low > 0 ? low - 1 : nil
     }
 
     private mutating func directory(_ bucket: BucketRow, _ database: Database) throws(StoreError) -> Directory {
-        if let known: Directory = directories[bucket] { return known }
-        var contents: [[UInt8]] = []
-        var lows: [UInt64] = []
-        var rows: [Int64] = []
+        if let known = directories[bucket] { return known }
+        var contents = [[UInt8]]()
+        var lows = [UInt64]()
+        var rows = [Int64]()
         try storing("looking for settled ccids") { () throws(SQLiteError) in
             try database.statement("SELECT entries FROM idrun WHERE b = ?1 ORDER BY high").bind(1, bucket)
                 .forEach { (row) throws(SQLiteError) in contents.append(row.bytes(0)) }
@@ -72,21 +72,21 @@ struct SettledChangeIDs {
                     rows.append(row.integer(1))
                 }
         }
-        var runs: [ChangeIDBlock] = []
-        for content: [UInt8] in contents { runs.append(try ChangeIDBlock(content)) }
-        let made: Directory = .init(runs: runs, lows: lows, rows: rows)
+        var runs = [ChangeIDBlock]()
+        for content in contents { runs.append(try ChangeIDBlock(content)) }
+        let made = Directory(runs: runs, lows: lows, rows: rows)
         directories.set(bucket, made, weight: made.bytes)
         directories.shrink(toWeight: directoryBytesMax, count: Self.countMax)
         return made
     }
 
     private mutating func block(_ row: Int64, _ database: Database) throws(StoreError) -> ChangeIDBlock {
-        if let known: ChangeIDBlock = blocks[row] { return known }
-        let content: [UInt8]? = try storing("reading settled ccids") { () throws(SQLiteError) in
+        if let known = blocks[row] { return known }
+        let content = try storing("reading settled ccids") { () throws(SQLiteError) in
             try database.statement("SELECT entries FROM idset WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
         }
-        guard let content: [UInt8] else { throw StoreError(.corrupt, "a block of ccids is missing") }
-        let block: ChangeIDBlock = try .init(content)
+        guard let content else { throw StoreError(.corrupt, "a block of ccids is missing") }
+        let block = try ChangeIDBlock(content)
         blocks.set(row, block, weight: content.count)
         blocks.shrink(toWeight: blockBytesMax, count: Self.countMax)
         return block

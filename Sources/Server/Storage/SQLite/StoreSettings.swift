@@ -14,17 +14,18 @@ public struct StoreSettings: Sendable {
     public var logReservedBytes: Int = 0
     /// Pages in the log from which the background moves what it can without stopping anybody.
     public var passivePages: Int = 8_000
-    /// Pages in the log from which the writer itself makes it begin anew between two groups (64 MiB). After a crash SQLite reads
-    /// the whole log before anything else, a MiB in about 1.2 ms (0065).
+    /// Pages in the log from which the writer itself makes it begin anew between two groups (64 MiB). After a crash
+    /// SQLite reads the whole log before anything else, a MiB in about 1.2 ms (0065).
     public var restartPages: Int = 16_384
     /// Pages that the writer itself moves for that at most (4 MiB): the background has moved the others before.
     public var restartRestPages: Int = 1_024
-    /// Pages in the log from which it begins anew however many are left to move (128 MiB): the background does not get on.
+    /// Pages in the log from which it begins anew however many are left to move (128 MiB): the background does not get
+    /// on.
     public var restartPagesMax: Int = 32_768
     /// Milliseconds the writer waits for readers when it makes the log begin anew; then it goes on and tries later.
     public var restartWaitMilliseconds: Int32 = 20
-    /// Changes whose objects' heads are kept in memory before they begin to go into their table (0075); half as many again come
-    /// until they have.
+    /// Changes whose objects' heads are kept in memory before they begin to go into their table (0075); half as many
+    /// again come until they have.
     public var lateHeadsMax: Int = 8_192
     /// Objects in all remembered index walks together.
     public var walkEntriesMax: Int = 1_000_000
@@ -42,7 +43,8 @@ public struct StoreSettings: Sendable {
     public var pagesMax: Int?
     /// A file system registered with SQLite; nil for the usual one.
     public var vfs: String?
-    /// Asked before each call to the disk that is not SQLite's, with the file's path: an errno lets it fail, 0 does not.
+    /// Asked before each call to the disk that is not SQLite's, with the file's path: an errno lets it fail, 0 does
+    /// not.
     public var fileFault: @Sendable (FileCall, String) -> Int32 = { _, _ in 0 }
     /// Gives that many bytes nobody can guess: the keys of a new store.
     public var random: @Sendable (Int) -> [UInt8] = { RandomBytes.make($0) }

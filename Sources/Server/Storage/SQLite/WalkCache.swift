@@ -25,9 +25,9 @@ final class WalkCache: Sendable {
         /// Those above a later position; nil when some of them are not known.
         func positions(after place: GlobalID) -> ArraySlice<GlobalID>? {
             guard place >= after else { return nil }
-            var (low, high): (Int, Int) = (0, positions.count)
+            var (low, high) = (0, positions.count)
             while low < high {
-                let middle: Int = (low + high) / 2
+                let middle = (low + high) / 2
                 if positions[middle] <= place { low = middle + 1 } else { high = middle }
             }
             return positions[low...]
@@ -42,18 +42,18 @@ final class WalkCache: Sendable {
     }
 
     private struct State: Sendable {
-        var walks: RecentlyUsed<WalkPlace, IndexWalk> = .init()
-        var catchUps: RecentlyUsed<CatchUpPlace, CatchUp> = .init()
-        var segments: RecentlyUsed<SegmentPlace, Segment> = .init()
+        var walks = RecentlyUsed<WalkPlace, IndexWalk>()
+        var catchUps = RecentlyUsed<CatchUpPlace, CatchUp>()
+        var segments = RecentlyUsed<SegmentPlace, Segment>()
     }
 
-    private let state: Mutex<State> = .init(State())
+    private let state = Mutex<State>(State())
     private let walkEntriesMax: Int
     private let walksMax: Int
     private let catchUpEntriesMax: Int
     private let segmentBytesMax: Int
     /// Segments remembered, besides the bound in bytes.
-    private static let segmentsMax: Int = 256
+    private static let segmentsMax = 256
 
     init(_ settings: StoreSettings) {
         walkEntriesMax = settings.walkEntriesMax
@@ -76,10 +76,10 @@ final class WalkCache: Sendable {
     /// The newest walk of the bucket that is older than the wanted one: what has changed since makes the difference.
     func walk(before place: WalkPlace) -> (current: GlobalID, walk: IndexWalk)? {
         state.withLock { (state: inout State) in
-            let older: WalkPlace? = state.walks.keys
+            let older = state.walks.keys
                 .filter { $0.bucket == place.bucket && $0.current < place.current }
                 .max { $0.current < $1.current }
-            guard let older: WalkPlace, let walk: IndexWalk = state.walks[older] else { return nil }
+            guard let older, let walk = state.walks[older] else { return nil }
             return (older.current, walk)
         }
     }
@@ -100,7 +100,8 @@ final class WalkCache: Sendable {
         }
     }
 
-    /// The changes of a catch-up that are known: whoever else is behind to the same position may have asked for more of them.
+    /// The changes of a catch-up that are known: whoever else is behind to the same position may have asked for more of
+    /// them.
     func catchUp(_ place: CatchUpPlace, after: GlobalID) -> ArraySlice<GlobalID>? {
         state.withLock { $0.catchUps[place] }?.positions(after: after)
     }
@@ -124,9 +125,9 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var used: UInt64
     }
 
-    private var entries: [Key: Entry] = [:]
+    private var entries = [Key: Entry]()
     private var clock: UInt64 = 0
-    private(set) var weight: Int = 0
+    private(set) var weight = 0
 
     var count: Int { entries.count }
     var keys: some Sequence<Key> { entries.keys }
@@ -153,7 +154,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     @discardableResult
     mutating func remove(_ key: Key) -> Value? {
-        guard let entry: Entry = entries.removeValue(forKey: key) else { return nil }
+        guard let entry = entries.removeValue(forKey: key) else { return nil }
         weight -= entry.weight
         return entry.value
     }
@@ -161,7 +162,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Forgets until both bounds hold; the newest entry stays however heavy it is.
     mutating func shrink(toWeight weightMax: Int, count countMax: Int) {
         while entries.count > 1, weight > weightMax || entries.count > countMax {
-            guard let oldest: Key = entries.min(by: { $0.value.used < $1.value.used })?.key else { return }
+            guard let oldest = entries.min(by: { $0.value.used < $1.value.used })?.key else { return }
             remove(oldest)
         }
     }

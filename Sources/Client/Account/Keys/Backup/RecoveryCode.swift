@@ -4,7 +4,7 @@ public import ThicketCrypto
 extension AccessKey {
     /// The words, lower case, one space between them: a secret.
     public var words: SecureBytes {
-        guard let words: SecureBytes = try? RecoveryWords.words(secret) else {
+        guard let words = try? RecoveryWords.words(secret) else {
             preconditionFailure("32 bytes have 24 words")
         }
         return words
@@ -26,14 +26,14 @@ extension AccessKey {
                 throw .unreadableWords(count == RecoveryWords.wordCount ? .checksum : .count)
             }
         }
-        guard let key: AccessKey = try? AccessKey(entropy) else { throw .unreadableWords(.count) }
+        guard let key = try? AccessKey(entropy) else { throw .unreadableWords(.count) }
         self = key
     }
 
     private static func wordCount(_ text: SecureBytes) -> Int {
         text.withUnsafeBytes { bytes in
-            var (count, isInside): (Int, Bool) = (0, false)
-            for byte: UInt8 in bytes {
+            var (count, isInside) = (0, false)
+            for byte in bytes {
                 let isSpace = byte < 0x80 && !(0x61...0x7A).contains(byte | 0x20)
                 if !isSpace, !isInside { count += 1 }
                 isInside = !isSpace
@@ -43,15 +43,16 @@ extension AccessKey {
     }
 }
 
-/// The access key under a passcode, as four lines to write down or print: whoever finds them has to guess the passcode, and
-/// each guess costs a scrypt of N = 2^17 (feature K4).
+/// The access key under a passcode, as four lines to write down or print: whoever finds them has to guess the passcode,
+/// and each guess costs a scrypt of N = 2^17 (feature K4).
 ///
-/// Bytes: 0x01 ‖ log2 N ‖ p ‖ 0x00 ‖ 16 bytes of salt ‖ 60 of nonce, sealed key and tag (AES-256-GCM under the passcode's
-/// `PasswordKeys.vaultKey`; additional data `thicket/code/1` ‖ 0x00 ‖ the first 20 bytes); written as `WrittenCode`.
+/// Bytes: 0x01 ‖ log2 N ‖ p ‖ 0x00 ‖ 16 bytes of salt ‖ 60 of nonce, sealed key and tag (AES-256-GCM under the
+/// passcode's `PasswordKeys.vaultKey`; additional data `thicket/code/1` ‖ 0x00 ‖ the first 20 bytes); written as
+/// `WrittenCode`.
 public enum RecoveryCode {
     private static let version: UInt8 = 1
     private static let headBytes: Int = 4 + PasswordKeys.saltBytes
-    private static let suite: AEADSuite = .aes256GCM
+    private static let suite = AEADSuite.aes256GCM
     private static let bytesCount: Int = headBytes + SealedMessage.extraBytes - 1 + AccessKey.bytesCount
 
     /// Seals a key. Takes about a second.
@@ -65,14 +66,14 @@ public enum RecoveryCode {
         _ key: AccessKey, passcode: SecureBytes, cost: PasswordCost, salt: [UInt8]
     ) throws(AccountError) -> SecureBytes {
         guard passcode.count > 0 else { throw .unusable("the passcode is empty") }
-        let head: [UInt8] = [version, UInt8(cost.log2N), UInt8(cost.p), 0] + salt
+        let head = [version, UInt8(cost.log2N), UInt8(cost.p), 0] + salt
         let sealed: [UInt8]
         do throws(CryptoError) {
-            let keys: PasswordKeys = try .init(password: passcode, salt: salt, cost: cost)
+            let keys = try PasswordKeys(password: passcode, salt: salt, cost: cost)
             sealed = try SealedMessage.seal(key.secret, suite, key: keys.vaultKey, data: data(head))
         } catch { throw .init(stretching: error) }
-        let bytes: SecureBytes = .init(copying: head + sealed.dropFirst())
-        guard let text: SecureBytes = WrittenCode.text(of: bytes) else { throw .unreadableCode(line: nil) }
+        let bytes = SecureBytes(copying: head + sealed.dropFirst())
+        guard let text = WrittenCode.text(of: bytes) else { throw .unreadableCode(line: nil) }
         return text
     }
 
@@ -85,15 +86,15 @@ public enum RecoveryCode {
     package static func open(
         _ code: SecureBytes, passcode: SecureBytes, rules: PasswordRules
     ) throws(AccountError) -> AccessKey {
-        let written: Written = try .init(code, rules: rules)
+        let written = try Written(code, rules: rules)
         let keys: PasswordKeys
         do throws(CryptoError) {
             keys = try .init(password: passcode, salt: written.salt, cost: written.cost)
         } catch { throw .init(stretching: error) }
         guard
-            let secret: SecureBytes = try? SealedMessage.openSecret(
+            let secret = try? SealedMessage.openSecret(
                 [suite.rawValue] + written.sealed, key: keys.vaultKey, data: data(written.head)),
-            let key: AccessKey = try? AccessKey(secret)
+            let key = try? AccessKey(secret)
         else { throw .wrongPasscode }
         return key
     }
@@ -136,10 +137,11 @@ public enum RecoveryCode {
     }
 }
 
-/// The access key in pieces for several people or places: any `needed` of them give it, fewer say nothing of it (feature K5).
+/// The access key in pieces for several people or places: any `needed` of them give it, fewer say nothing of it
+/// (feature K5).
 ///
-/// Each is a `SecretShare`, written as `WrittenCode` under a heading that begins with `#`. A piece shows that it is of its set, so
-/// a wrong one is named.
+/// Each is a `SecretShare`, written as `WrittenCode` under a heading that begins with `#`. A piece shows that it is of
+/// its set, so a wrong one is named.
 public enum KeyPieces {
     /// Pieces at most.
     public static let piecesMax: Int = 16
@@ -166,8 +168,8 @@ public enum KeyPieces {
     /// Puts pieces together: a text with several of them, each behind a heading or an empty line.
     /// - Throws: `pieces`, `unreadableCode` with the line of the piece that has the slip.
     public static func join(_ text: SecureBytes) throws(AccountError) -> AccessKey {
-        var shares: [SecretShare] = []
-        for piece: SecureBytes in parts(of: PastedText.plain(text)) {
+        var shares = [SecretShare]()
+        for piece in parts(of: PastedText.plain(text)) {
             let bytes: SecureBytes = try RecoveryCode.read(piece)
             do throws(ShareFailure) { shares.append(try SecretShare(bytes)) } catch {
                 throw error == .unreadable ? .unreadableCode(line: nil) : .pieces(.foreign(shares.count + 1))
@@ -189,20 +191,20 @@ public enum KeyPieces {
     private static func parts(of text: SecureBytes) -> [SecureBytes] {
         let ranges: [Range<Int>] = text.withUnsafeBytes { bytes in
             var (ranges, start): ([Range<Int>], Int?) = ([], nil)
-            var place: Int = 0
+            var place = 0
             while place < bytes.count {
                 let end: Int = bytes[place...].firstIndex(of: 0x0A) ?? bytes.count
-                let line: Slice<UnsafeRawBufferPointer> = bytes[place..<end]
-                let isBreak: Bool = line.first == UInt8(ascii: "#") || line.allSatisfy { $0 == 0x20 || $0 == 0x0D }
+                let line = bytes[place..<end]
+                let isBreak = line.first == UInt8(ascii: "#") || line.allSatisfy { $0 == 0x20 || $0 == 0x0D }
                 if isBreak {
-                    if let begin: Int = start { ranges.append(begin..<place) }
+                    if let begin = start { ranges.append(begin..<place) }
                     start = nil
                 } else if start == nil {
                     start = place
                 }
                 place = end + 1
             }
-            if let begin: Int = start { ranges.append(begin..<bytes.count) }
+            if let begin = start { ranges.append(begin..<bytes.count) }
             return ranges
         }
         return ranges.map { text.part($0) }

@@ -1,10 +1,11 @@
 package import ThicketCrypto
 
-/// Another access key for an account, and so other words: the same bundle sealed under it, and where there is a password or a
-/// passphrase the key under that, in one transaction of the server that names the version it replaces (decision 0055).
+/// Another access key for an account, and so other words: the same bundle sealed under it, and where there is a
+/// password or a passphrase the key under that, in one transaction of the server that names the version it replaces
+/// (decision 0055).
 ///
-/// The new key is made and kept before the server is asked. Done again with the same key, whatever was lost on the way, it ends at
-/// the same.
+/// The new key is made and kept before the server is asked. Done again with the same key, whatever was lost on the way,
+/// it ends at the same.
 package struct AccessKeyFlow: AccountFlow {
     package typealias Outcome = OpenAccount
 
@@ -32,7 +33,7 @@ package struct AccessKeyFlow: AccountFlow {
     private let password: SecureBytes?
     private let rules: PasswordRules
     private var stretched: (pin: PasswordPin, keys: PasswordKeys)?
-    private var state: State = .begun
+    private var state = State.begun
 
     /// - Parameters:
     ///   - next: the new key, which this device keeps already.
@@ -84,7 +85,7 @@ package struct AccessKeyFlow: AccountFlow {
         _ account: OpenAccount, _ reply: AccountReply, writes: Int
     ) throws(AccountError) -> AccountStep<OpenAccount> {
         guard case .partner = asker else {
-            let found: Found = .init(account: account, writes: writes, wrap: nil)
+            let found = Found(account: account, writes: writes, wrap: nil)
             if stretched != nil { return try write(found) }
             state = .asking(found)
             return .ask(.prelogin(try AccountName(account.name)))
@@ -93,7 +94,7 @@ package struct AccessKeyFlow: AccountFlow {
             guard password == nil else { throw .unusable("the account has no content passphrase") }
             return try write(Found(account: account, writes: writes, wrap: nil))
         }
-        let pin: PasswordPin = try reply.pin(isBare: true)
+        let pin = try reply.pin(isBare: true)
         return try stretch(
             Found(account: account, writes: writes, wrap: (try reply.octets("access"), pin)), by: pin)
     }
@@ -103,26 +104,26 @@ package struct AccessKeyFlow: AccountFlow {
     ) throws(AccountError) -> AccountStep<OpenAccount> {
         if let stretched, stretched.pin == pin { return try write(found) }
         guard let password, password.count > 0 else { throw .unusable("the content passphrase is wanted") }
-        let cost: PasswordCost = try pin.cost(rules, known: account.pin)
+        let cost = try pin.cost(rules, known: account.pin)
         state = .stretching(found, pin)
         return .stretch(password, salt: pin.salt, cost)
     }
 
     private mutating func write(_ found: Found) throws(AccountError) -> AccountStep<OpenAccount> {
-        let old: OpenAccount = found.account
-        var bundle: AccountBundle = old.bundle
+        let old = found.account
+        var bundle = old.bundle
         // What is on paper is the old key.
         bundle.backup = .missing
-        let sealed: [UInt8] = try OpenAccount.seal(
+        let sealed = try OpenAccount.seal(
             bundle, app: old.app, user: old.user, replacing: old.version, with: next)
-        let wrap: [UInt8]? = try stretched.map { (stretched) throws(AccountError) in
+        let wrap = try stretched.map { (stretched) throws(AccountError) in
             try AccountPlace.wrap(next, app: old.app, user: old.user, under: stretched.keys.vaultKey)
         }
         state = .writing(
             OpenAccount(
                 app: old.app, user: old.user, name: old.name, accessKey: next, bundle: bundle,
                 version: old.version + 1, pin: stretched?.pin), writes: found.writes + 1)
-        guard case .user(let token) = asker, let keys: PasswordKeys = stretched?.keys, let wrap: [UInt8] else {
+        guard case .user(let token) = asker, let keys = stretched?.keys, let wrap else {
             return try write(sealed, found, wrap)
         }
         return .ask(
@@ -136,10 +137,10 @@ package struct AccessKeyFlow: AccountFlow {
     private func write(
         _ sealed: [UInt8], _ found: Found, _ wrap: [UInt8]?
     ) throws(AccountError) -> AccountStep<OpenAccount> {
-        let old: OpenAccount = found.account
-        var members: AccountRequest.PartnerMembers = .init(
+        let old = found.account
+        var members = AccountRequest.PartnerMembers(
             proof: try old.accessKey.proof(), recover: try next.proof())
-        if let kept = found.wrap, let wrap: [UInt8], let keys: PasswordKeys = stretched?.keys {
+        if let kept = found.wrap, let wrap, let keys = stretched?.keys {
             guard
                 AccountPlace.unwrap(kept.sealed, app: old.app, user: old.user, under: keys.vaultKey) == old.accessKey
             else { throw .wrongPasscode }
@@ -170,12 +171,12 @@ enum AccessKeyState {
     case asBefore(OpenAccount)
     case changed(OpenAccount)
 
-    /// - Throws: `keyChanged` when it is neither of them, `otherAccount` when the new one leads to other secrets; else as
-    ///   `OpenAccount.open`.
+    /// - Throws: `keyChanged` when it is neither of them, `otherAccount` when the new one leads to other secrets; else
+    ///   as `OpenAccount.open`.
     init(_ reply: AccountReply, _ account: OpenAccount, _ next: AccessKey) throws(AccountError) {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
-        let (sealed, version): ([UInt8], UInt64) = (try reply.octets("bundle"), try reply.version())
-        if let bundle: AccountBundle = try Self.bundle(sealed, version, account, next) {
+        let (sealed, version) = (try reply.octets("bundle"), try reply.version())
+        if let bundle = try Self.bundle(sealed, version, account, next) {
             guard bundle.hasSecrets(of: account.bundle) else { throw .otherAccount }
             self = .changed(
                 OpenAccount(
@@ -183,7 +184,7 @@ enum AccessKeyState {
                     version: version, pin: account.pin))
             return
         }
-        var now: OpenAccount = account
+        var now = account
         now.bundle = try OpenAccount.openOwn(
             sealed, app: account.app, user: account.user, version: version, seen: account.seen,
             with: account.accessKey)

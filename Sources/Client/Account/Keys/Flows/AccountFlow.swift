@@ -1,8 +1,8 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// Something that is done with an account, step by step: what is asked of the server, what is reckoned, and what comes of it.
-/// A value; who runs it does the work (`AccountDoor`), and tests whatever they like between two steps.
+/// Something that is done with an account, step by step: what is asked of the server, what is reckoned, and what comes
+/// of it. A value; who runs it does the work (`AccountDoor`), and tests whatever they like between two steps.
 package protocol AccountFlow: Sendable {
     associatedtype Outcome: Sendable
 
@@ -31,9 +31,9 @@ package enum AccountEvent: Sendable {
 /// Bounds of what is done again.
 enum AccountFlowLimits {
     /// A bundle that others write at the same time is tried so often.
-    static let writesMax: Int = 5
+    static let writesMax = 5
     /// Requests whose answer did not come, and which do no harm a second time.
-    static let asksMax: Int = 2
+    static let asksMax = 2
 }
 
 /// A user who came in, with open keys.
@@ -65,7 +65,8 @@ extension ClientError {
         }
     }
 
-    /// The same of the first request that could have done it: nothing was asked for before, so one that was not sent did nothing.
+    /// The same of the first request that could have done it: nothing was asked for before, so one that was not sent
+    /// did nothing.
     var leavesFirstOpen: Bool { leavesItOpen && !isUnsent }
 
     /// Whether the account has got another access key than the one that was shown (docs/AUTH.md).
@@ -105,7 +106,7 @@ package struct AccountName: Sendable {
     package let text: String
 
     package init(_ text: String) throws(AccountError) {
-        guard let composed: [UInt8] = try? UnicodeText.composed(Array(text.utf8)), (1...254).contains(composed.count)
+        guard let composed = try? UnicodeText.composed(Array(text.utf8)), (1...254).contains(composed.count)
         else { throw .unusable("a name has 1 to 254 bytes") }
         self.text = String(decoding: composed, as: UTF8.self)
     }

@@ -144,8 +144,8 @@ package struct AccountRequest: Sendable {
             body: secretBody { body in
                 body.add("version", .number(JSONNumber(Int64(clamping: version))))
                 body.add("bundle", octets: bundle)
-                if let proof: SecureBytes = members.proof { body.add("r", bytes: proof) }
-                if let recover: SecureBytes = members.recover { body.add("recover", bytes: recover) }
+                if let proof = members.proof { body.add("r", bytes: proof) }
+                if let recover = members.recover { body.add("recover", bytes: recover) }
                 switch members.wrap {
                 case nil: break
                 case .some(.none): body.add("access", .null)
@@ -159,7 +159,7 @@ package struct AccountRequest: Sendable {
     }
 
     static func secretBody(_ write: (inout SecretWriter) -> Void) -> SecureBytes {
-        var writer: SecretWriter = .init()
+        var writer = SecretWriter()
         write(&writer)
         return writer.text
     }
@@ -167,7 +167,7 @@ package struct AccountRequest: Sendable {
 
 extension SecretWriter {
     mutating func add(_ name: StaticString, quoted letters: SecureBytes) {
-        let quote: SecureBytes = .init(copying: [UInt8(ascii: "\"")])
+        let quote = SecureBytes(copying: [UInt8(ascii: "\"")])
         add(name, .joined([quote, letters, quote]))
     }
 
@@ -210,13 +210,13 @@ package struct AccountReply: Sendable {
     }
 
     func text(_ name: String) throws(AccountError) -> String {
-        guard let text: String = members[name]?.stringValue, !text.isEmpty else { throw Self.lacks(name) }
+        guard let text = members[name]?.stringValue, !text.isEmpty else { throw Self.lacks(name) }
         return text
     }
 
     /// A token that can be used.
     func token() throws(AccountError) -> String {
-        let token: String = try text("access_token")
+        let token = try text("access_token")
         guard LoginToken.isAcceptable(token) else { throw Self.lacks("access_token") }
         return token
     }
@@ -226,14 +226,14 @@ package struct AccountReply: Sendable {
     func flag(_ name: String) -> Bool { members[name]?.boolValue ?? false }
 
     func octets(_ name: String) throws(AccountError) -> [UInt8] {
-        guard let text: String = members[name]?.stringValue,
-            let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...])
+        guard let text = members[name]?.stringValue,
+            let bytes = Base64.decodeURL(Array(text.utf8)[...])
         else { throw Self.lacks(name) }
         return bytes
     }
 
     func version() throws(AccountError) -> UInt64 {
-        guard let number: Int64 = members["version"]?.intValue, let version: UInt64 = .init(exactly: number) else {
+        guard let number = members["version"]?.intValue, let version = UInt64(exactly: number) else {
             throw Self.lacks("version")
         }
         return version
@@ -243,7 +243,7 @@ package struct AccountReply: Sendable {
     /// - Parameter isBare: there is no scheme in it; its place says which.
     func pin(isBare: Bool = false) throws(AccountError) -> PasswordPin {
         func number(_ name: String) throws(AccountError) -> Int {
-            guard let number: Int64 = members[name]?.intValue, let int: Int = .init(exactly: number) else {
+            guard let number = members[name]?.intValue, let int = Int(exactly: number) else {
                 throw Self.lacks(name)
             }
             return int

@@ -1,7 +1,7 @@
 package import ThicketCrypto
 
-/// Writes the bundle: names the version it replaces, and when another device was faster reads that one's, makes its change
-/// there, and tries again, up to five times. A bundle that does not open is never replaced.
+/// Writes the bundle: names the version it replaces, and when another device was faster reads that one's, makes its
+/// change there, and tries again, up to five times. A bundle that does not open is never replaced.
 package struct BundleFlow: AccountFlow {
     package typealias Outcome = OpenAccount
 
@@ -29,7 +29,7 @@ package struct BundleFlow: AccountFlow {
     private let passphrase: Passphrase
     private let pin: PasswordPin
     private var wrap: AccountRequest.PartnerMembers.Wrap?
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(
         _ account: OpenAccount, _ asker: AccountRequest.Asker, passphrase: Passphrase = .stays,
@@ -55,7 +55,7 @@ package struct BundleFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)):
-            let sealed: [UInt8] = try AccountPlace.wrap(
+            let sealed = try AccountPlace.wrap(
                 account.accessKey, app: account.app, user: account.user, under: keys.vaultKey)
             wrap = .passphrase(sealed, pin)
             return read(writes: 0)
@@ -87,21 +87,21 @@ package struct BundleFlow: AccountFlow {
 
     private mutating func write(_ reply: AccountReply, writes: Int) throws(AccountError) -> AccountStep<OpenAccount> {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
-        let version: UInt64 = try reply.version()
-        let key: AccessKey = account.accessKey
+        let version = try reply.version()
+        let key = account.accessKey
         account.bundle = try OpenAccount.openOwn(
             try reply.octets("bundle"), app: account.app, user: account.user, version: version, seen: account.seen,
             with: key)
         account.version = version
-        var next: OpenAccount = account
+        var next = account
         change(&next.bundle)
         if next.bundle == account.bundle, wrap == nil { return .done(account) }
-        let sealed: [UInt8] = try OpenAccount.seal(
+        let sealed = try OpenAccount.seal(
             next.bundle, app: account.app, user: account.user, replacing: version, with: key)
         next.version = version + 1
         if case .passphrase(_, let pin)? = wrap { next.pin = pin }
         state = .writing(next, sealed, writes: writes + 1)
-        var members: AccountRequest.PartnerMembers = .init()
+        var members = AccountRequest.PartnerMembers()
         if case .partner = asker {
             members.proof = try key.proof()
             members.wrap = wrap

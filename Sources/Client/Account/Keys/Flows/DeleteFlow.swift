@@ -11,7 +11,7 @@ package struct DeleteFlow: AccountFlow {
     private let token: String
     private let password: SecureBytes
     private let rules: PasswordRules
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(
         _ account: OpenAccount, token: String, password: SecureBytes, rules: PasswordRules = .product
@@ -28,8 +28,8 @@ package struct DeleteFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
         switch (state, event) {
         case (.asking, .answered(let reply)):
-            let pin: PasswordPin = try reply.pin()
-            let cost: PasswordCost = try pin.cost(rules, known: account.pin)
+            let pin = try reply.pin()
+            let cost = try pin.cost(rules, known: account.pin)
             state = .stretching
             return .stretch(password, salt: pin.salt, cost)
         case (.stretching, .stretched(let keys)):

@@ -17,8 +17,8 @@ public enum KeyOpener: Sendable {
     case accessKey(AccessKey)
 }
 
-/// The keys of a user for whom a partner vouches: made by the first device, and opened on others with a content passphrase or the
-/// access key. The partner's token brings the sealed bytes and nothing more (threat T23).
+/// The keys of a user for whom a partner vouches: made by the first device, and opened on others with a content
+/// passphrase or the access key. The partner's token brings the sealed bytes and nothing more (threat T23).
 package struct PartnerKeysFlow: AccountFlow {
     package typealias Outcome = PartnerKeys
 
@@ -48,11 +48,12 @@ package struct PartnerKeysFlow: AccountFlow {
     private let pin: PasswordPin
     private let accessKey: AccessKey
     private let bundle: AccountBundle
-    private var state: State = .begun
+    private var state = State.begun
 
     /// - Parameters:
     ///   - token: a login token of the partner's for this user.
-    ///   - handed: what another device has given: the access key, and what it remembers of the passphrase and the bundle.
+    ///   - handed: what another device has given: the access key, and what it remembers of the passphrase and the
+    ///     bundle.
     ///   - makes: keys are made where there are none.
     package init(
         app: String, entity: String, token: String, opener: KeyOpener, known: KnownAccount? = nil,
@@ -62,7 +63,7 @@ package struct PartnerKeysFlow: AccountFlow {
         (self.app, self.entity, asker) = (app, entity, .partner(token: token))
         (self.opener, self.known, self.handed) = (opener, known, handed)
         (self.makes, self.rules) = (makes, rules)
-        guard let key: AccessKey = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
+        guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("there are no random bytes")
         }
         accessKey = key
@@ -82,12 +83,12 @@ package struct PartnerKeysFlow: AccountFlow {
         switch (state, event) {
         case (.reading, .answered(let reply)): return try found(reply)
         case (.opening(let found, let pin, let wrap), .stretched(let keys)):
-            guard let key: AccessKey = AccountPlace.unwrap(wrap, app: app, user: entity, under: keys.vaultKey) else {
+            guard let key = AccountPlace.unwrap(wrap, app: app, user: entity, under: keys.vaultKey) else {
                 throw .wrongPasscode
             }
             return .done(.open(try open(found, key, pin), isNew: false))
         case (.stretchingNew, .stretched(let keys)):
-            let wrap: [UInt8] = try AccountPlace.wrap(accessKey, app: app, user: entity, under: keys.vaultKey)
+            let wrap = try AccountPlace.wrap(accessKey, app: app, user: entity, under: keys.vaultKey)
             return try make(.passphrase(wrap, pin))
         case (.making(let account, _), .answered(let reply)):
             guard try reply.version() == 1 else { throw .otherAccount }
@@ -112,11 +113,11 @@ package struct PartnerKeysFlow: AccountFlow {
             guard makes else { return .done(.closed(takesPassphrase: false)) }
             return try makeKeys()
         }
-        let found: Found = .init(sealed: try reply.octets("bundle"), version: try reply.version())
-        let hasWrap: Bool = !reply.isNull("access")
+        let found = Found(sealed: try reply.octets("bundle"), version: try reply.version())
+        let hasWrap = !reply.isNull("access")
         switch opener {
         case .none:
-            guard let key: AccessKey = known?.accessKey else { return .done(.closed(takesPassphrase: hasWrap)) }
+            guard let key = known?.accessKey else { return .done(.closed(takesPassphrase: hasWrap)) }
             return .done(.open(try open(found, key, known?.pin), isNew: false))
         case .accessKey(let key):
             do throws(AccountError) {
@@ -126,16 +127,16 @@ package struct PartnerKeysFlow: AccountFlow {
             }
         case .passphrase(let passphrase):
             guard hasWrap else { return .done(.closed(takesPassphrase: false)) }
-            let pin: PasswordPin = try reply.pin(isBare: true)
+            let pin = try reply.pin(isBare: true)
             state = .opening(found, pin, wrap: try reply.octets("access"))
             return .stretch(passphrase, salt: pin.salt, try pin.cost(rules, known: known?.pin))
         }
     }
 
     private func open(_ found: Found, _ key: AccessKey, _ pin: PasswordPin?) throws(AccountError) -> OpenAccount {
-        let seen: SeenBundle = .newest(
+        let seen = SeenBundle.newest(
             known?.seen ?? .none, SeenBundle(version: handed?.version ?? 0, bundle: nil))
-        let bundle: AccountBundle =
+        let bundle =
             known != nil && known?.accessKey == key
             ? try OpenAccount.openOwn(
                 found.sealed, app: app, user: entity, version: found.version, seen: seen, with: key)
@@ -161,7 +162,7 @@ package struct PartnerKeysFlow: AccountFlow {
 
     private mutating func make(_ wrap: AccountRequest.PartnerMembers.Wrap?) throws(AccountError) -> AccountStep<Outcome>
     {
-        let sealed: [UInt8] = try OpenAccount.seal(bundle, app: app, user: entity, replacing: 0, with: accessKey)
+        let sealed = try OpenAccount.seal(bundle, app: app, user: entity, replacing: 0, with: accessKey)
         var used: PasswordPin?
         if case .passphrase? = wrap { used = pin }
         state = .making(

@@ -1,7 +1,7 @@
 package import ThicketCrypto
 
-/// Another password: a new salt, another proof and another wrap of the access key, in one transaction of the server. The bundle
-/// is not touched, and what this device has goes on unchanged whatever happens on the way.
+/// Another password: a new salt, another proof and another wrap of the access key, in one transaction of the server.
+/// The bundle is not touched, and what this device has goes on unchanged whatever happens on the way.
 package struct PasswordFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
@@ -21,7 +21,7 @@ package struct PasswordFlow: AccountFlow {
     private let device: String
     private let rules: PasswordRules
     private let pin: PasswordPin
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(
         _ account: OpenAccount, token: String, from old: SecureBytes, to new: SecureBytes, device: String,
@@ -42,8 +42,8 @@ package struct PasswordFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch (state, event) {
         case (.asking, .answered(let reply)):
-            let now: PasswordPin = try reply.pin()
-            let cost: PasswordCost = try now.cost(rules, known: account.pin)
+            let now = try reply.pin()
+            let cost = try now.cost(rules, known: account.pin)
             state = .stretchingOld
             return .stretch(old, salt: now.salt, cost)
         case (.stretchingOld, .stretched(let keys)):
@@ -51,14 +51,14 @@ package struct PasswordFlow: AccountFlow {
             return .stretch(new, salt: pin.salt, .standard)
         case (.stretchingNew(let old), .stretched(let keys)):
             state = .changing(keys)
-            let wrap: [UInt8] = try AccountPlace.wrap(
+            let wrap = try AccountPlace.wrap(
                 account.accessKey, app: account.app, user: account.user, under: keys.vaultKey)
             return .ask(
                 .password(
                     old.authKey, proof: try account.accessKey.proof(),
                     .init(authKey: keys.authKey, pin: pin, access: wrap, device: device), token: token))
         case (.changing, .answered(let reply)), (.looking, .answered(let reply)):
-            var account: OpenAccount = account
+            var account = account
             account.pin = pin
             return .done(SignedIn(account: account, accessToken: try reply.token()))
         case (.changing(let keys), .refused(let error)):
@@ -76,7 +76,8 @@ package struct PasswordFlow: AccountFlow {
     }
 }
 
-/// Another password for who has the words instead of the old one: words → access key → proof, which permits it (spec 3.2).
+/// Another password for who has the words instead of the old one: words → access key → proof, which permits it (spec
+/// 3.2).
 package struct RecoverFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
@@ -94,7 +95,7 @@ package struct RecoverFlow: AccountFlow {
     private let device: String
     private let known: KnownAccount?
     private let pin: PasswordPin
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(
         app: String, name: String, accessKey: AccessKey, newPassword: SecureBytes, device: String,
@@ -149,18 +150,18 @@ package struct RecoverFlow: AccountFlow {
     private mutating func open(
         _ reply: AccountReply, _ keys: PasswordKeys
     ) throws(AccountError) -> AccountStep<SignedIn> {
-        let user: String = try reply.text("userid")
+        let user = try reply.text("userid")
         if let known, !known.user.utf8.elementsEqual(user.utf8) { throw .otherAccount }
         guard !reply.isNull("bundle") else { throw .bundleMissing }
-        let version: UInt64 = try reply.version()
-        let bundle: AccountBundle = try OpenAccount.open(
+        let version = try reply.version()
+        let bundle = try OpenAccount.open(
             try reply.octets("bundle"), app: app, user: user, version: version, seen: known?.seen ?? .none,
             with: accessKey)
         if let known, !known.accepts(accessKey, bundle, version: version) { throw .otherAccount }
-        let account: OpenAccount = .init(
+        let account = OpenAccount(
             app: app, user: user, name: name.text, accessKey: accessKey, bundle: bundle, version: version, pin: pin)
-        let token: String = try reply.token()
-        let sealedFor: String = try expectedUser()
+        let token = try reply.token()
+        let sealedFor = try expectedUser()
         guard !sealedFor.utf8.elementsEqual(user.utf8) else {
             return .done(SignedIn(account: account, accessToken: token))
         }

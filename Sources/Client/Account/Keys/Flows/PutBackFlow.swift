@@ -8,12 +8,12 @@ public struct KeysPutBack: Sendable {
     public let versions: Int
 }
 
-/// Puts the bundle that a device keeps back at a server whose backup from before it was restored: on the user's word alone,
-/// since a server that lies looks the same (decision 0062).
+/// Puts the bundle that a device keeps back at a server whose backup from before it was restored: on the user's word
+/// alone, since a server that lies looks the same (decision 0062).
 ///
 /// What the server shows has to open with this device's access key and hold the same secrets; then both are joined, and
-/// written until the version is greater than the one that this device has seen, one version with each request. A run that was cut
-/// short is begun again from what is there by then.
+/// written until the version is greater than the one that this device has seen, one version with each request. A run
+/// that was cut short is begun again from what is there by then.
 package struct PutBackFlow: AccountFlow {
     package typealias Outcome = KeysPutBack
 
@@ -31,9 +31,9 @@ package struct PutBackFlow: AccountFlow {
     private let kept: OpenAccount
     private let asker: AccountRequest.Asker
     /// The newest that this run has written.
-    private var newest: SeenBundle = .none
+    private var newest = SeenBundle.none
     private var versions: UInt64 = 0
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(_ kept: OpenAccount, _ asker: AccountRequest.Asker) { (self.kept, self.asker) = (kept, asker) }
 
@@ -71,10 +71,11 @@ package struct PutBackFlow: AccountFlow {
         _ reply: AccountReply, conflicts: Int
     ) throws(AccountError) -> AccountStep<KeysPutBack> {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
-        let version: UInt64 = try reply.version()
+        let version = try reply.version()
         let bundle: AccountBundle
         do throws(AccountError) {
-            // Older than what this device keeps is what the user has agreed to; older than what this run has written is not.
+            // Older than what this device keeps is what the user has agreed to; older than what this run has written is
+            // not.
             bundle = try OpenAccount.open(
                 try reply.octets("bundle"), app: kept.app, user: kept.user, version: version, seen: newest,
                 with: kept.accessKey)
@@ -82,7 +83,7 @@ package struct PutBackFlow: AccountFlow {
             throw error == .doesNotOpen && version > kept.version ? .keyChanged : error
         }
         guard bundle.hasSecrets(of: kept.bundle) else { throw .otherAccount }
-        var next: OpenAccount = kept
+        var next = kept
         // Not only before this run has written: a server could show something old in the middle of it.
         next.bundle = try bundle.joined(with: kept.bundle, prevails: version <= kept.version)
         next.version = version
@@ -104,12 +105,12 @@ package struct PutBackFlow: AccountFlow {
     private mutating func write(_ now: OpenAccount, conflicts: Int) throws(AccountError) -> AccountStep<KeysPutBack> {
         // Others may have made the way longer.
         guard versions < Self.versionsMax else { throw .busy }
-        let sealed: [UInt8] = try OpenAccount.seal(
+        let sealed = try OpenAccount.seal(
             now.bundle, app: now.app, user: now.user, replacing: now.version, with: now.accessKey)
-        var next: OpenAccount = now
+        var next = now
         next.version = now.version + 1
         state = .writing(next, sealed, conflicts: conflicts)
-        var members: AccountRequest.PartnerMembers = .init()
+        var members = AccountRequest.PartnerMembers()
         if case .partner = asker { members.proof = try now.accessKey.proof() }
         return .ask(.putBundle(sealed, replacing: now.version, asker, members))
     }

@@ -19,8 +19,8 @@ package struct ForgotFlow: AccountFlow {
     }
 }
 
-/// Another password by a mailed code. It resets the proof alone: the account is locked afterwards, until its words, the password
-/// from before or a device that has the keys open it (spec 3.2).
+/// Another password by a mailed code. It resets the proof alone: the account is locked afterwards, until its words, the
+/// password from before or a device that has the keys open it (spec 3.2).
 package struct ResetFlow: AccountFlow {
     package typealias Outcome = Void
 
@@ -30,21 +30,21 @@ package struct ResetFlow: AccountFlow {
     private let code: SecureBytes
     private let password: SecureBytes
     private let pin: PasswordPin
-    private var state: State = .stretching
+    private var state = State.stretching
 
     /// - Parameter code: as a person types it, with whatever stands between its digits.
     package init(
         name: String, code: SecureBytes, password: SecureBytes, random: AccountRandom = .system
     ) throws(AccountError) {
         guard password.count > 0 else { throw .unusable("the new password is empty") }
-        let digits: SecureBytes = Self.digits(of: code)
+        let digits = Self.digits(of: code)
         guard (1...Self.digitsMax).contains(digits.count) else { throw .unusable("a code has digits alone") }
         self.name = try AccountName(name)
         (self.code, self.password) = (digits, password)
         pin = .new(salt: random.salt())
     }
 
-    private static let digitsMax: Int = 64
+    private static let digitsMax = 64
 
     /// Spaces, dashes and line ends go; nothing is left of what has anything else in it.
     private static func digits(of code: SecureBytes) -> SecureBytes {
@@ -54,8 +54,8 @@ package struct ResetFlow: AccountFlow {
                 return SecureBytes(count: 0) { _ in }
             }
             return SecureBytes(count: bytes.count(where: isDigit)) { room in
-                var place: Int = 0
-                for byte: UInt8 in bytes where isDigit(byte) {
+                var place = 0
+                for byte in bytes where isDigit(byte) {
                     room[place] = byte
                     place += 1
                 }
@@ -94,7 +94,8 @@ extension Accounts {
     }
 
     /// Sets another password by a mailed code. The account is locked then: a sign-in with the password gives `locked`.
-    /// - Throws: `wrongCode` for one that is wrong, used or over; `unknown`: a sign-in with the password tells whether it is set.
+    /// - Throws: `wrongCode` for one that is wrong, used or over; `unknown`: a sign-in with the password tells whether
+    ///   it is set.
     public func reset(name: String, code: SecureBytes, newPassword: SecureBytes) async throws(AccountError) {
         try await door.run(try ResetFlow(name: name, code: code, password: newPassword, random: random))
     }

@@ -24,8 +24,8 @@ package struct KnownAccount: Sendable {
 
     var seen: SeenBundle { SeenBundle(version: version, bundle: bundle) }
 
-    /// Whether an access key is the account's: the one that this device has, or one that leads to the same secrets in a newer
-    /// version (decision 0055). Anything else would be another account in its clothes.
+    /// Whether an access key is the account's: the one that this device has, or one that leads to the same secrets in a
+    /// newer version (decision 0055). Anything else would be another account in its clothes.
     func accepts(_ key: AccessKey, _ opened: AccountBundle, version: UInt64) -> Bool {
         guard let accessKey, accessKey != key else { return true }
         return version > self.version && bundle?.hasSecrets(of: opened) == true
@@ -41,8 +41,8 @@ public enum SignInResult: Sendable {
 
 /// Logs in with name and password, and opens the account's keys.
 ///
-/// Whatever the server says, nothing is stretched by parameters out of bounds, and nothing by another scheme. A device that
-/// knows the account believes a new salt only when everything behind it opens.
+/// Whatever the server says, nothing is stretched by parameters out of bounds, and nothing by another scheme. A device
+/// that knows the account believes a new salt only when everything behind it opens.
 package struct SignInFlow: AccountFlow {
     package typealias Outcome = SignInResult
 
@@ -58,7 +58,7 @@ package struct SignInFlow: AccountFlow {
     private let device: String
     private let known: KnownAccount?
     private let rules: PasswordRules
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(
         app: String, name: String, password: SecureBytes, device: String, known: KnownAccount? = nil,
@@ -77,8 +77,8 @@ package struct SignInFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
         switch (state, event) {
         case (.asking, .answered(let reply)):
-            let pin: PasswordPin = try reply.pin()
-            let cost: PasswordCost = try pin.cost(rules, known: known?.pin)
+            let pin = try reply.pin()
+            let cost = try pin.cost(rules, known: known?.pin)
             state = .stretching(pin)
             return .stretch(password, salt: pin.salt, cost)
         case (.stretching(let pin), .stretched(let keys)):
@@ -94,12 +94,12 @@ package struct SignInFlow: AccountFlow {
     }
 
     private func open(_ reply: AccountReply, _ pin: PasswordPin, _ keys: PasswordKeys) throws(AccountError) -> Outcome {
-        let user: String = try reply.text("userid")
+        let user = try reply.text("userid")
         if let known, !known.user.utf8.elementsEqual(user.utf8) { throw .otherAccount }
         guard !reply.isNull("bundle") else { throw .bundleMissing }
-        let (sealed, version): ([UInt8], UInt64) = (try reply.octets("bundle"), try reply.version())
+        let (sealed, version) = (try reply.octets("bundle"), try reply.version())
         if reply.flag("locked") {
-            let before: AccountReply? = reply.part("before")
+            let before = reply.part("before")
             return .locked(
                 LockedAccount(
                     app: app, user: user, name: name, accessToken: try reply.token(), keys: keys, pin: pin,
@@ -108,20 +108,21 @@ package struct SignInFlow: AccountFlow {
                     }, sealed: sealed, version: version, seen: known?.seen ?? .none, device: device,
                     known: known?.accessKey))
         }
-        let wrap: [UInt8] = try reply.octets("access")
-        guard let key: AccessKey = AccountPlace.unwrap(wrap, app: app, user: user, under: keys.vaultKey) else {
+        let wrap = try reply.octets("access")
+        guard let key = AccountPlace.unwrap(wrap, app: app, user: user, under: keys.vaultKey) else {
             throw .doesNotOpen
         }
-        let bundle: AccountBundle = try OpenAccount.open(
+        let bundle = try OpenAccount.open(
             sealed, app: app, user: user, version: version, seen: known?.seen ?? .none, with: key)
         if let known, !known.accepts(key, bundle, version: version) { throw .otherAccount }
-        let account: OpenAccount = .init(
+        let account = OpenAccount(
             app: app, user: user, name: name.text, accessKey: key, bundle: bundle, version: version, pin: pin)
         return .open(SignedIn(account: account, accessToken: try reply.token()))
     }
 }
 
-/// An account whose password was reset by a mailed code: one can come in, and the keys are still sealed under what came before.
+/// An account whose password was reset by a mailed code: one can come in, and the keys are still sealed under what came
+/// before.
 public struct LockedAccount: Sendable {
     struct Before: Sendable {
         let pin: PasswordPin
@@ -176,7 +177,7 @@ package struct UnlockFlow: AccountFlow {
     private let locked: LockedAccount
     private let opener: Opener
     private let rules: PasswordRules
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(_ locked: LockedAccount, _ opener: Opener, rules: PasswordRules = .product) {
         (self.locked, self.opener, self.rules) = (locked, opener, rules)
@@ -185,11 +186,11 @@ package struct UnlockFlow: AccountFlow {
     package mutating func begin() throws(AccountError) -> AccountStep<SignedIn> {
         switch opener {
         case .accessKey(let key):
-            guard let key: AccessKey = key ?? locked.known else { throw .locked }
+            guard let key = key ?? locked.known else { throw .locked }
             return try wrap(
                 key, or: key == locked.known && locked.version > locked.seen.version ? .keyChanged : .wrongWords)
         case .oldPassword(let password):
-            guard let before: LockedAccount.Before = locked.before else { throw .locked }
+            guard let before = locked.before else { throw .locked }
             state = .stretching
             return .stretch(password, salt: before.pin.salt, try before.pin.cost(rules, known: nil))
         }
@@ -198,8 +199,8 @@ package struct UnlockFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)):
-            guard let before: LockedAccount.Before = locked.before,
-                let key: AccessKey = AccountPlace.unwrap(
+            guard let before = locked.before,
+                let key = AccountPlace.unwrap(
                     before.wrap, app: locked.app, user: locked.user, under: keys.vaultKey)
             else { throw .wrongPassword(isChanged: false) }
             return try wrap(key, or: .doesNotOpen)
@@ -221,7 +222,7 @@ package struct UnlockFlow: AccountFlow {
         } catch {
             throw error == .doesNotOpen ? wrong : error
         }
-        let wrap: [UInt8] = try AccountPlace.wrap(
+        let wrap = try AccountPlace.wrap(
             key, app: locked.app, user: locked.user, under: locked.keys.vaultKey)
         state = .wrapping(
             OpenAccount(

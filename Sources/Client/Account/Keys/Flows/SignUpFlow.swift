@@ -2,8 +2,8 @@ package import ThicketCrypto
 
 /// Makes an account: all its keys here, and at the server what it cannot open (spec 3.2).
 ///
-/// A name that somebody has is theirs: the first writer wins. When the answer does not come, a login tells whether the account
-/// was made; nothing is sent a second time.
+/// A name that somebody has is theirs: the first writer wins. When the answer does not come, a login tells whether the
+/// account was made; nothing is sent a second time.
 package struct SignUpFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
@@ -27,7 +27,7 @@ package struct SignUpFlow: AccountFlow {
     private let accessKey: AccessKey
     private let bundle: AccountBundle
     private let pin: PasswordPin
-    private var state: State = .begun
+    private var state = State.begun
 
     package init(
         app: String, name: String, password: SecureBytes, device: String, random: AccountRandom = .system
@@ -35,7 +35,7 @@ package struct SignUpFlow: AccountFlow {
         guard password.count > 0 else { throw .unusable("the password is empty") }
         self.name = try AccountName(name)
         (self.app, self.password, self.device) = (app, password, device)
-        guard let key: AccessKey = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
+        guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("there are no random bytes")
         }
         accessKey = key
@@ -68,12 +68,12 @@ package struct SignUpFlow: AccountFlow {
     }
 
     private mutating func send(_ keys: PasswordKeys) throws(AccountError) -> AccountStep<SignedIn> {
-        let user: String = try accessKey.userID(app: app)
-        let draft: Draft = .init(
+        let user = try accessKey.userID(app: app)
+        let draft = Draft(
             account: OpenAccount(
                 app: app, user: user, name: name.text, accessKey: accessKey, bundle: bundle, version: 1, pin: pin),
             keys: keys)
-        let new: AccountRequest.NewAccount = .init(
+        let new = AccountRequest.NewAccount(
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: user, replacing: 0, with: accessKey),
@@ -94,7 +94,7 @@ package struct AccountRandom: Sendable {
         secret: @escaping @Sendable (Int) -> SecureBytes, bytes: @escaping @Sendable (Int) -> [UInt8]
     ) { (self.secret, self.bytes) = (secret, bytes) }
 
-    package static let system: AccountRandom = .init(
+    package static let system = AccountRandom(
         secret: { SecureBytes.random($0) }, bytes: { RandomBytes.make($0) })
 
     func salt() -> [UInt8] { bytes(PasswordKeys.saltBytes) }

@@ -8,10 +8,12 @@ package struct Upgraded: Sendable {
     package let isNew: Bool
 }
 
-/// Gives keys to an account whose password was sent, as those of the old notes app, under the same user id (decision 0054).
+/// Gives keys to an account whose password was sent, as those of the old notes app, under the same user id (decision
+/// 0054).
 ///
-/// Where that has begun already the keys that are there are opened with the old password and stay; the password typed now becomes
-/// the account's. So it may stop anywhere and be done again, from another device too, and ends at one bundle.
+/// Where that has begun already the keys that are there are opened with the old password and stay; the password typed
+/// now becomes the account's. So it may stop anywhere and be done again, from another device too, and ends at one
+/// bundle.
 package struct UpgradeFlow: AccountFlow {
     package typealias Outcome = Upgraded
 
@@ -59,7 +61,7 @@ package struct UpgradeFlow: AccountFlow {
     private let accessKey: AccessKey
     private let bundle: AccountBundle
     private let (oldPin, pin): (PasswordPin, PasswordPin)
-    private var state: State = .begun
+    private var state = State.begun
 
     /// - Parameters:
     ///   - name: the new one, which the server sees.
@@ -72,7 +74,7 @@ package struct UpgradeFlow: AccountFlow {
         self.name = try AccountName(name)
         (self.app, self.old, self.password, self.device) = (app, old, password, device)
         (self.rules, self.random) = (rules, random)
-        guard let key: AccessKey = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
+        guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("there are no random bytes")
         }
         accessKey = key
@@ -88,14 +90,14 @@ package struct UpgradeFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Upgraded> {
         switch (state, event) {
         case (.recovering(var flow), _):
-            let step: AccountStep<SignedIn> = try flow.take(event)
+            let step = try flow.take(event)
             return recovering(flow, step)
         case (.stretchingOld, .stretched(let keys)):
             state = .stretchingNew(
                 wrap: try AccountPlace.wrap(accessKey, app: app, user: old.user, under: keys.vaultKey))
             return .stretch(password, salt: pin.salt, .standard)
         case (.stretchingNew(let wrap), .stretched(let keys)):
-            let draft: Draft = try draft(wrap, keys)
+            let draft = try draft(wrap, keys)
             state = .asking(draft, asks: 1)
             return .ask(draft.request)
         case (.asking(let draft, _), .answered(let reply)):
@@ -124,7 +126,7 @@ package struct UpgradeFlow: AccountFlow {
     // MARK: The first
 
     private func draft(_ wrap: [UInt8], _ keys: PasswordKeys) throws(AccountError) -> Draft {
-        let new: AccountRequest.NewAccount = .init(
+        let new = AccountRequest.NewAccount(
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: old.user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: old.user, replacing: 0, with: accessKey),
@@ -147,8 +149,8 @@ package struct UpgradeFlow: AccountFlow {
 
     private mutating func found(_ reply: AccountReply) throws(AccountError) -> AccountStep<Upgraded> {
         guard try reply.text("userid").utf8.elementsEqual(old.user.utf8) else { throw .otherAccount }
-        guard !reply.isNull("bundle"), let kept: AccountReply = reply.part("old") else { throw .bundleMissing }
-        let pin: PasswordPin = try kept.pin(isBare: true)
+        guard !reply.isNull("bundle"), let kept = reply.part("old") else { throw .bundleMissing }
+        let pin = try kept.pin(isBare: true)
         state = .opening(
             Found(
                 name: try reply.text("u"), wrap: try kept.octets("access"), sealed: try reply.octets("bundle"),
@@ -157,15 +159,15 @@ package struct UpgradeFlow: AccountFlow {
     }
 
     private mutating func recover(_ found: Found, _ keys: PasswordKeys) throws(AccountError) -> AccountStep<Upgraded> {
-        guard let key: AccessKey = AccountPlace.unwrap(found.wrap, app: app, user: old.user, under: keys.vaultKey)
+        guard let key = AccountPlace.unwrap(found.wrap, app: app, user: old.user, under: keys.vaultKey)
         else { throw .doesNotOpen }
         // Before another password is set: whoever cannot open it changes nothing.
         _ = try OpenAccount.open(
             found.sealed, app: app, user: old.user, version: found.version, seen: .none, with: key)
-        var flow: RecoverFlow = try .init(
+        var flow = try RecoverFlow(
             app: app, name: found.name, accessKey: key, newPassword: password, device: device,
             known: KnownAccount(user: old.user, accessKey: key, version: found.version, pin: nil), random: random)
-        let step: AccountStep<SignedIn> = try flow.begin()
+        let step = try flow.begin()
         return recovering(flow, step)
     }
 
@@ -185,7 +187,7 @@ package struct FinishUpgradeFlow: AccountFlow {
 
     private let account: OpenAccount
     private let device: String
-    private var asks: Int = 0
+    private var asks = 0
 
     package init(_ account: OpenAccount, device: String) { (self.account, self.device) = (account, device) }
 
@@ -214,8 +216,8 @@ package struct FinishUpgradeFlow: AccountFlow {
 extension Accounts {
     /// Gives keys to an account whose password was sent. The old login stays good until `finishUpgrade`.
     ///
-    /// - Throws: `wrongPassword` (the old one), `nameTaken`, `downgrade`, `doesNotOpen`; `unknown`: doing it again goes on
-    ///   wherever it stopped.
+    /// - Throws: `wrongPassword` (the old one), `nameTaken`, `downgrade`, `doesNotOpen`; `unknown`: doing it again goes
+    ///   on wherever it stopped.
     package func upgrade(
         _ old: UpgradeFlow.Old, to name: String, password: SecureBytes
     ) async throws(AccountError) -> Upgraded {

@@ -1,16 +1,16 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// A new device gets an account's keys from one that has them (spec 4.11): it shows a one-time key under a code of 26 letters, the
-/// user types the code on the old device, and that one seals the access key to it. Both then show four words, which are equal
-/// only if they have talked to each other.
+/// A new device gets an account's keys from one that has them (spec 4.11): it shows a one-time key under a code of 26
+/// letters, the user types the code on the old device, and that one seals the access key to it. Both then show four
+/// words, which are equal only if they have talked to each other.
 ///
 /// The server carries both messages, one each, for two minutes, and can read neither.
 public struct Pairing: Sendable {
     /// Bytes of a device's name in it.
-    static let deviceBytesMax: Int = 128
+    static let deviceBytesMax = 128
     /// Words that both screens show.
-    static let wordCount: Int = 4
+    static let wordCount = 4
 
     /// What the new device shows: its one-time key and its name.
     let hello: [UInt8]
@@ -61,7 +61,8 @@ public struct Pairing: Sendable {
         /// Of an account of the server's: its name, and a login for this device; empty for a partner's user.
         public let name: String
         public let accessToken: String
-        /// How the password is stretched, as the old device remembers it; nil when it does not, or knows no such member.
+        /// How the password is stretched, as the old device remembers it; nil when it does not, or knows no such
+        /// member.
         public let pin: PasswordPin?
         /// Of the account's bundle: the newest that the old device has seen; nil when it knows no such member.
         public let version: UInt64?
@@ -83,13 +84,14 @@ public struct Pairing: Sendable {
         let version: UInt64
     }
 
-    /// Bytes: lp(user) ‖ lp(old device) ‖ HPKE base mode, suite 1, of a JSON object; its info binds app, user and both devices.
+    /// Bytes: lp(user) ‖ lp(old device) ‖ HPKE base mode, suite 1, of a JSON object; its info binds app, user and both
+    /// devices.
     func seal(_ payload: Payload, app: String) throws(AccountError) -> [UInt8] {
-        var writer: SecretWriter = .init()
+        var writer = SecretWriter()
         writer.add("access_key", bytes: payload.accessKey.secret)
         writer.add("name", .string(payload.name))
         writer.add("token", .string(payload.accessToken))
-        if let pin: PasswordPin = payload.pin { writer.add("pin", pin.json) }
+        if let pin = payload.pin { writer.add("pin", pin.json) }
         writer.add("version", BundleVersion.json(payload.version))
         return try seal(text: writer.text, user: payload.user, from: payload.device, app: app)
     }
@@ -99,8 +101,8 @@ public struct Pairing: Sendable {
         text: SecureBytes, user: String, from device: String, app: String
     ) throws(AccountError) -> [UInt8] {
         do throws(CryptoError) {
-            let head: Head = .init(user: user, device: device)
-            let key: X25519.PublicKey = try .init(Array(hello.prefix(X25519.octetsCount)))
+            let head = Head(user: user, device: device)
+            let key = try X25519.PublicKey(Array(hello.prefix(X25519.octetsCount)))
             return try head.octets
                 + HPKE.seal(text, .aes256GCM, to: key, info: try info(app, head))
         } catch { throw .pairingForged }
@@ -114,10 +116,10 @@ public struct Pairing: Sendable {
             try bytes.add(answer)
         } catch { throw .pairingForged }
         // 44 bits, as the first four words of a phrase.
-        guard let phrase: SecureBytes = try? RecoveryWords.words(SecureBytes(copying: Hash.sha256(bytes.octets))) else {
+        guard let phrase = try? RecoveryWords.words(SecureBytes(copying: Hash.sha256(bytes.octets))) else {
             throw .pairingForged
         }
-        let all: String = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        let all = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         return all.split(separator: " ").prefix(Self.wordCount).joined(separator: " ")
     }
 
@@ -129,8 +131,8 @@ public struct Pairing: Sendable {
 
         var octets: [UInt8] {
             get throws(CryptoError) {
-                var bytes: [UInt8] = []
-                for field: String in [user, device] {
+                var bytes = [UInt8]()
+                for field in [user, device] {
                     guard field.utf8.count <= 512 else { throw .outOfBounds(.info) }
                     bytes += [UInt8(field.utf8.count >> 8), UInt8(field.utf8.count & 0xFF)] + field.utf8
                 }
@@ -143,8 +145,8 @@ public struct Pairing: Sendable {
             var (place, fields): (Int, [String]) = (0, [])
             for _ in 0..<2 {
                 guard bytes.count >= place + 2 else { return nil }
-                let end: Int = place + 2 + Int(bytes[place]) << 8 + Int(bytes[place + 1])
-                guard bytes.count >= end, let field: String = .init(validating: bytes[(place + 2)..<end], as: UTF8.self)
+                let end = place + 2 + Int(bytes[place]) << 8 + Int(bytes[place + 1])
+                guard bytes.count >= end, let field = String(validating: bytes[(place + 2)..<end], as: UTF8.self)
                 else { return nil }
                 fields.append(field)
                 place = end
@@ -154,8 +156,8 @@ public struct Pairing: Sendable {
     }
 
     fileprivate func info(_ app: String, _ head: Head) throws(CryptoError) -> [UInt8] {
-        var bytes: LabelledBytes = .init("thicket/pair/1")
-        for field: String in [app, head.user, device, head.device] { try bytes.add(field.utf8) }
+        var bytes = LabelledBytes("thicket/pair/1")
+        for field in [app, head.user, device, head.device] { try bytes.add(field.utf8) }
         return bytes.octets
     }
 }
@@ -171,13 +173,13 @@ extension Pairing.Begun {
     /// Opens what came.
     /// - Throws: `pairingForged`, whatever is wrong with it.
     package func open(_ answer: [UInt8]) throws(AccountError) -> Pairing.Received {
-        guard let (head, sealed): (Pairing.Head, [UInt8]) = Pairing.Head.read(answer),
-            let info: [UInt8] = try? pairing.info(app, head),
-            let text: SecureBytes = try? HPKE.open(sealed, .aes256GCM, with: key, info: info),
-            let object: SecretObject = SecretObject(text),
-            let secret: SecureBytes = object.bytes("access_key", count: AccessKey.bytesCount),
-            let key: AccessKey = try? AccessKey(secret), let name: String = object.value("name")?.stringValue,
-            let token: String = object.value("token")?.stringValue
+        guard let (head, sealed) = Pairing.Head.read(answer),
+            let info = try? pairing.info(app, head),
+            let text = try? HPKE.open(sealed, .aes256GCM, with: key, info: info),
+            let object = SecretObject(text),
+            let secret = object.bytes("access_key", count: AccessKey.bytesCount),
+            let key = try? AccessKey(secret), let name = object.value("name")?.stringValue,
+            let token = object.value("token")?.stringValue
         else { throw .pairingForged }
         let (pin, version): (PasswordPin?, UInt64?)
         do throws(AccountError) {

@@ -26,8 +26,8 @@ package struct ReceiveFlow: AccountFlow {
     }
 }
 
-/// The old device's half: reads what the new one shows, holds it against the code that the user has typed, and seals the access
-/// key to it, with a login where the server makes those.
+/// The old device's half: reads what the new one shows, holds it against the code that the user has typed, and seals
+/// the access key to it, with a login where the server makes those.
 package struct GiveFlow: AccountFlow {
     /// The four words.
     package typealias Outcome = String
@@ -50,13 +50,13 @@ package struct GiveFlow: AccountFlow {
     private let token: String
     private let isPartner: Bool
     private let device: String
-    private var state: State = .begun
+    private var state = State.begun
 
     /// - Parameter typed: the code, as the user typed it.
     package init(
         _ typed: String, _ account: OpenAccount, token: String, isPartner: Bool, device: String
     ) throws(AccountError) {
-        guard let code: String = PairingCode.read(typed) else { throw .unreadableCode(line: nil) }
+        guard let code = PairingCode.read(typed) else { throw .unreadableCode(line: nil) }
         (self.code, self.account, self.token) = (code, account, token)
         (self.isPartner, self.device) = (isPartner, device)
     }
@@ -69,7 +69,7 @@ package struct GiveFlow: AccountFlow {
     package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<String> {
         switch (state, event) {
         case (.reading, .answered(let reply)):
-            let pairing: Pairing = try .init(hello: try reply.octets("hello"))
+            let pairing = try Pairing(hello: try reply.octets("hello"))
             // Another key than the one whose code the user has read off the new device.
             guard pairing.name.utf8.elementsEqual(code.utf8) else { throw .pairingForged }
             guard reply.isNull("sealed") else { throw .pairingOver }
@@ -141,7 +141,8 @@ package struct GiveFlow: AccountFlow {
             return .ask(.answerPairing(code, sealed))
         }
         if error.number == 409 {
-            // The answer that is there may be ours, also after one request of this device: proxies repeat what they lose.
+            // The answer that is there may be ours, also after one request of this device: proxies repeat what they
+            // lose.
             state = .looking(pairing, sealed, token: token)
             return .ask(.lookAtPairing(code))
         }
@@ -154,7 +155,7 @@ package struct GiveFlow: AccountFlow {
     private mutating func look(
         _ pairing: Pairing, _ sealed: [UInt8], token: String, _ reply: AccountReply
     ) throws(AccountError) -> AccountStep<String> {
-        guard let found: [UInt8] = try? reply.octets("sealed") else {
+        guard let found = try? reply.octets("sealed") else {
             throw .unknown(ClientError(.protocolViolation, "the server says that there is an answer, and shows none"))
         }
         return found == sealed ? .done(try pairing.words(sealed)) : try end(token, .pairingOver)
@@ -173,7 +174,7 @@ extension Accounts {
     /// Begins to get an account's keys from another device: shows a one-time key at the server, for two minutes.
     /// - Returns: whose `pairing.code` the user carries to the other device.
     public func beginPairing() async throws(AccountError) -> Pairing.Begun {
-        let begun: Pairing.Begun = try Pairing.begin(app: app, device: device, random: random)
+        let begun = try Pairing.begin(app: app, device: device, random: random)
         _ = try await door.run(ReceiveFlow(begun, opens: true))
         return begun
     }
@@ -187,31 +188,31 @@ extension Accounts {
         try await door.run(ReceiveFlow(begun, opens: false))
     }
 
-    /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given: they would
-    /// open nothing there.
+    /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given: they
+    /// would open nothing there.
     /// - Returns: four words that the other device shows as well.
-    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code; `keyChanged`; `unknown`
-    ///   when it is not known whether the other device gets them. A login that was made for it ends where it is known that it does
-    ///   not; `loginLeft` when that was not to be done.
+    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code;
+    ///   `keyChanged`; `unknown` when it is not known whether the other device gets them. A login that was made for it
+    ///   ends where it is known that it does not; `loginLeft` when that was not to be done.
     public func give(
         _ account: OpenAccount, accessToken: String, toDeviceWithCode code: String
     ) async throws(AccountError) -> String {
-        var isPartner: Bool = false
+        var isPartner = false
         if case .partner = asker(account, accessToken) { isPartner = true }
         return try await door.run(
             try GiveFlow(code, account, token: accessToken, isPartner: isPartner, device: device))
     }
 
-    /// Ends the login of what was received and is not kept, such as when the words differ. Best effort: otherwise it stands in the
-    /// account's list of tokens until it is ended there.
+    /// Ends the login of what was received and is not kept, such as when the words differ. Best effort: otherwise it
+    /// stands in the account's list of tokens until it is ended there.
     public func discard(_ received: Pairing.Received) async {
         guard !received.accessToken.isEmpty else { return }
         do throws(AccountError) { try await door.run(EndFlow(token: received.accessToken)) } catch {}
     }
 
-    /// The account of a login that another device has made for this one. What that device remembers of how the password is
-    /// stretched, and of the bundle's version, comes with it: no server that says something weaker, or shows an older bundle, is
-    /// believed here either.
+    /// The account of a login that another device has made for this one. What that device remembers of how the password
+    /// is stretched, and of the bundle's version, comes with it: no server that says something weaker, or shows an
+    /// older bundle, is believed here either.
     /// - Throws: `rolledBack`, `doesNotOpen`, `bundleMissing`, `newerFormat`.
     public func open(_ received: Pairing.Received) async throws(AccountError) -> SignedIn {
         let bundle: OpenAccount = try await door.run(
@@ -264,8 +265,8 @@ private struct OpenFlow: AccountFlow {
         switch event {
         case .answered(let reply):
             guard !reply.isNull("bundle") else { throw .bundleMissing }
-            let version: UInt64 = try reply.version()
-            let bundle: AccountBundle = try OpenAccount.open(
+            let version = try reply.version()
+            let bundle = try OpenAccount.open(
                 try reply.octets("bundle"), app: app, user: received.user, version: version,
                 seen: SeenBundle(version: received.version ?? 0, bundle: nil), with: received.accessKey)
             return .done(

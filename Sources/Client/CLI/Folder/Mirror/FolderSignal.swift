@@ -21,13 +21,13 @@ protocol FolderSignal: Sendable {
 final class PollingSignal: FolderSignal {
     private let pipeEnds: (read: Int32, write: Int32)
     private let milliseconds: Int32
-    private let isStopped: Atomic<Bool> = Atomic(false)
+    private let isStopped = Atomic(false)
 
     /// nil when the system gives no pipe.
     init?(everyMilliseconds milliseconds: Int32) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         pipeEnds = (ends[0], ends[1])
         self.milliseconds = milliseconds
     }
@@ -41,13 +41,13 @@ final class PollingSignal: FolderSignal {
 
     /// Also until `descriptor` is readable and `look` finds that something happened.
     func wait(besides descriptor: Int32, _ look: () -> Bool) -> Bool {
-        var watched: [pollfd] = [
+        var watched = [
             pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0),
             pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
         ]
-        let end: Int64 = Clock.milliseconds() + Int64(milliseconds)
+        let end = Clock.milliseconds() + Int64(milliseconds)
         while !isStopped.load(ordering: .sequentiallyConsistent) {
-            let left: Int64 = end - Clock.milliseconds()
+            let left = end - Clock.milliseconds()
             guard left > 0, poll(&watched, 2, Int32(clamping: left)) != 0 else { return true }
             if watched[1].revents != 0, look() { return true }
         }

@@ -3,17 +3,18 @@ import Synchronization
 #if os(Linux)
     import Glibc
 
-    // Linux only: inotify; on Apple platforms: PollingSignal looks at regular times until FSEvents are behind the protocol.
+    // Linux only: inotify; on Apple platforms: PollingSignal looks at regular times until FSEvents are behind the
+    // protocol.
     /// The kernel tells; a look now and then besides, because network file systems do not tell everything.
     final class InotifySignal: FolderSignal {
         private let watch: Int32
         private let timer: PollingSignal
-        private let files: Mutex<WrittenFiles> = Mutex(WrittenFiles())
+        private let files = Mutex(WrittenFiles())
 
         /// nil when the kernel has no more watches, or the folder cannot be watched.
         init?(folder: String, everyMilliseconds milliseconds: Int32) {
-            guard let timer: PollingSignal = PollingSignal(everyMilliseconds: milliseconds) else { return nil }
-            let opened: Int32 = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+            guard let timer = PollingSignal(everyMilliseconds: milliseconds) else { return nil }
+            let opened = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
             guard opened >= 0 else { return nil }
             guard inotify_add_watch(opened, folder, WrittenFiles.events) >= 0 else {
                 close(opened)
@@ -30,8 +31,8 @@ import Synchronization
         /// Takes what the kernel has to tell. False: nothing that a look at the folder would show.
         private func take() -> Bool {
             files.withLock { files in
-                var isNews: Bool = false
-                var bytes: [UInt8] = .init(repeating: 0, count: 1 << 14)
+                var isNews = false
+                var bytes = [UInt8](repeating: 0, count: 1 << 14)
                 while case let count:Int = read(watch, &bytes, bytes.count), count > 0 {
                     if files.take(bytes[..<count]) { isNews = true }
                 }
@@ -54,31 +55,31 @@ import Synchronization
     /// Which files of a folder were written and closed, or moved in as a whole, and not written since.
     struct WrittenFiles {
         /// Names by their bytes, as the kernel has them.
-        private var names: Set<[UInt8]> = []
+        private var names = Set<[UInt8]>()
 
         /// Names held; beyond it they are forgotten all at once, and their files wait until they are at rest.
-        static let namesMax: Int = 4_096
+        static let namesMax = 4_096
 
-        private static let whole: UInt32 = UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO)
-        private static let begun: UInt32 = UInt32(IN_CREATE) | UInt32(IN_MODIFY)
+        private static let whole = UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO)
+        private static let begun = UInt32(IN_CREATE) | UInt32(IN_MODIFY)
         /// What the kernel is asked to tell.
-        static let events: UInt32 =
+        static let events =
             whole | begun | UInt32(IN_MOVED_FROM) | UInt32(IN_DELETE) | UInt32(IN_DELETE_SELF) | UInt32(IN_MOVE_SELF)
 
         func contains(_ name: String) -> Bool { names.contains(Array(name.utf8)) }
 
-        /// Takes events as the kernel writes them, one behind the other (inotify(7)): watch, mask, cookie, length of the
-        /// name, each of 32 bits, and the name, filled with zeros.
+        /// Takes events as the kernel writes them, one behind the other (inotify(7)): watch, mask, cookie, length of
+        /// the name, each of 32 bits, and the name, filled with zeros.
         ///
         /// - Returns: whether there is anything to look at: a file that is being written is not worth it before it is
         ///   closed.
         mutating func take(_ events: ArraySlice<UInt8>) -> Bool {
-            var isNews: Bool = false
+            var isNews = false
             events.withUnsafeBytes { bytes in
-                var place: Int = 0
+                var place = 0
                 while place + 16 <= bytes.count {
-                    let mask: UInt32 = bytes.loadUnaligned(fromByteOffset: place + 4, as: UInt32.self)
-                    let length: Int = Int(bytes.loadUnaligned(fromByteOffset: place + 12, as: UInt32.self))
+                    let mask = bytes.loadUnaligned(fromByteOffset: place + 4, as: UInt32.self)
+                    let length = Int(bytes.loadUnaligned(fromByteOffset: place + 12, as: UInt32.self))
                     place += 16
                     guard length <= bytes.count - place else { break }
                     if take(mask, bytes[place..<(place + length)].prefix { $0 != 0 }) { isNews = true }

@@ -22,24 +22,24 @@ actor Mirror {
     private let signal: (any FolderSignal)?
     private let clock: MirrorClock
     /// When each file was as its base says; what has the same stamp need not be read.
-    private var stamps: [String: Files.Stamp] = [:]
+    private var stamps = [String: Files.Stamp]()
     /// When a file was first seen to be missing, in milliseconds.
-    var missing: [String: Int64] = [:]
+    var missing = [String: Int64]()
     /// Keys that something in the folder keeps from being settled: looked at again in every round.
-    var blocked: Set<String> = []
+    var blocked = Set<String>()
     /// When an object was first seen to be removed, in milliseconds.
-    private var gone: [String: Int64] = [:]
+    private var gone = [String: Int64]()
     /// The origin at which everything was looked at last, and keys that have to wait.
     private var origin: String?
-    private var waiting: Set<String> = []
+    private var waiting = Set<String>()
     private var isAllWaiting = false
     /// Problems that were told, so that each is told once.
-    private var told: [String: String] = [:]
-    private(set) var problems: Int = 0
+    private var told = [String: String]()
+    private(set) var problems = 0
     /// What is said once the server has confirmed it.
-    private var outbox: MirrorOutbox = .init()
+    private var outbox = MirrorOutbox()
     /// Objects whose edits the server refused.
-    private var refusedKeys: Set<String> = []
+    private var refusedKeys = Set<String>()
 
     /// Milliseconds that a file must be gone before it counts as deleted: editors remove and write again.
     private static let graceMilliseconds: Int64 = 700
@@ -47,7 +47,7 @@ actor Mirror {
     /// written. An empty one in any case: some programs empty a file first and then open it again.
     private static let restNanoseconds: Int64 = 150_000_000
     /// Steps about one key in one round; more means that somebody writes all the time, and the next round goes on.
-    private static let stepsMax: Int = 8
+    private static let stepsMax = 8
 
     init(
         directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool, limit: RemovalLimit = .init(),
@@ -77,8 +77,8 @@ actor Mirror {
         (origin, state.origin) = (place.origin, place.origin)
         if place.isFirst, place.isRead { state.originOfOldBases = place.origin }
         if !place.isRead { try state.doubtOldBases() }
-        for (key, begun): (String, MirrorState.Begun) in state.begun {
-            let object: JSONObject? = try await object(key)
+        for (key, begun) in state.begun {
+            let object = try await object(key)
             if object == begun.after { try state.remember(begun.next, for: key) } else { state.forgetBegun(key) }
         }
         return place.isRead
@@ -101,10 +101,10 @@ actor Mirror {
                 "\(directory) is no longer the folder that was mirrored: it was moved, emptied or unmounted. Nothing was "
                     + "removed from the bucket.")
         }
-        let scan: FolderScan = FolderScan(
+        let scan = FolderScan(
             Files.names(in: directory), isFolder: { Files.isFolder(directory + "/" + $0) },
             preferred: { state[$0]?.file.name })
-        for (name, reason): (String, String) in scan.problems { tell(name, reason) }
+        for (name, reason) in scan.problems { tell(name, reason) }
         let place = try await place()
         // The bucket is another one, perhaps, and is being read: until it is, nothing can be compared.
         guard let now = place.origin else {
@@ -118,12 +118,12 @@ actor Mirror {
         if isAll { wanted.formUnion(try await bucketKeys() + state.keys) }
         wanted.formUnion(state.keys.filter { scan.files[$0] == nil })
         wanted.formUnion(blocked)
-        for (key, file): (String, FileName) in scan.files where isTouched(key, file) { wanted.insert(key) }
+        for (key, file) in scan.files where isTouched(key, file) { wanted.insert(key) }
         try await checkRemovals(wanted, scan)
-        var steps: Int = 0
+        var steps = 0
         var again: Int64?
-        for key: String in wanted.sorted() {
-            let (taken, pause): (Int, Int64?) = try await settle(key, scan.files[key])
+        for key in wanted.sorted() {
+            let (taken, pause) = try await settle(key, scan.files[key])
             steps += taken
             if let pause { again = min(again ?? pause, pause) }
         }
@@ -144,7 +144,7 @@ actor Mirror {
     func path(_ name: String) -> String { directory + "/" + name }
 
     private func isTouched(_ key: String, _ file: FileName) -> Bool {
-        guard let known: Files.Stamp = stamps[key], let base: MirrorBase = state[key], base.file == file else {
+        guard let known = stamps[key], let base = state[key], base.file == file else {
             return true
         }
         return Files.stamp(path(file.name)) != known
@@ -153,7 +153,7 @@ actor Mirror {
     /// Steps about one key until there is nothing to do.
     private func settle(_ key: String, _ found: FileName?) async throws(Failure) -> (Int, Int64?) {
         blocked.remove(key)
-        var name: FileName? = found
+        var name = found
         for count in 0..<Mirror.stepsMax {
             if name == nil, let known = state[key]?.file {
                 switch missingFile(known) {
@@ -231,15 +231,15 @@ actor Mirror {
     /// Milliseconds to wait until a key is long enough among these.
     private func pause(_ keys: inout [String: Int64], _ key: String) -> Int64? {
         guard !isOnce else { return nil }
-        let now: Int64 = clock.milliseconds()
-        let since: Int64 = keys[key] ?? now
+        let now = clock.milliseconds()
+        let since = keys[key] ?? now
         keys[key] = since
-        let left: Int64 = Mirror.graceMilliseconds - (now - since)
+        let left = Mirror.graceMilliseconds - (now - since)
         return left > 0 ? left : nil
     }
 
     private func isBeingWritten(_ name: FileName) -> Bool {
-        guard !isOnce, let stamp: Files.Stamp = Files.stamp(path(name.name)) else { return false }
+        guard !isOnce, let stamp = Files.stamp(path(name.name)) else { return false }
         if stamp.size > 0, signal?.isWritten(name.name) ?? false { return false }
         // The clock of a file system may run a little ahead of ours; a file from another time is at rest.
         return (-Mirror.restNanoseconds..<Mirror.restNanoseconds).contains(clock.fileTime() - stamp.written)
@@ -352,10 +352,10 @@ actor Mirror {
     private func push(
         _ diff: ObjectDiff, to object: JSONObject?, _ base: MirrorBase, _ note: MirrorNote?, _ key: String
     ) async throws(Failure) {
-        if case .merged? = note, let object, let after: JSONObject = try? JSONDiff.apply(diff, to: object) {
+        if case .merged? = note, let object, let after = try? JSONDiff.apply(diff, to: object) {
             try state.begin(MirrorState.Begun(next: base, after: after), for: key)
         }
-        let isTaken: Bool = try await trying("cannot store \(open.name)/\(key)") { () throws(ClientError) in
+        let isTaken = try await trying("cannot store \(open.name)/\(key)") { () throws(ClientError) in
             try await open.bucket.replace(key) { current, _ in current == object ? diff : nil }
         }
         guard isTaken else { return }
@@ -374,23 +374,23 @@ actor Mirror {
     }
 
     private func remove(_ object: JSONObject, _ key: String) async throws(Failure) {
-        let isDone: Bool = try await trying("cannot remove \(open.name)/\(key)") { () throws(ClientError) in
+        let isDone = try await trying("cannot remove \(open.name)/\(key)") { () throws(ClientError) in
             // Somebody may have changed it since it was looked at: then it stays, and comes back as a file.
             try await open.bucket.remove(key) { $0 == object }
         }
         guard isDone else { return }
-        let name: String = state[key]?.file.name ?? key
+        let name = state[key]?.file.name ?? key
         try state.remember(nil, for: key)
         removes(name, key)
     }
 
     /// Renames a file out of the way; under its new name it becomes an object of its own.
     private func setAside(_ file: FileName) throws(Failure) {
-        let name: String = file.name
-        let dot: String.Index = name.lastIndex(of: ".").flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
-        for number: Int in 1...10_000 {
-            let other: String = "\(name[..<dot]).conflict-\(number)\(name[dot...])"
-            let problem: Int32 = Files.renameNew(path(name), path(other))
+        let name = file.name
+        let dot = name.lastIndex(of: ".").flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
+        for number in 1...10_000 {
+            let other = "\(name[..<dot]).conflict-\(number)\(name[dot...])"
+            let problem = Files.renameNew(path(name), path(other))
             if problem == 0 {
                 say(
                     "\(name) and the object in the bucket have nothing in common: the file is now \(other), the object comes"
@@ -434,14 +434,13 @@ actor Mirror {
     func sendAgain() async throws(Failure) {
         if !isOnce { try await nameRefused() }
         try await noteBroughtBack()
-        let what: String = "cannot read \(open.name)"
-        for key: String in try await trying(what, { () throws(ClientError) in try await open.bucket.unconfirmedKeys() })
-        {
-            let name: String = state[key]?.file.name ?? key
+        let what = "cannot read \(open.name)"
+        for key in try await trying(what, { () throws(ClientError) in try await open.bucket.unconfirmedKeys() }) {
+            let name = state[key]?.file.name ?? key
             if try await object(key) == nil { removes(name, key) } else { sends(name, key) }
         }
         try await trying(what) { () throws(ClientError) in
-            for edit: RefusedEdit in try await open.bucket.refused() { try await open.bucket.retryRefused(edit.key) }
+            for edit in try await open.bucket.refused() { try await open.bucket.retryRefused(edit.key) }
         }
     }
 
@@ -449,14 +448,14 @@ actor Mirror {
     func tellConfirmed() async throws(Failure) {
         try await noteBroughtBack()
         guard !outbox.isEmpty else { return }
-        let (waiting, refused): ([String], [RefusedEdit]) = try await trying("cannot read \(open.name)") {
+        let (waiting, refused) = try await trying("cannot read \(open.name)") {
             () throws(ClientError) in
             (try await open.bucket.unconfirmedKeys(), try await open.bucket.refused())
         }
-        let isOffline: Bool = await !open.isOnline
-        let lines: [String] = outbox.tell(
+        let isOffline = await !open.isOnline
+        let lines = outbox.tell(
             waiting: Set(waiting), refused: Set(refused.map(\.key)), isOffline: isOffline)
-        for line: String in lines { say(line) }
+        for line in lines { say(line) }
     }
 
     /// What the library sends again by itself is said like what the mirror sends.
@@ -469,14 +468,14 @@ actor Mirror {
 
     /// Names what the server does not take: the files stay here as they are, and no run counts them as the same.
     func nameRefused() async throws(Failure) {
-        let edits: [RefusedEdit] = try await trying("cannot read \(open.name)") { () throws(ClientError) in
+        let edits = try await trying("cannot read \(open.name)") { () throws(ClientError) in
             try await open.bucket.refused()
         }
         refusedKeys = Set(edits.map(\.key))
-        for edit: RefusedEdit in edits {
+        for edit in edits {
             open.refusals.note(edit)
-            let name: String = state[edit.key]?.file.name ?? edit.key
-            let reason: String = edit.error.number.map(Failure.meaning(of:)) ?? edit.reason
+            let name = state[edit.key]?.file.name ?? edit.key
+            let reason = edit.error.number.map(Failure.meaning(of:)) ?? edit.reason
             tell(name, "the server refused it: \(reason). It stays here as it is; when it is changed it is sent again")
         }
     }

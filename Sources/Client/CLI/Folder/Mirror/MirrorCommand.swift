@@ -6,29 +6,29 @@ import ThicketProtocol
 /// `thicket mirror`: keeps a folder and a bucket the same until Ctrl-C.
 enum MirrorCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let (directory, name): (String, String) = (call.argument("DIR"), call.argument("BUCKET"))
-        let account: Account = try Account(call)
+        let (directory, name) = (call.argument("DIR"), call.argument("BUCKET"))
+        let account = try Account(call)
         try Keys.checkBucket(name)
         let limit = try RemovalLimit(call.value("allow-removals"))
         try Files.makeFolder(directory, mode: 0o755)
-        let state: MirrorState = try MirrorState(
+        let state = try MirrorState(
             directory: directory, server: account.profile.server, app: account.profile.app, bucket: name)
         // What the mirror remembers must never be newer than its copy of the bucket, not even after a loss of power.
         var open = try await self.open(account, name, state)
         open.mirror = directory
-        let isOnce: Bool = call.flag("once")
-        let signal: (any FolderSignal)? = isOnce ? nil : FolderSignals.best(folder: directory)
-        let mirror: Mirror = Mirror(
+        let isOnce = call.flag("once")
+        let signal = isOnce ? nil : FolderSignals.best(folder: directory)
+        let mirror = Mirror(
             directory: directory, open: open, state: state, isOnce: isOnce, limit: limit, signal: signal)
-        let inbox: MirrorInbox = MirrorInbox(renewal: open.renewal)
-        let events: AsyncStream<BucketEvent> = await open.bucket.changes
-        let reader: Task<Void, Never> = Task { for await event: BucketEvent in events { inbox.take(event) } }
+        let inbox = MirrorInbox(renewal: open.renewal)
+        let events = await open.bucket.changes
+        let reader: Task<Void, Never> = Task { for await event in events { inbox.take(event) } }
         let problem: Failure?
         do throws(Failure) {
             let isRead = try await mirror.resume()
             try await mirror.sendAgain()
             await open.session.goOnline()
-            let isKnown: Bool = state.isComplete && isRead
+            let isKnown = state.isComplete && isRead
             if !isKnown || isOnce { try await open.ready() }
             try await mirror.markComplete()
             if isOnce {
@@ -83,8 +83,8 @@ enum MirrorCommand {
                     + "without --once")
         }
         try await mirror.nameRefused()
-        let same: String = Self.files(await mirror.sameCount)
-        let told: String =
+        let same = Self.files(await mirror.sameCount)
+        let told =
             await mirror.problems > 0
             ? "are the same but for what is named above: \(same)" : "are the same: \(same)"
         Terminal.writeError("\(directory) and \(open.name) \(told)\n")
@@ -98,18 +98,18 @@ enum MirrorCommand {
     private static func forever(
         _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String, _ signal: any FolderSignal
     ) async throws(Failure) {
-        let changes: AsyncStream<Void> = FolderSignals.changes(signal)
-        let interrupts: AsyncStream<Int32> = Interrupts.stream()
-        let statuses: AsyncStream<SyncStatus> = await open.session.status
-        let result: Result<Void, Failure> = await withTaskGroup { group in
-            group.addTask { for await status: SyncStatus in statuses { inbox.take(status) } }
-            group.addTask { for await _: Void in changes { inbox.look() } }
+        let changes = FolderSignals.changes(signal)
+        let interrupts = Interrupts.stream()
+        let statuses = await open.session.status
+        let result = await withTaskGroup { group in
+            group.addTask { for await status in statuses { inbox.take(status) } }
+            group.addTask { for await _ in changes { inbox.look() } }
             group.addTask {
-                for await _: Int32 in interrupts {}
+                for await _ in interrupts {}
                 inbox.stop()
             }
             group.addTask { await inbox.ring() }
-            let result: Result<Void, Failure> = await loop(mirror, open, inbox, directory)
+            let result = await loop(mirror, open, inbox, directory)
             group.cancelAll()
             signal.stop()
             inbox.stop()
@@ -124,19 +124,19 @@ enum MirrorCommand {
         _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String
     ) async -> Result<Void, Failure> {
         do throws(Failure) {
-            let first: (steps: Int, again: Int64?) = try await mirror.round(nil)
+            let first = try await mirror.round(nil)
             inbox.lookAgain(first.again)
             try await mirror.tellConfirmed()
             Terminal.writeError(
                 "mirroring \(directory) and \(open.name): \(Self.files(await mirror.fileCount)); Ctrl-C ends it\n")
-            for await _: Void in inbox.signals {
-                let mail: MirrorInbox.Mail = inbox.empty()
+            for await _ in inbox.signals {
+                let mail = inbox.empty()
                 if mail.isStopped { break }
-                if let problem: Failure = mail.problem { return .failure(problem) }
-                for line: String in mail.lines { Terminal.writeError(line + "\n") }
+                if let problem = mail.problem { return .failure(problem) }
+                for line in mail.lines { Terminal.writeError(line + "\n") }
                 if mail.isRefused { try await mirror.nameRefused() }
                 if mail.mustLook {
-                    let keys: Set<String>? = mail.isEverything ? nil : mail.keys
+                    let keys = mail.isEverything ? nil : mail.keys
                     inbox.lookAgain(try await mirror.round(keys).again)
                 }
                 try await mirror.tellConfirmed()
@@ -151,24 +151,24 @@ enum MirrorCommand {
 /// What has happened since the mirror last looked. Any number of happenings takes the room of the keys they name.
 final class MirrorInbox: Sendable {
     struct Mail: Sendable {
-        var keys: Set<String> = []
+        var keys = Set<String>()
         /// Events were missed: everything has to be looked at.
-        var isEverything: Bool = false
-        var isStopped: Bool = false
+        var isEverything = false
+        var isStopped = false
         /// The folder or an object may have changed. Without it only the server has answered.
-        var mustLook: Bool = false
+        var mustLook = false
         /// The server refused something.
-        var isRefused: Bool = false
+        var isRefused = false
         /// What the user should read.
-        var lines: [String] = []
+        var lines = [String]()
         var problem: Failure?
     }
 
     /// An element when there is mail.
     let signals: AsyncStream<Void>
     private let bell: AsyncStream<Void>.Continuation
-    private let mail: Mutex<Mail> = Mutex(Mail())
-    private let lastStatus: Mutex<String> = Mutex("connected")
+    private let mail = Mutex(Mail())
+    private let lastStatus = Mutex("connected")
     /// Milliseconds until the next look that nobody else asks for.
     private let alarms: AsyncStream<Int64>
     private let alarm: AsyncStream<Int64>.Continuation
@@ -227,7 +227,7 @@ final class MirrorInbox: Sendable {
             return
         case .offline: return
         }
-        let isNew: Bool = lastStatus.withLock { last in
+        let isNew = lastStatus.withLock { last in
             defer { last = text }
             return !same(last, text)
         }
@@ -257,7 +257,7 @@ final class MirrorInbox: Sendable {
 
     /// Rings when somebody asked to be woken.
     func ring() async {
-        for await milliseconds: Int64 in alarms {
+        for await milliseconds in alarms {
             guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
             look()
         }

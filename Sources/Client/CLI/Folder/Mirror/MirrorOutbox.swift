@@ -4,10 +4,10 @@ struct MirrorOutbox: Sendable, Equatable {
     private struct Entry: Sendable, Equatable {
         let confirmed: String
         let kept: String
-        var isKeptTold: Bool = false
+        var isKeptTold = false
     }
 
-    private var entries: [String: Entry] = [:]
+    private var entries = [String: Entry]()
 
     var isEmpty: Bool { entries.isEmpty }
 
@@ -24,9 +24,9 @@ struct MirrorOutbox: Sendable, Equatable {
     ///   - waiting: objects with edits that the server has not confirmed, refused ones among them.
     ///   - refused: objects whose edits it refused: they are told elsewhere.
     mutating func tell(waiting: Set<String>, refused: Set<String>, isOffline: Bool) -> [String] {
-        var lines: [String] = []
-        for key: String in entries.keys.sorted() {
-            guard let entry: Entry = entries[key] else { continue }
+        var lines = [String]()
+        for key in entries.keys.sorted() {
+            guard let entry = entries[key] else { continue }
             if refused.contains(key) {
                 entries[key] = nil
             } else if !waiting.contains(key) {

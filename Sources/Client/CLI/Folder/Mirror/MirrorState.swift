@@ -10,14 +10,14 @@ import ThicketProtocol
 /// ```
 struct MirrorState {
     let path: String
-    private var bases: [String: MirrorBase] = [:]
+    private var bases = [String: MirrorBase]()
     /// Pushes that had begun when the last run was stopped.
-    private(set) var begun: [String: Begun] = [:]
+    private(set) var begun = [String: Begun]()
     /// The whole bucket was read once: from then on a missing file is a deleted one.
     private(set) var isComplete: Bool
     private let identity: JSONObject
     /// At which origin of the bucket (`BucketPlace.origin`) each base was true.
-    private var origins: [String: String] = [:]
+    private var origins = [String: String]()
     /// The origin of what is compared now, which bases that are remembered get; nil: not known.
     var origin: String?
     /// The origin of bases from before origins were kept; nil: no known one.
@@ -43,7 +43,7 @@ struct MirrorState {
         case .failed(let reason): throw Failure("\(path)/mirror.json cannot be read: \(reason)")
         case .bytes(let bytes): try check(bytes, directory)
         }
-        for name: String in Files.names(in: path + "/base") {
+        for name in Files.names(in: path + "/base") {
             if name.hasPrefix("k") { try load(name, key: String(name.dropFirst())) }
             if name.hasPrefix("h") { try load(name, key: nil) }
         }
@@ -60,15 +60,15 @@ struct MirrorState {
     }
 
     private mutating func check(_ bytes: [UInt8], _ directory: String) throws(Failure) {
-        guard var known: JSONObject = (try? JSONValue(parsing: bytes))?.objectValue else {
+        guard var known = (try? JSONValue(parsing: bytes))?.objectValue else {
             throw Failure(
                 "\(path)/mirror.json is damaged. Removing the folder \(path) makes the mirror begin anew: nothing but its "
                     + "memory is lost")
         }
         isComplete = known.remove("complete")?.boolValue ?? false
         guard known == identity else {
-            let other: String = known["bucket"]?.stringValue ?? "another bucket"
-            let server: String = known["server"]?.stringValue ?? "another server"
+            let other = known["bucket"]?.stringValue ?? "another bucket"
+            let server = known["server"]?.stringValue ?? "another server"
             throw Failure(
                 "\(directory) mirrors the bucket \(other) of \(server) already. Another folder can mirror this one; or "
                     + "remove \(path) to make this folder forget", .usage)
@@ -76,7 +76,7 @@ struct MirrorState {
     }
 
     private func saveIdentity() throws(Failure) {
-        var object: JSONObject = identity
+        var object = identity
         object["complete"] = .bool(isComplete)
         try Files.replace(path + "/mirror.json", Pretty.bytes(.object(object)), mode: 0o600)
     }
@@ -122,7 +122,7 @@ struct MirrorState {
     private mutating func load(_ name: String, key known: String?) throws(Failure) {
         let place = path + "/base/" + name
         guard case .bytes(let bytes) = Files.read(place, bytesMax: 4 * FolderLimits.fileBytesMax),
-            let value: JSONValue = try? JSONValue(parsing: bytes), let record: JSONValue = value["base"],
+            let value = try? JSONValue(parsing: bytes), let record = value["base"],
             let key = known ?? record["name"]?.stringValue.flatMap({ try? FileName(file: $0) })?.key,
             same(Self.name(key), name)
         else {
@@ -131,16 +131,16 @@ struct MirrorState {
         }
         bases[key] = MirrorBase(record, key: key)
         origins[key] = value["origin"]?.stringValue
-        guard let begun: JSONValue = value["begun"], let after: JSONObject = begun["after"]?.objectValue,
-            let next: MirrorBase = begun["next"].flatMap({ MirrorBase($0, key: key) })
+        guard let begun: JSONValue = value["begun"], let after = begun["after"]?.objectValue,
+            let next = begun["next"].flatMap({ MirrorBase($0, key: key) })
         else { return }
         self.begun[key] = Begun(next: next, after: after)
     }
 
     /// Remembers the state that file and bucket have in common; nil: neither has the key.
     ///
-    /// - Parameter isDurable: kept over a loss of power. A push has to be, or it might be merged in twice; anything else
-    ///   is found again by comparing file and object.
+    /// - Parameter isDurable: kept over a loss of power. A push has to be, or it might be merged in twice; anything
+    ///   else is found again by comparing file and object.
     mutating func remember(_ base: MirrorBase?, for key: String, isDurable: Bool = false) throws(Failure) {
         begun[key] = nil
         bases[key] = base

@@ -89,14 +89,14 @@ extension MirrorStep {
     private static func fileGone(_ key: String, _ base: MirrorBase, _ object: JSONObject?) -> MirrorStep {
         guard let object else { return .remember(nil) }
         if object == base.object { return .remove(object) }
-        guard let next: MirrorBase = MirrorBase(key: key, object: object) else { return .remember(nil) }
+        guard let next = MirrorBase(key: key, object: object) else { return .remember(nil) }
         return .write(expecting: nil, next, .restoredFile)
     }
 
     private static func fileAppeared(_ name: FileName, _ bytes: [UInt8], _ object: JSONObject?) -> MirrorStep {
         do throws(FileContent.Problem) {
-            let mine: JSONObject = try FileContent.object(bytes, kind: name.kind, existing: object)
-            let base: MirrorBase = MirrorBase(file: name, bytes: bytes, object: mine)
+            let mine = try FileContent.object(bytes, kind: name.kind, existing: object)
+            let base = MirrorBase(file: name, bytes: bytes, object: mine)
             guard let object else { return push(from: nil, to: mine, base, nil) }
             return mine == object ? .remember(base) : .setAside(name)
         } catch {
@@ -107,16 +107,16 @@ extension MirrorStep {
     private static func fileUnchanged(_ base: MirrorBase, _ object: JSONObject?) -> MirrorStep {
         guard let object else { return .delete(base.file, expecting: base.bytes) }
         guard object != base.object else { return .nothing }
-        guard let bytes: [UInt8] = FileContent.bytes(object, kind: base.file.kind) else {
+        guard let bytes = FileContent.bytes(object, kind: base.file.kind) else {
             // No longer a text: the file gives way to one of another kind.
             return .delete(base.file, expecting: base.bytes)
         }
-        let next: MirrorBase = MirrorBase(file: base.file, bytes: bytes, object: object)
+        let next = MirrorBase(file: base.file, bytes: bytes, object: object)
         return bytes == base.bytes ? .remember(next) : .write(expecting: base.bytes, next, nil)
     }
 
-    /// The file is as it was, and nothing says that the bucket went on from there: what is absent is sent again, and what
-    /// differs is kept beside the file.
+    /// The file is as it was, and nothing says that the bucket went on from there: what is absent is sent again, and
+    /// what differs is kept beside the file.
     private static func fileStays(_ base: MirrorBase, _ object: JSONObject?) -> MirrorStep {
         guard let object else { return push(from: nil, to: base.object, base, .sentAgain) }
         return object == base.object ? .remember(base) : .setAside(base.file)
@@ -126,8 +126,8 @@ extension MirrorStep {
         _ name: FileName, _ bytes: [UInt8], _ base: MirrorBase, _ object: JSONObject?, isDoubtful: Bool
     ) -> MirrorStep {
         do throws(FileContent.Problem) {
-            let mine: JSONObject = try FileContent.object(bytes, kind: name.kind, existing: base.object)
-            let next: MirrorBase = MirrorBase(file: name, bytes: bytes, object: mine)
+            let mine = try FileContent.object(bytes, kind: name.kind, existing: base.object)
+            let next = MirrorBase(file: name, bytes: bytes, object: mine)
             guard let object else { return push(from: nil, to: mine, next, .restoredObject) }
             if mine == object { return .remember(next) }
             if object == base.object { return push(from: object, to: mine, next, nil) }
@@ -147,7 +147,7 @@ extension MirrorStep {
     private static func push(
         from object: JSONObject?, to mine: JSONObject, _ base: MirrorBase, _ note: MirrorNote?
     ) -> MirrorStep {
-        let diff: ObjectDiff = JSONDiff.diff(from: object ?? JSONObject(), to: mine)
+        let diff = JSONDiff.diff(from: object ?? JSONObject(), to: mine)
         return .push(diff: diff, to: object, base, note)
     }
 }
@@ -155,8 +155,8 @@ extension MirrorStep {
 extension MirrorBase {
     /// The file of an object that has none yet; nil when its key is too long for a name.
     init?(key: String, object: JSONObject) {
-        guard let file: FileName = try? FileName(key: key, kind: FileContent.kind(of: object)),
-            let bytes: [UInt8] = FileContent.bytes(object, kind: file.kind)
+        guard let file = try? FileName(key: key, kind: FileContent.kind(of: object)),
+            let bytes = FileContent.bytes(object, kind: file.kind)
         else { return nil }
         self.init(file: file, bytes: bytes, object: object)
     }
@@ -171,8 +171,8 @@ extension MirrorBase {
 
     /// nil when it is damaged or of another key.
     init?(_ value: JSONValue, key: String) {
-        guard let name: String = value["name"]?.stringValue, let object: JSONObject = value["object"]?.objectValue,
-            let text: String = value["file"]?.stringValue, let file: FileName = try? FileName(file: name),
+        guard let name = value["name"]?.stringValue, let object = value["object"]?.objectValue,
+            let text = value["file"]?.stringValue, let file = try? FileName(file: name),
             same(file.key, key)
         else { return nil }
         self.init(file: file, bytes: Array(text.utf8), object: object)

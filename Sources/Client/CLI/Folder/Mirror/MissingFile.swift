@@ -21,7 +21,8 @@ enum MissingFile: Equatable {
             self = .hidden("the folder does not list it, and has it nevertheless")
             return
         }
-        // Another name for the same file: its capitals were changed. Two objects in one file: the folder has lost one of them.
+        // Another name for the same file: its capitals were changed. Two objects in one file: the folder has lost one
+        // of them.
         let isOther = (try? FileName(file: other)).map { isMirrored($0.key) } ?? false
         self = isOther ? .hidden("this folder does not tell its name from \(other)'s") : .gone
     }

@@ -1,7 +1,7 @@
 import ThicketCommandLine
 
-/// How many objects, or files, a mirror may remove at once before it is asked for: a folder that was emptied, or a bucket
-/// that was, must not take the other side along (docs/decisions/0091).
+/// How many objects, or files, a mirror may remove at once before it is asked for: a folder that was emptied, or a
+/// bucket that was, must not take the other side along (docs/decisions/0091).
 struct RemovalLimit: Sendable, Equatable {
     /// So many are allowed; nil: any number; without the option only what `isMany` lets through.
     enum Allowed: Sendable, Equatable {
@@ -13,7 +13,7 @@ struct RemovalLimit: Sendable, Equatable {
     /// Removals that are many only where they are more than this.
     static let fewMax = 20
 
-    var allowed: Allowed = .few
+    var allowed = Allowed.few
 
     init() {}
 

@@ -10,8 +10,8 @@ protocol NoteShelf: Sendable {
     func create(_ text: NoteText, id: String) async throws(OnionError)
 }
 
-/// How what was written gets to the server so that nothing is lost and nothing is there twice: after an answer that never came,
-/// and where somebody else has touched the note.
+/// How what was written gets to the server so that nothing is lost and nothing is there twice: after an answer that
+/// never came, and where somebody else has touched the note.
 final class NoteSaver: Sendable {
     /// A save that was written here and not confirmed: it is still under way, or was lost on it.
     private struct Unconfirmed {
@@ -54,7 +54,7 @@ final class NoteSaver: Sendable {
     func save(
         _ id: String?, _ text: NoteText, before: NoteText?, on shelf: any NoteShelf
     ) async throws(OnionError) -> Outcome {
-        var outcome: Outcome = .saved
+        var outcome = Outcome.saved
         do throws(OnionError) {
             try await put(id, text, before, shelf)
         } catch {
@@ -66,10 +66,11 @@ final class NoteSaver: Sendable {
         return outcome
     }
 
-    /// Saves what is about to be dropped. Nobody is there to decide: where it cannot be saved it becomes a note of its own.
+    /// Saves what is about to be dropped. Nobody is there to decide: where it cannot be saved it becomes a note of its
+    /// own.
     func saveLast(_ id: String?, _ text: NoteText, before: NoteText?, on shelf: any NoteShelf) async throws(OnionError)
     {
-        let isSaved: Bool = lastSaved.withLock { $0 == text }
+        let isSaved = lastSaved.withLock { $0 == text }
         guard !isSaved else { return }
         do throws(OnionError) {
             try await put(id, text, before, shelf)
@@ -86,12 +87,12 @@ final class NoteSaver: Sendable {
     private func put(
         _ opened: String?, _ text: NoteText, _ before: NoteText?, _ shelf: any NoteShelf
     ) async throws(OnionError) {
-        let last: Unconfirmed? = unconfirmed.withLock { last in
+        let last = unconfirmed.withLock { last in
             defer { last = nil }
             return last
         }
         if let last, last.isOf(opened) {
-            let isPut: Bool = try await noting(opened, last.id, text) { () throws(OnionError) in
+            let isPut = try await noting(opened, last.id, text) { () throws(OnionError) in
                 try await Self.isPut(text, over: last, shelf)
             }
             if isPut { return }

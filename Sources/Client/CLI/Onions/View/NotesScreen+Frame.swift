@@ -5,8 +5,8 @@ struct ScreenFrame: Sendable, Equatable {
     enum Style: Int32, Sendable { case plain, reversed, bold, dim }
 
     struct Row: Sendable, Equatable {
-        var text: String = ""
-        var style: Style = .plain
+        var text = ""
+        var style = Style.plain
     }
 
     var rows: [Row]
@@ -28,7 +28,7 @@ extension NotesScreen {
 
     /// The screen at this moment.
     func frame() -> ScreenFrame {
-        var frame: ScreenFrame = .init(rows: Array(repeating: ScreenFrame.Row(), count: size.rows))
+        var frame = ScreenFrame(rows: Array(repeating: ScreenFrame.Row(), count: size.rows))
         switch mode {
         case .locked(let entry): drawLocked(entry, &frame)
         case .list: drawList(&frame)
@@ -44,11 +44,11 @@ extension NotesScreen {
 
     /// A head over the whole width.
     private func head(_ left: String, _ right: String, _ frame: inout ScreenFrame) {
-        let columns: Int = size.columns - 1
-        let kept: String = TextLayout.fitted(right, columns: columns, width)
-        let rest: Int = columns - TextLayout.cells(kept, width)
-        let start: String = TextLayout.fitted(left, columns: max(0, rest - 1), width)
-        let gap: Int = max(0, rest - TextLayout.cells(start, width))
+        let columns = size.columns - 1
+        let kept = TextLayout.fitted(right, columns: columns, width)
+        let rest = columns - TextLayout.cells(kept, width)
+        let start = TextLayout.fitted(left, columns: max(0, rest - 1), width)
+        let gap = max(0, rest - TextLayout.cells(start, width))
         frame.rows[0] = .init(text: start + String(repeating: " ", count: gap) + kept, style: .reversed)
     }
 
@@ -61,7 +61,7 @@ extension NotesScreen {
 
     private func drawLocked(_ entry: LoginEntry, _ frame: inout ScreenFrame) {
         head("Encrypted notes", "locked", &frame)
-        let label: String = entry.asksName ? "User name (not shown): " : "\(secretName) (not shown): "
+        let label = entry.asksName ? "User name (not shown): " : "\(secretName) (not shown): "
         set(2, label, .plain, &frame)
         if size.rows > 3 { frame.cursor = (2, min(TextLayout.cells(label, width), max(0, size.columns - 1))) }
     }
@@ -71,10 +71,10 @@ extension NotesScreen {
         if rows.isEmpty {
             set(1, isListed ? "There are no notes yet: n makes one." : "reading the notes", .dim, &frame)
         }
-        let first: Int = min(max(0, selected - bodyRows / 2), max(0, rows.count - bodyRows))
-        for (row, note): (Int, Row) in zip(1..., rows.dropFirst(first).prefix(bodyRows)) {
-            let number: Int = first + row
-            let mark: String = note.isReadable ? "" : "(locked) "
+        let first = min(max(0, selected - bodyRows / 2), max(0, rows.count - bodyRows))
+        for (row, note) in zip(1..., rows.dropFirst(first).prefix(bodyRows)) {
+            let number = first + row
+            let mark = note.isReadable ? "" : "(locked) "
             set(
                 row, " \(number)  \(mark)\(note.title)", number - 1 == selected ? .reversed : .plain, &frame)
         }
@@ -82,54 +82,54 @@ extension NotesScreen {
 
     private func drawReading(_ reading: Reading, _ frame: inout ScreenFrame) {
         head(reading.text.title.shownText, "", &frame)
-        let layout: TextLayout = layout(reading.text.info.shownText)
-        let first: Int = min(reading.top, max(0, layout.rows.count - 1))
-        for (row, line): (Int, TextLayout.Row) in zip(2..., layout.rows.dropFirst(first).prefix(textRows)) {
+        let layout = layout(reading.text.info.shownText)
+        let first = min(reading.top, max(0, layout.rows.count - 1))
+        for (row, line) in zip(2..., layout.rows.dropFirst(first).prefix(textRows)) {
             set(row, line.shown, .plain, &frame)
         }
     }
 
     private func drawEditing(_ editing: Editing, _ frame: inout ScreenFrame) {
-        let typed: TypedText = editing.typed
-        let place: String = editing.field == .title ? "title" : "text"
-        let selected: String = typed.selection.isEmpty ? "" : "\(typed.selection.count) selected, "
+        let typed = editing.typed
+        let place = editing.field == .title ? "title" : "text"
+        let selected = typed.selection.isEmpty ? "" : "\(typed.selection.count) selected, "
         head(
             editing.id == nil ? "New note" : "Change the note", "\(selected)\(place) \(typed.units)/\(typed.unitsMax)",
             &frame)
         // Of a title that is wider than the screen the end is shown while it is typed.
-        let (title, column): (String, Int) = window(editing.title)
+        let (title, column) = window(editing.title)
         set(1, title, .bold, &frame)
-        let layout: TextLayout = layout(editing.info.text)
-        for (row, line): (Int, TextLayout.Row) in zip(3..., layout.rows.dropFirst(editing.top).prefix(textRows)) {
+        let layout = layout(editing.info.text)
+        for (row, line) in zip(3..., layout.rows.dropFirst(editing.top).prefix(textRows)) {
             set(row, line.shown, .plain, &frame)
         }
         if editing.field == .title {
             frame.cursor = (min(1, size.rows - 1), column)
         } else {
-            let (row, column): (Int, Int) = layout.position(of: editing.info.cursor)
+            let (row, column) = layout.position(of: editing.info.cursor)
             frame.cursor = (min(3 + row - editing.top, max(0, size.rows - 2)), min(column, max(0, size.columns - 1)))
         }
     }
 
     /// As much of the title as the screen has room for, around its cursor, and the cursor's column in it.
     private func window(_ title: TypedText) -> (text: String, column: Int) {
-        let columns: Int = max(2, size.columns - 1)
-        var head: Substring = title.part(0..<title.cursor)
+        let columns = max(2, size.columns - 1)
+        var head = title.part(0..<title.cursor)
         while TextLayout.cells(head, width) >= columns { head = head.dropFirst() }
         return (String(head) + title.part(title.cursor..<title.units), TextLayout.cells(head, width))
     }
 
     // MARK: - Foot
 
-    /// Which keys do what is one row. What is asked or told has as many as it needs, up to half of the screen: nobody can answer
-    /// half a question.
+    /// Which keys do what is one row. What is asked or told has as many as it needs, up to half of the screen: nobody
+    /// can answer half a question.
     private func drawFoot(_ frame: inout ScreenFrame) {
         guard size.rows > 1 else { return }
-        let said: String? = question.map(Self.words) ?? (message.isEmpty ? nil : message)
-        var lines: [String] = [keys]
+        let said = question.map(Self.words) ?? (message.isEmpty ? nil : message)
+        var lines = [keys]
         if let said { lines = TextLayout.lines(said, columns: max(2, size.columns - 1), width) }
-        let room: Int = max(1, size.rows / 2)
-        for (row, line): (Int, String) in zip(max(0, size.rows - min(room, lines.count))..., lines.prefix(room)) {
+        let room = max(1, size.rows / 2)
+        for (row, line) in zip(max(0, size.rows - min(room, lines.count))..., lines.prefix(room)) {
             frame.rows[row] = .init(text: fit(line), style: .dim)
         }
     }

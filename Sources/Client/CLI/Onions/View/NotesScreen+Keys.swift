@@ -3,7 +3,7 @@ import ThicketOnions
 /// What each key does.
 extension NotesScreen {
     /// Bytes of a paste that are looked at: more than any text has room for.
-    private static let pasteBytesMax: Int = 65_536
+    private static let pasteBytesMax = 65_536
 
     mutating func pressed(_ key: Key) -> [Action] {
         if isPasted(key) { return [] }
@@ -37,8 +37,9 @@ extension NotesScreen {
 
     // MARK: - Pasting
 
-    /// Whether a key is a part of what is pasted. That is text for the note that is being written, all of it at once, and never a
-    /// command: nobody means the letters of a text when they remove a note. Of a password nothing is gathered here.
+    /// Whether a key is a part of what is pasted. That is text for the note that is being written, all of it at once,
+    /// and never a command: nobody means the letters of a text when they remove a note. Of a password nothing is
+    /// gathered here.
     private mutating func isPasted(_ key: Key) -> Bool {
         if key == .pasteBegin {
             pasted = isLocked ? nil : ""
@@ -59,20 +60,20 @@ extension NotesScreen {
     }
 
     private mutating func paste(_ scalar: Unicode.Scalar) {
-        guard let count: Int = pasted?.utf8.count, count < Self.pasteBytesMax else { return }
+        guard let count = pasted?.utf8.count, count < Self.pasteBytesMax else { return }
         pasted?.unicodeScalars.append(scalar)
     }
 
     /// Puts what was pasted where the cursor is. A title has one line.
     mutating func endPaste() {
-        guard let text: String = pasted else { return }
+        guard let text = pasted else { return }
         pasted = nil
         guard case .editing(var editing) = mode, question == nil else { return }
         guard !isBusy else {
             message = "one moment"
             return
         }
-        let isTitle: Bool = editing.field == .title
+        let isTitle = editing.field == .title
         tell(editing.typed.insert(isTitle ? String(text.map { $0.isNewline ? " " : $0 }) : text), editing)
         scroll(&editing)
         mode = .editing(editing)
@@ -91,7 +92,7 @@ extension NotesScreen {
         case .escape: return [.quit]
         default: return []
         }
-        for byte: UInt8 in bytes {
+        for byte in bytes {
             guard let login = entry.take(byte) else { continue }
             (isBusy, message) = (true, "logging in")
             return [.login(name: login.name, password: login.password)]
@@ -120,7 +121,7 @@ extension NotesScreen {
     // MARK: - List
 
     private mutating func inList(_ key: Key) -> [Action] {
-        let page: Int = max(1, bodyRows - 1)
+        let page = max(1, bodyRows - 1)
         switch key {
         case .up, .letter("k"): select(selected - 1)
         case .down, .letter("j"): select(selected + 1)
@@ -159,9 +160,9 @@ extension NotesScreen {
     // MARK: - Reading
 
     private mutating func inReading(_ key: Key, _ reading: Reading) -> [Action] {
-        var reading: Reading = reading
-        let count: Int = layout(reading.text.info.shownText).rows.count
-        let last: Int = max(0, count - textRows)
+        var reading = reading
+        let count = layout(reading.text.info.shownText).rows.count
+        let last = max(0, count - textRows)
         switch key {
         case .up, .letter("k"): reading.top = max(0, reading.top - 1)
         case .down, .letter("j"): reading.top = min(last, reading.top + 1)
@@ -186,7 +187,7 @@ extension NotesScreen {
     // MARK: - Editing
 
     private mutating func inEditing(_ key: Key, _ editing: Editing) -> [Action] {
-        var editing: Editing = editing
+        var editing = editing
         switch key {
         case .control("s"):
             (isBusy, message) = (true, "saving")
@@ -229,8 +230,8 @@ extension NotesScreen {
             }
             return
         }
-        let layout: TextLayout = layout(editing.info.text)
-        let (row, column): (Int, Int) = layout.position(of: editing.info.cursor)
+        let layout = layout(editing.info.text)
+        let (row, column) = layout.position(of: editing.info.cursor)
         switch key {
         case .up where row == 0: editing.field = .title
         case .up: editing.info.move(to: layout.place(row: row - 1, column: column))
@@ -246,7 +247,7 @@ extension NotesScreen {
     /// Keeps the cursor's row on the screen.
     func scroll(_ editing: inout Editing) {
         guard editing.field == .info else { return }
-        let row: Int = layout(editing.info.text).position(of: editing.info.cursor).row
+        let row = layout(editing.info.text).position(of: editing.info.cursor).row
         editing.top = min(max(editing.top, row - textRows + 1), row)
     }
 }

@@ -1,8 +1,8 @@
 import ThicketCrypto
 import ThicketOnions
 
-/// The full-screen view of encrypted notes, but for the terminal and the notes: keys and answers go in, what is to be done and
-/// what is to be shown come out. Tests drive it without either.
+/// The full-screen view of encrypted notes, but for the terminal and the notes: keys and answers go in, what is to be
+/// done and what is to be shown come out. Tests drive it without either.
 struct NotesScreen: Sendable {
     /// A note of the list.
     struct Row: Sendable, Equatable {
@@ -72,7 +72,7 @@ struct NotesScreen: Sendable {
     struct Reading: Sendable {
         let id: String
         let text: NoteText
-        var top: Int = 0
+        var top = 0
     }
 
     struct Editing: Sendable {
@@ -81,8 +81,8 @@ struct NotesScreen: Sendable {
         let before: NoteText?
         var title: TypedText
         var info: TypedText
-        var field: NoteField = .title
-        var top: Int = 0
+        var field = NoteField.title
+        var top = 0
 
         var isChanged: Bool {
             title.text.utf8.elementsEqual(before?.title.shownText.utf8 ?? "".utf8) == false
@@ -106,16 +106,16 @@ struct NotesScreen: Sendable {
     }
 
     var mode: Mode
-    var rows: [Row] = []
+    var rows = [Row]()
     /// The list has come: that it is empty says something.
-    private(set) var isListed: Bool = false
-    var selected: Int = 0
-    var top: Int = 0
+    private(set) var isListed = false
+    var selected = 0
+    var top = 0
     /// Shown in the last row until the next key.
-    var message: String = ""
+    var message = ""
     var question: Question?
     /// Something is being done outside: until it is, only locking and leaving are possible.
-    var isBusy: Bool = false
+    var isBusy = false
     /// What has come of a paste; nil: nothing is being pasted.
     var pasted: String?
     var size: (rows: Int, columns: Int)
@@ -218,15 +218,15 @@ struct NotesScreen: Sendable {
 
     /// Another list: the same note stays selected.
     private mutating func take(_ new: [Row]) {
-        let id: String? = rows.indices.contains(selected) ? rows[selected].id : nil
+        let id = rows.indices.contains(selected) ? rows[selected].id : nil
         (rows, isListed) = (new, true)
-        if let id, let place: Int = rows.firstIndex(where: { $0.id.utf8.elementsEqual(id.utf8) }) { selected = place }
+        if let id, let place = rows.firstIndex(where: { $0.id.utf8.elementsEqual(id.utf8) }) { selected = place }
         selected = min(selected, max(0, rows.count - 1))
     }
 
     /// Drops everything. What was being written goes to the server first, so that a pause costs nobody an edit.
     mutating func lock(_ reason: String, then last: Action? = nil) -> [Action] {
-        var actions: [Action] = []
+        var actions = [Action]()
         endPaste()
         // Also while a save is under way: it may fail, and nobody would be there to see it.
         if case .editing(let editing) = mode, editing.isChanged {
@@ -246,7 +246,7 @@ struct NotesScreen: Sendable {
 /// `@unchecked`: belongs to the thread that has the screen.
 final class LoginEntry: @unchecked Sendable {
     private(set) var asksName: Bool
-    private var line: SecretLine = SecretLine()
+    private var line = SecretLine()
     private var name: SecureBytes?
 
     init(asksName: Bool) { self.asksName = asksName }
@@ -254,7 +254,7 @@ final class LoginEntry: @unchecked Sendable {
     /// - Returns: what to log in with, once it is complete.
     func take(_ byte: UInt8) -> (name: SecureBytes?, password: SecureBytes)? {
         guard line.take(byte) == .done else { return nil }
-        let typed: SecureBytes = line.takeSecret()
+        let typed = line.takeSecret()
         line = SecretLine()
         guard typed.count > 0, typed.isUTF8 else { return nil }
         if asksName {

@@ -14,17 +14,17 @@ final class NotesTerminal {
 
     /// - Returns: nil when standard input and output are no terminal that can be drawn on.
     init?() {
-        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let screen: OpaquePointer = thicket_screen_begin()
+        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let screen = thicket_screen_begin()
         else { return nil }
         self.screen = screen
         // Behind ncurses, which would end the program at once.
-        for number: Int32 in [SIGTERM, SIGHUP] { _ = signal(number, toldToEnd) }
+        for number in [SIGTERM, SIGHUP] { _ = signal(number, toldToEnd) }
     }
 
     deinit {
         thicket_screen_end(screen)
-        // That of a terminal that was closed stays caught: it comes from the kernel and from the shell, while the last save is
-        // under way.
+        // That of a terminal that was closed stays caught: it comes from the kernel and from the shell, while the last
+        // save is under way.
         _ = signal(SIGTERM, SIG_DFL)
     }
 
@@ -54,7 +54,7 @@ final class NotesTerminal {
 
     /// The terminal was closed: whoever reads from it gets nothing, at once and for ever.
     private var isGone: Bool {
-        var watched: pollfd = .init(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        var watched = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         return poll(&watched, 1, 0) > 0 && watched.revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
     }
 
@@ -97,20 +97,20 @@ final class NotesTerminal {
         guard frame != shown else { return }
         shown = frame
         thicket_screen_clear()
-        for (row, line): (Int, ScreenFrame.Row) in frame.rows.enumerated() {
-            var letters: [wchar_t] = line.text.unicodeScalars.map { wchar_t(bitPattern: $0.value) }
+        for (row, line) in frame.rows.enumerated() {
+            var letters = line.text.unicodeScalars.map { wchar_t(bitPattern: $0.value) }
             thicket_screen_row(Int32(row), letters, Int32(letters.count), line.style.rawValue)
-            for place: Int in letters.indices { letters[place] = 0 }
+            for place in letters.indices { letters[place] = 0 }
         }
-        if let cursor: (row: Int, column: Int) = frame.cursor {
+        if let cursor = frame.cursor {
             thicket_screen_show(Int32(cursor.row), Int32(cursor.column))
         } else {
             thicket_screen_show(-1, 0)
         }
     }
 
-    /// Overwrites what was shown, in ncurses' copies of the screen and at the terminal. Best effort: the terminal may remember
-    /// more than is on it, and texts that were laid out are freed, not overwritten.
+    /// Overwrites what was shown, in ncurses' copies of the screen and at the terminal. Best effort: the terminal may
+    /// remember more than is on it, and texts that were laid out are freed, not overwritten.
     func wipe() {
         shown = nil
         thicket_screen_wipe()
@@ -126,7 +126,7 @@ final class NotesTerminal {
 }
 
 /// SIGTERM or SIGHUP has come.
-private let isToldToEnd: Atomic<Bool> = .init(false)
+private let isToldToEnd = Atomic<Bool>(false)
 
 /// A second SIGTERM ends the program at once.
 private func toldToEnd(_ number: Int32) {

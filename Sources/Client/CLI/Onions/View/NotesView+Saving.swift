@@ -54,9 +54,9 @@ extension NotesView {
 
     /// What a lock has kept, the first of it; another account's stays where it is.
     func takeDraft(_ vault: Vault) async throws(OnionError) -> [NotesScreen.Event] {
-        for (place, sealed): (Int, JSONObject) in drafts.withLock({ $0 }).enumerated() {
+        for (place, sealed) in drafts.withLock({ $0 }).enumerated() {
             do throws(OnionError) {
-                let text: NoteText = try await vault.openDraft(sealed)
+                let text = try await vault.openDraft(sealed)
                 // Actions are done one after the other: nobody has touched it meanwhile.
                 _ = drafts.withLock { $0.remove(at: place) }
                 return [.draft(text)]

@@ -7,7 +7,8 @@ import ThicketProtocol
 
 /// `thicket onions view`: `NotesScreen` between a terminal and a vault.
 ///
-/// The screen has a thread of its own; what it asks for is done elsewhere, and the answers wait in a box until it looks.
+/// The screen has a thread of its own; what it asks for is done elsewhere, and the answers wait in a box until it
+/// looks.
 final class NotesView: Sendable {
     /// How often answers are looked for while nobody presses a key, milliseconds.
     private static let lookMilliseconds: Int32 = 50
@@ -21,11 +22,11 @@ final class NotesView: Sendable {
     /// What could not be saved before a lock, sealed under the keys of the notes.
     /// One for each lock that could not save, so not many.
     let drafts: Mutex<[JSONObject]> = Mutex([])
-    let saver: NoteSaver = NoteSaver()
+    let saver = NoteSaver()
     /// Once is enough.
-    private let hasHinted: Mutex<Bool> = Mutex(false)
+    private let hasHinted = Mutex(false)
     /// Everything was dropped that a stopped program must not hold.
-    private let mayStop: Mutex<Bool> = Mutex(false)
+    private let mayStop = Mutex(false)
     /// Actions are done one after the other.
     private let work: AsyncStream<NotesScreen.Action>.Continuation
     private let actions: AsyncStream<NotesScreen.Action>
@@ -36,14 +37,14 @@ final class NotesView: Sendable {
     }
 
     static func run(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
-        let minutes: Duration = try lockTime(call)
-        let username: SecureBytes? = call.setting("user").map { SecureBytes(copying: Array($0.utf8)) }
+        let onions = try OnionCall(call)
+        let minutes = try lockTime(call)
+        let username = call.setting("user").map { SecureBytes(copying: Array($0.utf8)) }
         if let username { try onions.expectOld(username) }
-        let view: NotesView = NotesView(
+        let view = NotesView(
             onions, username: username, lockAfter: minutes.components.seconds * 1_000)
         let worker: Task<Void, Never> = Task { await view.doWhatIsAsked() }
-        let wasShown: Bool = await onOwnThread { view.show() }
+        let wasShown = await onOwnThread { view.show() }
         view.work.finish()
         await worker.value
         await view.end()
@@ -57,8 +58,8 @@ final class NotesView: Sendable {
     }
 
     private static func lockTime(_ call: Call) throws(Failure) -> Duration {
-        guard let text: String = call.value("lock-after") else { return .seconds(300) }
-        guard let time: Duration = Duration(written: text), time >= .seconds(5), time <= .seconds(86_400) else {
+        guard let text = call.value("lock-after") else { return .seconds(300) }
+        guard let time = Duration(written: text), time >= .seconds(5), time <= .seconds(86_400) else {
             throw Failure("--lock-after is a time from 5s to 24h, such as 5m, not '\(text)'", .usage)
         }
         return time
@@ -68,7 +69,7 @@ final class NotesView: Sendable {
 
     /// - Returns: false when there is no terminal.
     private func show() -> Bool {
-        guard let terminal: NotesTerminal = NotesTerminal() else { return false }
+        guard let terminal = NotesTerminal() else { return false }
         let size: (rows: Int, columns: Int) = terminal.size
         var screen: NotesScreen = NotesScreen(
             rows: size.rows, columns: size.columns, asksName: username == nil && !onions.isKeyed,
@@ -77,7 +78,7 @@ final class NotesView: Sendable {
             width: NotesTerminal.width, standing: { [weak self] in self?.standing ?? "" })
         while true {
             terminal.show(screen.frame())
-            var actions: [NotesScreen.Action] = []
+            var actions = [NotesScreen.Action]()
             switch terminal.input(milliseconds: Self.lookMilliseconds) {
             case .key(let key): actions += screen.handle(.key(key), now: Self.now())
             case .resized:
@@ -85,13 +86,13 @@ final class NotesView: Sendable {
                 actions += screen.handle(.size(rows: size.rows, columns: size.columns), now: Self.now())
             case .lost:
                 // Nobody sees it any more, and what is being written is not to be lost: as before any lock it is saved.
-                for action: NotesScreen.Action in screen.lock("") { work.yield(action) }
+                for action in screen.lock("") { work.yield(action) }
                 return true
             case .nothing where takeMayStop(): terminal.suspend()
             case .nothing: actions += screen.handle(.tick, now: Self.now())
             }
-            for answer: NotesScreen.Event in takeAnswers() { actions += screen.handle(answer, now: Self.now()) }
-            for action: NotesScreen.Action in actions {
+            for answer in takeAnswers() { actions += screen.handle(answer, now: Self.now()) }
+            for action in actions {
                 switch action {
                 case .quit:
                     terminal.wipe()
@@ -133,14 +134,14 @@ final class NotesView: Sendable {
     func tell(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
 
     private var standing: String {
-        guard let vault: Vault = vault.withLock({ $0 }) else { return "" }
+        guard let vault = vault.withLock({ $0 }) else { return "" }
         return vault.standing.isPro ? "Pro" : vault.standing.notesMax.map { "\($0) notes at most" } ?? ""
     }
 
     // MARK: - What is asked for
 
     private func doWhatIsAsked() async {
-        for await action: NotesScreen.Action in actions {
+        for await action in actions {
             do throws(OnionError) { try await perform(action) } catch {
                 switch error {
                 case .ended: tell(.ended("the session has ended"))
@@ -180,7 +181,7 @@ final class NotesView: Sendable {
     }
 
     func open() throws(OnionError) -> Vault {
-        guard let vault: Vault = vault.withLock({ $0 }) else { throw .ended }
+        guard let vault = vault.withLock({ $0 }) else { throw .ended }
         return vault
     }
 
@@ -189,15 +190,15 @@ final class NotesView: Sendable {
         if onions.isKeyed {
             vault = try await KeyedNotes(onions.call).unlock(password)
         } else {
-            guard let name: SecureBytes = name ?? username else { throw .wrongLogin }
+            guard let name = name ?? username else { throw .wrongLogin }
             do throws(Failure) { try onions.expectOld(name) } catch { throw .refused(error.text) }
             vault = try await onions.account.signIn(username: name, password: password)
         }
         self.vault.withLock { $0 = vault }
         // Both at once: no key comes between them.
-        let drafts: [NotesScreen.Event] = try await takeDraft(vault)
+        let drafts = try await takeDraft(vault)
         answers.withLock { $0 += [.loggedIn] + drafts }
-        let migration: OnionMigration = try await vault.migrate()
+        let migration = try await vault.migrate()
         try await list()
         // That a text has come back is said before anything else.
         if drafts.isEmpty { await tellNews(migration) }
@@ -207,7 +208,7 @@ final class NotesView: Sendable {
     private func tellNews(_ migration: OnionMigration) async {
         if migration.failed > 0 {
             tell(.notice("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
-        } else if let newest: String = try? await onions.account.newerVersion() {
+        } else if let newest = try? await onions.account.newerVersion() {
             tell(.notice("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
         } else if !onions.isKeyed, !hasHinted.withLock({ $0 }) {
             hasHinted.withLock { $0 = true }
@@ -217,15 +218,15 @@ final class NotesView: Sendable {
 
     /// Tells the screen all titles, as they open.
     private func list() async throws(OnionError) {
-        var found: [OnionTitle] = []
-        for await title: OnionTitle in try await open().titles() {
+        var found = [OnionTitle]()
+        for await title in try await open().titles() {
             found.append(title)
         }
         found.sort { ($0.onion.createdAt, $0.onion.id) < ($1.onion.createdAt, $1.onion.id) }
         tell(
             .rows(
                 found.map { title in
-                    let isReadable: Bool = if case .success = title.title { true } else { false }
+                    let isReadable = if case .success = title.title { true } else { false }
                     return NotesScreen.Row(
                         id: title.onion.id, title: OnionCommands.shown(title), isReadable: isReadable)
                 }))
@@ -234,7 +235,7 @@ final class NotesView: Sendable {
     /// What happens on other devices shows here.
     private func follow(_ vault: Vault) {
         Task { [weak self] in
-            for await _: Void in await vault.changes() {
+            for await _ in await vault.changes() {
                 guard let self, await !vault.isEnded else { return }
                 do throws(OnionError) { try await list() } catch { return }
             }
@@ -243,7 +244,7 @@ final class NotesView: Sendable {
 
     func end() async {
         saver.forget()
-        let ending: Vault? = vault.withLock { vault in
+        let ending = vault.withLock { vault in
             defer { vault = nil }
             return vault
         }

@@ -1,6 +1,6 @@
-/// A text in rows of a screen: broken at its line ends, and where a row is full behind the last space in it; inside of a word only
-/// where it is longer than a row. Places are UTF-16 code units, as `TypedText` has them; columns are cells, of which some characters
-/// take two.
+/// A text in rows of a screen: broken at its line ends, and where a row is full behind the last space in it; inside of
+/// a word only where it is longer than a row. Places are UTF-16 code units, as `TypedText` has them; columns are cells,
+/// of which some characters take two.
 struct TextLayout: Sendable {
     /// Cells that a scalar takes on the terminal: 0, 1 or 2; less than 0: none that may be shown.
     typealias Width = @Sendable (Unicode.Scalar) -> Int
@@ -21,21 +21,21 @@ struct TextLayout: Sendable {
     /// - Parameter columns: at least 2, since characters of two cells must have room.
     init(_ text: String, columns: Int, width: @escaping Width) {
         (self.text, self.width, self.columns) = (text, width, max(2, columns))
-        var rows: [Row] = []
-        var line: Line = .init(start: 0)
-        for character: Character in text {
+        var rows = [Row]()
+        var line = Line(start: 0)
+        for character in text {
             if character.isNewline {
                 rows.append(line.row)
                 line = Line(start: line.end + character.utf16.count)
                 continue
             }
-            let piece: (text: String, cells: Int) = Self.shown(character, width)
+            let piece = Self.shown(character, width)
             // Spaces behind a full row stand there unseen, so that the next one begins with a word.
-            let isSpace: Bool = character.isWhitespace && !Self.joining.contains(character)
+            let isSpace = character.isWhitespace && !Self.joining.contains(character)
             if !isSpace, line.cells + piece.cells > self.columns { rows.append(line.broken()) }
             // What was carried over may fill the row by itself.
             if !isSpace, line.cells + piece.cells > self.columns { rows.append(line.broken()) }
-            let isSeen: Bool = line.cells + piece.cells <= self.columns
+            let isSeen = line.cells + piece.cells <= self.columns
             line.add(isSeen ? piece : ("", 0), units: character.utf16.count, isSpace: isSpace)
         }
         self.rows = rows + [line.row]
@@ -53,10 +53,10 @@ struct TextLayout: Sendable {
         }
 
         private(set) var start: Int
-        private var pieces: [Piece] = []
+        private var pieces = [Piece]()
         /// Pieces up to the last space.
-        private var words: Int = 0
-        private(set) var cells: Int = 0
+        private var words = 0
+        private(set) var cells = 0
         private(set) var end: Int
 
         init(start: Int) { (self.start, end) = (start, start) }
@@ -72,9 +72,9 @@ struct TextLayout: Sendable {
 
         /// The row up to the last space, or all of it without one; the rest goes on as the next row.
         mutating func broken() -> Row {
-            let rest: ArraySlice<Piece> = words > 0 ? pieces[words...] : []
-            var next: Line = .init(start: end - rest.reduce(0) { $0 + $1.units })
-            for piece: Piece in rest { next.add((piece.text, piece.cells), units: piece.units, isSpace: false) }
+            let rest = words > 0 ? pieces[words...] : []
+            var next = Line(start: end - rest.reduce(0) { $0 + $1.units })
+            for piece in rest { next.add((piece.text, piece.cells), units: piece.units, isSpace: false) }
             pieces.removeLast(rest.count)
             end = next.start
             defer { self = next }
@@ -85,9 +85,9 @@ struct TextLayout: Sendable {
     /// A character as it is shown: what would drive the terminal, or turn the direction of what is behind it, is a dot.
     static func shown(_ character: Character, _ width: Width) -> (text: String, cells: Int) {
         if character == "\t" { return (" ", 1) }
-        var cells: Int = 0
-        for scalar: Unicode.Scalar in character.unicodeScalars {
-            let own: Int = width(scalar)
+        var cells = 0
+        for scalar in character.unicodeScalars {
+            let own = width(scalar)
             switch scalar.value {
             case 0x00..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: return ("·", 1)
             default: if own < 0 { return ("·", 1) }
@@ -106,7 +106,7 @@ struct TextLayout: Sendable {
     /// As much of a text as so many cells hold, shown as rows are.
     static func fitted(_ text: String, columns: Int, _ width: Width) -> String {
         var (result, cells): (String, Int) = ("", 0)
-        for character: Character in text {
+        for character in text {
             let piece: (text: String, cells: Int) = character.isNewline ? (" ", 1) : shown(character, width)
             guard cells + piece.cells <= columns else { break }
             result += piece.text
@@ -117,9 +117,9 @@ struct TextLayout: Sendable {
 
     /// A sentence in rows, broken between words, and inside of one only where it is longer than a row.
     static func lines(_ text: String, columns: Int, _ width: @escaping Width) -> [String] {
-        var lines: [String] = []
-        for word: Substring in text.split(whereSeparator: \.isWhitespace) {
-            if let last: String = lines.last, cells(last, width) + 1 + cells(word, width) <= columns {
+        var lines = [String]()
+        for word in text.split(whereSeparator: \.isWhitespace) {
+            if let last = lines.last, cells(last, width) + 1 + cells(word, width) <= columns {
                 lines[lines.count - 1] = last + " " + word
                 continue
             }
@@ -132,17 +132,17 @@ struct TextLayout: Sendable {
     func position(of place: Int) -> (row: Int, column: Int) {
         // A place at the end of a row that goes on is the beginning of the next one.
         let row: Int = rows.lastIndex { $0.range.lowerBound <= place } ?? 0
-        let start: Int = rows[row].range.lowerBound
+        let start = rows[row].range.lowerBound
         return (row, min(columns, Self.cells(part(start..<max(start, place)), width)))
     }
 
     /// The place in a row that is at a column, or before it.
     func place(row: Int, column: Int) -> Int {
-        let number: Int = min(max(0, row), rows.count - 1)
-        let row: Row = rows[number]
-        var (place, cells): (Int, Int) = (row.range.lowerBound, 0)
-        for character: Character in part(row.range) {
-            let own: Int = Self.shown(character, width).cells
+        let number = min(max(0, row), rows.count - 1)
+        let row = rows[number]
+        var (place, cells) = (row.range.lowerBound, 0)
+        for character in part(row.range) {
+            let own = Self.shown(character, width).cells
             if cells + own > column { break }
             cells += own
             place += character.utf16.count
@@ -150,9 +150,10 @@ struct TextLayout: Sendable {
         return min(place, lastPlace(row: number))
     }
 
-    /// The last place that is in a row: of one that goes on before its last character, as the place behind that is in the next.
+    /// The last place that is in a row: of one that goes on before its last character, as the place behind that is in
+    /// the next.
     func lastPlace(row number: Int) -> Int {
-        let range: Range<Int> = rows[number].range
+        let range = rows[number].range
         guard number + 1 < rows.count, rows[number + 1].range.lowerBound == range.upperBound else {
             return range.upperBound
         }
