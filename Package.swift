@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Every target of ours: Swift 6 mode, and a warning ends the build.
+/// For every target of this package: Swift 6 mode, and a warning fails the build.
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
 
 func library(
@@ -13,9 +13,9 @@ func library(
         swiftSettings: strict + settings)
 }
 
-/// The server's state belongs to one thread each. That nobody changes a property while somebody else is inside of it is
-/// checked at every access in debug builds, which all tests are; in release the checks were a tenth of the loop's work.
-/// No product that others build on holds this target.
+/// The server's state belongs to one thread each. Debug builds, which all tests use, check at every access that a
+/// property is not changed during another access to it; in release builds the checks took a tenth of the loop's time.
+/// No product for other packages contains these targets.
 let singleThreaded: [SwiftSetting] = [
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
 ]
@@ -31,7 +31,8 @@ func tests(_ name: String, _ needs: [Target.Dependency]) -> Target {
 
 let package = Package(
     name: "thicket",
-    // For the client library, whose Linux-only parts are marked: these have Synchronization. The server is for Linux.
+    // For the client library, whose Linux-only parts are marked: these versions have Synchronization. The server runs
+    // on Linux.
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
@@ -57,15 +58,15 @@ let package = Package(
         library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
         library("ThicketCrypto", "Sources/Crypto", ["COpenSSL", "CUTF8Proc"]),
-        // Who may come in: pure decisions over directories that are passed in.
+        // Authentication and authorization: pure decisions over directories that are passed in.
         library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
-        // Sealed buckets: what devices do with what the server cannot read. Pure.
+        // Sealed buckets: what devices do with content that the server cannot read. Pure.
         library(
             "ThicketSealed", "Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"],
             exclude: ["Wire"]),
-        // What a server can tell of them without being able to open anything.
+        // What a server can check of sealed content without being able to open it.
         library("ThicketSealedShape", "Sources/Sealed/Wire", ["ThicketProtocol", "ThicketCrypto"]),
-        // Several accounts: whose keys are whose, who reads what, who wrote what. Pure.
+        // Several accounts: ownership of keys, permission to read, authorship. Pure.
         library("ThicketSharing", "Sources/Sharing", ["ThicketProtocol", "ThicketCrypto", "ThicketSealed"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
@@ -79,12 +80,12 @@ let package = Package(
         library(
             "ThicketClient", "Sources/Client",
             ["ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite", "CCurl"], exclude: ["CLI", "Main"]),
-        // Encrypted notes, over the client library.
+        // Encrypted notes, on top of the client library.
         library("ThicketOnions", "Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto"]),
         library(
             "ThicketReplay", "Sources/Replay",
             ["ThicketProtocol", "ThicketClient", "ThicketCrypto", "ThicketSealed", "CZlib", "CThicketSpawn"]),
-        // Releases: manifests, the log of them, and proofs that a program is of one. Pure.
+        // Releases: manifests, their log, and proofs that a program belongs to a release. Pure.
         library("ThicketRelease", "Sources/Release", ["ThicketProtocol", "ThicketCrypto"], exclude: ["Main"]),
         program(
             "thicket-release", "Sources/Release/Main",
@@ -115,7 +116,7 @@ let package = Package(
                 "ThicketSealed", "ThicketSQLite", "CThicketNet", "CThicketCores", "COpenSSL",
             ], exclude: ["Baselines", "Comparison"]),
 
-        // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
+        // The whole system in one process on a virtual clock: for SimulationTests and `./dev soak`.
         library(
             "ThicketSimulation", "Sources/Simulation",
             [
@@ -127,10 +128,11 @@ let package = Package(
         library(
             "ThicketTestSupport", "Tests/Support", ["ThicketProtocol"],
             exclude: ["TestServer", "Allocations", "Nonces", "Blocking"]),
-        // For tests that seal: whether a key sees a nonce twice.
+        // ThicketBlocking: threads for tests that block. ThicketNonces, for tests that seal: detects a nonce that is
+        // used twice with one key.
         library("ThicketBlocking", "Tests/Support/Blocking", []),
         library("ThicketNonces", "Tests/Support/Nonces", ["ThicketCrypto"]),
-        // Counts calls of the heap, for the tests that link it.
+        // Counts heap allocations, for the tests that link it.
         .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
         library(
             "ThicketTestServer", "Tests/Support/TestServer",
@@ -141,7 +143,7 @@ let package = Package(
                 "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
                 "ThicketRelease", "ThicketSharing",
             ]),
-        // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
+        // The entry point of libFuzzer. Fuzz/run links it with the fuzzer; this target only checks that it compiles.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine", "ThicketProcesses"]),
         tests(
@@ -211,7 +213,7 @@ let package = Package(
                 "ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketServer", "ThicketSQLite",
                 "ThicketTestSupport", "thicketd", "thicket",
             ]),
-        // Those who mean harm: attackers over HTTP and sockets against a real server.
+        // Attackers over HTTP and sockets against a real server.
         library(
             "ThicketThreats", "Tests/Threats",
             ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "CZlib"]),
@@ -222,7 +224,7 @@ let package = Package(
                 "ThicketThreats", "ThicketProcesses", "ThicketClient", "ThicketSealed", "ThicketOnions",
                 "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "thicketd", "thicket",
             ]),
-        // Runs what stands in Examples/ against a real server.
+        // Runs the programs in Examples/ against a real server.
         tests(
             "ExampleTests",
             [

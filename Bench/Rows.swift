@@ -3,9 +3,9 @@ import ThicketProtocol
 import ThicketServer
 
 /// What the rows of a change cost, in the bare loop of `store`: all of them in each group, and the log's alone, with the heads
-/// of objects and buckets written once for many groups; and in the store itself, which writes the heads of objects late (0075).
+/// of objects and buckets written once for many groups; and in the store itself, which writes the heads of objects late (0008).
 ///
-/// The second is no store that could be opened again as it is: it is the most that late heads could gain (0074).
+/// The second is no store that could be opened again as it is: it is the most that late heads could gain (0008).
 func rowCosts() throws -> [Figure] {
     var figures: [Figure] = []
     for load: RowLoad in RowLoad.all {

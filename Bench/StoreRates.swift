@@ -130,7 +130,7 @@ func storeRate(
         try bare?.commit(batch)
         try writer?.commit(batch)
     }
-    // What the store writes late (0075) is paid for, too: the floor has written it with each group.
+    // What the store writes late (0008) is paid for, too: the floor has written it with each group.
     if let writer: any StoreWriter { try writeLateHeads(of: store, writer) }
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     try expectChanges(group * groups, in: store.path)

@@ -107,7 +107,7 @@ public func fuzzJSONDiffTransform(_ bytes: [UInt8]) {
 }
 
 /// Texts that both sides edit: a merge by the reference's rule has all that the exact one has, and what each side has
-/// typed in its order (docs/decisions/0087).
+/// typed in its order (docs/decisions/0002).
 private func checkTexts(
     _ loose: JSONObject, exact: JSONObject, _ base: JSONObject, _ a: ObjectDiff, _ b: ObjectDiff
 ) {

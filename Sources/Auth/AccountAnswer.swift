@@ -1,79 +1,80 @@
 import ThicketProtocol
 
-/// Bounds that account requests can meet. Each has a name in the metrics.
+/// Bounds that account requests can reach. Each has a name in the metrics.
 public enum AccountLimit: Sendable, Hashable, CaseIterable {
     /// Unknown API keys from one address.
     case keys
     /// Tokens that are not good, from one address.
     case tokens
-    /// Failed logins, and names that were found taken, from one address.
+    /// Failed logins, and registrations of taken names, from one address.
     case address
-    /// Failures in a row of one name.
+    /// Failures in a row for one name.
     case account
-    /// Questions from one address how a password is to be stretched.
+    /// Requests from one address for the parameters of a password's key derivation.
     case prelogins
     /// New accounts of one app.
     case registrations
-    /// Requests about pairings from one address, or pairings of all at one time.
+    /// Requests about pairings from one address, or open pairings in all.
     case pairings
-    /// Tokens of one user: the oldest one went.
+    /// Tokens of one user: the oldest one ended.
     case userTokens
 }
 
-/// Why an account request is not done.
+/// Why an account request is refused.
 enum AccountRefusal: Error {
-    /// The request cannot be used, whoever sends it.
+    /// The request cannot be used, for any sender.
     case badRequest(String)
     /// The API key is not one of the app's.
     case badKey
-    /// It is, and may not do this.
+    /// The API key is the app's, but does not permit this.
     case needsAdminKey
-    /// There is no such user, or the proof is another, or the user has another kind of proof: nobody learns which.
+    /// The user does not exist, the proof is wrong, or the user has another kind of proof: the answer does not say
+    /// which.
     case wrongLogin
     case badToken
     case nameTaken
-    /// Between the proof and the change the account was changed by another request, or ended.
+    /// Another request changed or ended the account between the proof and the change.
     case overtaken
-    /// Not in this app, whoever asks.
+    /// Not available in this app, for any sender.
     case notHere(String)
-    /// The account's password was reset by a mailed code, and its data is still sealed under what came before.
+    /// The account's password was reset by a mailed code, and its data is still sealed under the earlier one.
     case locked
-    /// Only told to who has an admin key.
+    /// Only returned to requests with an admin key.
     case unknownUser
-    /// The account's access key is another than the one that was shown, or there was one before and none was shown.
+    /// The access key shown is not the account's current one, or a current one exists and none was shown.
     case otherKey
-    /// Somebody else has written a newer version.
+    /// Another client has written a newer version.
     case outdated(current: Int64)
-    /// A pairing that is unknown, over, or used.
+    /// The pairing is unknown, expired, or used.
     case noPairing
-    /// A pairing that is there already, or has its answer.
+    /// The pairing exists already, or has been answered.
     case pairingTaken
     case tooLarge(String)
     case limited(AccountLimit, seconds: Int)
-    /// The directory cannot be asked, or there is no memory to stretch a password in.
+    /// The directory cannot be read, or memory for the key derivation is lacking.
     case unavailable(DirectoryError)
 }
 
-/// The answers of the account requests.
+/// The answers to account requests.
 public enum AccountAnswer {
-    /// How refusals are written: as the short texts that Simperium's clients show, or as all of our own are, with a
-    /// `code` for programs, a `message`, and a `hint` what to do.
+    /// Form of refusals: the short texts that Simperium's clients show, or, for Thicket's own requests, JSON with a
+    /// `code` for programs, a `message`, and a `hint` on what to do.
     enum Style { case text, json }
 
-    /// The server has more requests waiting than it keeps.
+    /// The answer when the queue of requests is full.
     public static func unavailable(_ route: AccountService.Route) -> HTTPResponse {
         refusal(.unavailable(DirectoryError("too many requests wait")), route.call.style)
     }
 
     static let done: HTTPResponse = success(["status": "success"])
-    /// An account has ended. Its data goes; what the operator has copied before is the operator's.
+    /// An account has ended. Its data is erased; backups made before by the operator remain.
     static let ended: HTTPResponse = success(["status": "success", "kept": .array(["backups"])])
 
     static func success(_ body: JSONObject) -> HTTPResponse { json(200, body) }
 
     static var noContent: HTTPResponse { HTTPResponse(status: 204, fields: [.init("cache-control", "no-store")]) }
 
-    /// Simperium's clients show the text of a refusal to their users, so it is a short one there.
+    /// In style `text` the text is short, because Simperium's clients show it to their users.
     static func refusal(_ refusal: AccountRefusal, _ style: Style) -> HTTPResponse {
         let (status, code, text, hint) = refusal.words
         var response: HTTPResponse
@@ -94,7 +95,7 @@ public enum AccountAnswer {
         var writer = JSONWriter()
         writer.write(body)
         var response = HTTPResponse.json(status, writer.bytes)
-        // Most answers hold a token.
+        // Most answers contain a token.
         response.fields.append("cache-control", "no-store")
         return response
     }

@@ -1,14 +1,14 @@
 import ThicketProtocol
 
-/// The members of a request's body, whatever it calls itself: clients send JSON as a form, and forms without a type. So
-/// JSON is tried first, then a form.
+/// The members of a request's body, whatever its content type: clients send JSON labelled as a form, and forms
+/// without a type. JSON is therefore tried first, then a form.
 struct AccountBody {
     private let object: JSONNode?
     private let form: [(name: String, value: String)]
 
-    /// Nesting of the JSON at most.
+    /// Deepest nesting of the JSON.
     private static let depthMax = 8
-    /// Members of a form at most; what comes behind is not read.
+    /// Members read of a form; further ones are ignored.
     private static let membersMax = 64
 
     /// - Throws: `AccountRefusal.badRequest` when it is neither.
@@ -26,7 +26,7 @@ struct AccountBody {
         }
     }
 
-    /// Whether a body can only be meant as JSON: it is told what is wrong with it as that, whatever "=" is in it.
+    /// Whether a body can only be JSON: its errors are then reported as JSON errors, even if it contains "=".
     private static func beginsAsJSON(_ bytes: [UInt8]) -> Bool {
         if bytes.starts(with: JSONError.byteOrderMark) { return true }
         return switch bytes.first(where: { $0 > 0x20 }) {
@@ -35,19 +35,19 @@ struct AccountBody {
         }
     }
 
-    /// A text; nil when it is missing, or something else.
+    /// A text; nil when it is missing or not a text.
     func text(_ name: String) -> String? {
         if let object { return object[name]?.string }
         return form.last { same($0.name, name) }?.value
     }
 
-    /// A whole number; nil when it is missing, or something else.
+    /// A whole number; nil when it is missing or not one.
     func integer(_ name: String) -> Int64? { object?[name]?.int64 }
 
-    /// Whether there is such a member, of whatever kind.
+    /// Whether the member exists, with a value of any kind.
     func has(_ name: String) -> Bool { object?[name] != nil || form.contains { same($0.name, name) } }
 
-    /// Whether the member is there to say that there is none.
+    /// Whether the member exists and is null.
     func isNull(_ name: String) -> Bool { object?[name]?.kind == .null }
 
     /// `a=1&b=2`, percent-encoded, with `+` for a space (WHATWG URL, 5.1).

@@ -1,11 +1,11 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// `auth/access`: another access key for an account, and so other recovery words (decision 0055).
+/// `auth/access`: a new access key for an account, and therefore new recovery words (decision 0043).
 extension AccountService {
-    /// The same bundle and the same password, sealed under and around another access key, in one step. Who asks has a
-    /// token, the password, and the access key until now; tokens stay. After that the old key proves nothing here, and
-    /// nothing that the server gives out opens with it.
+    /// The same bundle and the same password, sealed under and around a new access key, in one step. The request
+    /// needs a token, the password, and the current access key; tokens stay valid. Afterwards the old key proves
+    /// nothing, and opens nothing that the server returns.
     mutating func renew(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         let before = try user(asked).account
@@ -18,7 +18,7 @@ extension AccountService {
         let access = try Self.sealed("access", body, max: Self.accessBytesMax)
         let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
         let (account, proof) = try prove(before, shown, asked) { proof in proof.verifier }
-        // Who came in by a mailed code has not opened the bundle, and is not to put another in its place.
+        // A client that logged in with a mailed code has not opened the bundle and must not replace it.
         if proof.isLocked { throw .locked }
         try expectNoOldLogin(account)
         guard ConstantTime.equal(own, proof.recovery) else { throw .otherKey }
@@ -41,7 +41,7 @@ extension AccountService {
         return AccountAnswer.success(["version": .number(JSONNumber(version + 1))])
     }
 
-    /// The access key lies sealed under the password from before, too, until an upgrade is finished.
+    /// Until an upgrade is finished, the access key is also sealed under the previous password.
     private func expectNoOldLogin(_ account: Account) throws(AccountRefusal) {
         let old = try directory { (d) throws(DirectoryError) in
             try d.oldLogin(of: account.user, in: account.app)

@@ -1,25 +1,25 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// `forgot/` and `verify/`, and the same under `auth/`: another password for who gets a code by mail.
+/// `forgot/` and `verify/`, and the same under `auth/`: a new password by a mailed code.
 ///
-/// Only the proof is reset. What an account's data is sealed under stays as it was: such an account is locked until its
-/// words, or a device that still has its keys, seal the access key anew.
+/// Only the proof is reset. The keys of an account's data stay sealed as they were: such an account is locked until
+/// its recovery words, or a device that still has its keys, seal the access key again.
 extension AccountService {
     /// The kinds of proof.
     enum Kind: Sendable, Hashable { case password, key }
 
-    /// Who has forgotten a password, and where a code is to be sent.
+    /// A user that forgot its password, and the address for the code.
     public struct Forgetful: Sendable, Hashable {
-        /// The user; of nobody what stands for the name.
+        /// The user; for an unknown name a made-up id.
         let user: String
-        /// nil: there is nobody to send it to, and the same is done but for the sending.
+        /// nil: nothing is sent, but everything else is done.
         let address: MailAddress?
         let app: AppID
     }
 
-    /// Whoever asks, about whomever, is told that it was heard. The code is made behind the answer, so that the answer
-    /// takes as long where there is nobody.
+    /// Every request gets the same answer, whether the name exists or not. The code is made after the answer, so
+    /// that the answer takes as long for an unknown name.
     mutating func forgot(_ asked: Asked, _ kind: Kind) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
@@ -37,7 +37,7 @@ extension AccountService {
         return AccountAnswer.done
     }
 
-    /// `verify/`: another password, by who has the code.
+    /// `verify/`: a new password with a code.
     mutating func verify(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
@@ -54,7 +54,7 @@ extension AccountService {
         return AccountAnswer.done
     }
 
-    /// `auth/verify`: the same where the password stays with the client. The account is locked then.
+    /// `auth/verify`: the same when the password stays with the client. It locks the account.
     mutating func verifyKey(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
@@ -72,9 +72,9 @@ extension AccountService {
         return AccountAnswer.success(["status": "success", "locked": .bool(true)])
     }
 
-    /// Makes the code that was asked for, and sends it. Of nobody a code is kept and a message prepared all the same,
-    /// so that the next request does not come to its turn sooner.
-    /// - Returns: whether one was sent; false also when that was done a short while ago.
+    /// Makes the requested code and sends it. For an unknown name a code is kept and a message prepared too, so
+    /// that the next request does not start earlier.
+    /// - Returns: whether one was sent; false also when one was sent a short while ago.
     public func sendCode(
         to forgetful: Forgetful, outbox: any MailOutbox, now: Double
     ) throws(DirectoryError) -> Bool {
@@ -93,18 +93,18 @@ extension AccountService {
 
     // MARK: Parts
 
-    /// Whose codes are kept that nobody gets: always the same for one name.
+    /// The made-up user id for codes of an unknown name: always the same for one name.
     private func nobody(_ name: String, _ asked: Asked) -> String {
         Hex.encode(pretended("forgetful", name, asked, 16))
     }
 
-    /// What is kept of a code.
+    /// The keyed hash of a code.
     private func hash(of code: String, _ user: String) -> [UInt8] {
         secrets.verifier(Array("thicket/account/code/1 \(user) \(code)".utf8))
     }
 
-    /// Whether a code may be tried now for the name, whoever has it. Counted apart from passwords: whoever guesses
-    /// those is not to lock out who has the code.
+    /// Whether a code may be tried now for the name. Counted separately from passwords, so that an attacker that
+    /// guesses passwords does not lock out the owner of the code.
     private func admitCode(
         _ name: String, _ body: AccountBody, _ asked: Asked
     ) throws(AccountRefusal) -> (place: String, code: String) {
@@ -118,7 +118,7 @@ extension AccountService {
 
     private static let codeBytesMax = 64
 
-    /// The account whose code this is.
+    /// The account that the code was sent to.
     private mutating func use(
         _ code: String, of name: String, _ kind: Kind, _ place: String, _ asked: Asked
     ) throws(AccountRefusal) -> Account {
@@ -135,7 +135,7 @@ extension AccountService {
         return found
     }
 
-    /// What a locked account was sealed under before.
+    /// How the access key of a locked account was sealed before.
     func before(_ account: Account) throws(AccountRefusal) -> LockedWrap? {
         try directory { (d) throws(DirectoryError) in try d.lockedWrap(of: account.user) }
     }
@@ -146,7 +146,7 @@ extension AccountService {
         return .object(body)
     }
 
-    /// A sealed access key, and how that under which it is sealed is stretched.
+    /// Writes a sealed access key and the parameters of the key it is sealed under.
     static func write(_ access: [UInt8], under stretch: Account.Stretch, to body: inout JSONObject) {
         body["kdf"] = .number(JSONNumber(Int64(1)))
         body["n"] = .number(JSONNumber(stretch.n))

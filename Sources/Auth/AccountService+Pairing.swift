@@ -1,10 +1,10 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The requests by which a new device gets an account's keys from an old one. No key and no token are asked for: what
-/// is kept is small, short and opaque, and users of partners have neither here.
+/// Requests by which a new device gets an account's keys from an old one. They need neither a key nor a token: what
+/// is kept is small, short-lived and opaque, and users of partners have neither.
 extension AccountService {
-    /// Requests about pairings a minute that one address has: a new device looks every two seconds.
+    /// Requests about pairings a minute from one address: a new device polls every two seconds.
     static let pairingsPerMinute = 120
 
     mutating func openPairing(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
@@ -52,7 +52,8 @@ extension AccountService {
         }
     }
 
-    /// A login for another device, by who shows the account's access key beside a token: a token alone makes no other.
+    /// A token for another device. The request must prove the account's access key beside a token: a token alone
+    /// cannot make another.
     mutating func addToken(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         let before = try user(asked).account

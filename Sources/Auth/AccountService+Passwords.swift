@@ -3,7 +3,7 @@ import ThicketProtocol
 
 /// `create/`, `authorize/`, `update/`, `reset_password/` and `delete/`, as Simperium's clients send them.
 extension AccountService {
-    /// Bytes of a password at most, and of a new one at least.
+    /// Longest password, bytes, and shortest new one.
     static let passwordBytesMax = 1_024
     static let passwordBytesMin = 4
 
@@ -40,7 +40,7 @@ extension AccountService {
         let name = body.has("new_username") ? try Self.newName(body.text("new_username")) : nil
         let password = body.has("new_password") ? try Self.newPassword(body.text("new_password")) : nil
         let before = try prove(body, asked)
-        // A name or a password of the old kind is none that it has.
+        // Changing the old name or password would not affect the account's own login.
         guard case .password = before.proof else {
             throw .badRequest("this account is being brought to keys of its own; finish that first")
         }
@@ -86,7 +86,7 @@ extension AccountService {
 
     // MARK: Parts
 
-    /// Whether the app takes passwords, and this one. Looked at before anybody's name is.
+    /// Throws unless the app accepts passwords, and this kind. Checked before any name is looked up.
     func admitPassword(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) {
         let app = asked.app.text
         let admitted = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
@@ -104,14 +104,14 @@ extension AccountService {
 
     private static let closed = "this app makes no accounts; its users come in by its partner"
 
-    /// Whether the app makes accounts at all. Looked at before the name is.
+    /// Throws unless accounts can be made in the app. Checked before the name is looked up.
     func admitSignup(_ asked: Asked) throws(AccountRefusal) {
         let app = asked.app.text
         let admitted = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
         if admitted == .closed { throw .notHere(Self.closed) }
     }
 
-    /// Whether a text is what the old notes app makes of a name or a password: base64 of a SHA-256.
+    /// Whether a text has the form in which the old notes app sends a name or a password: base64 of a SHA-256.
     private static func isStretched(_ text: String?) -> Bool {
         guard let bytes: [UInt8] = text.map({ Array($0.utf8) }), bytes.count == stretchedBytes else { return false }
         return bytes.last == UInt8(ascii: "=")
@@ -125,8 +125,8 @@ extension AccountService {
 
     private static let stretchedBytes = 44
 
-    /// The account whose name and password the body has: by its own login, or by the one from before it got keys. Takes
-    /// as long, and answers the same, where there is none.
+    /// The account whose name and password the body contains: by its own login, or by the one before its upgrade.
+    /// An unknown name takes as long and gets the same answer.
     mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
         guard body.text("username") != nil, let password = body.text("password"), !password.utf8.isEmpty,
             password.utf8.count <= Self.passwordBytesMax
@@ -135,7 +135,7 @@ extension AccountService {
         let place = Self.place(name, asked)
         try admitProof(place, asked)
         var found = try find(name, asked)
-        // Nobody, and who has the other kind of proof, is compared with this.
+        // Used for an unknown name and for an account with the other kind of proof.
         var (salt, hash): ([UInt8], [UInt8]?) = (Array(repeating: 0, count: 16), nil)
         if case .password(let keptSalt, let keptHash)? = found?.proof { (salt, hash) = (keptSalt, keptHash) }
         if let old = try oldLogin(name, asked), hash == nil {
@@ -183,12 +183,12 @@ extension AccountService {
     }
 }
 
-// What both kinds of accounts share.
+// Shared by both kinds of accounts.
 extension AccountService {
-    /// The name of a user who is not there yet.
+    /// The name of a new user.
     static func newName(_ text: String?) throws(AccountRefusal) -> String { try name(text, isNew: true) }
 
-    /// The name by which a user comes in.
+    /// The name that a user logs in with.
     static func name(_ text: String?, isNew: Bool = false) throws(AccountRefusal) -> String {
         guard let text else {
             throw .badRequest("a user name of 1 to \(Account.nameBytesMax) bytes is wanted")
@@ -199,7 +199,7 @@ extension AccountService {
         return text
     }
 
-    /// What failures of a name are counted by.
+    /// The name under which failures are counted.
     static func place(_ name: String, _ asked: Asked) -> String { "\(asked.app.text) \(Account.folded(name))" }
 
     func find(_ name: String, _ asked: Asked) throws(AccountRefusal) -> Account? {
@@ -212,7 +212,7 @@ extension AccountService {
         return try directory { (d) throws(DirectoryError) in try d.oldLogin(named: folded, in: app) }
     }
 
-    /// Whether a proof may be tried now: looked at before it is known whether anybody has the name.
+    /// Throws when a proof may not be tried now. Checked before the name is looked up.
     func admitProof(_ place: String, _ asked: Asked) throws(AccountRefusal) {
         try admitAddress(asked)
         if let seconds = names.wait(place, now: asked.now) { throw .limited(.account, seconds: seconds) }
@@ -236,7 +236,7 @@ extension AccountService {
         registrations.add(asked.app.text, now: asked.now)
     }
 
-    /// Keeps a new account with its first token.
+    /// Stores a new account with its first token.
     mutating func add(
         _ account: Account, bundle: [UInt8]?, _ asked: Asked, device: String = ""
     ) throws(AccountRefusal) -> String {
@@ -246,7 +246,7 @@ extension AccountService {
             try d.add(account, bundle: bundle, token: token, now: now)
         }
         guard isNew else {
-            // Whoever tries names learns which are taken, but not many of them.
+            // A taken name is revealed, but each one counts against the address, so that few can be tried.
             addresses.add(asked.address, now: asked.now)
             throw .nameTaken
         }
@@ -278,8 +278,8 @@ extension AccountService {
         notes.ended = user
     }
 
-    /// The user whose connections end with tokens, found before any token is ended: no connection may outlive its token
-    /// because the directory holds a name that is none.
+    /// The user whose connections end with its tokens, parsed before any token is ended: an invalid id in the
+    /// directory must not let a connection outlive its token.
     func identity(of account: Account) throws(AccountRefusal) -> UserID {
         do throws(IdentifierError) {
             return try UserID(account.user)

@@ -1,21 +1,22 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The requests of accounts whose password stays with the client: it sends a key stretched from it, and the keys of its
-/// data as bytes that the server cannot open.
+/// Requests of accounts whose password stays with the client: it sends a key derived from the password, and the
+/// keys of its data as bytes that the server cannot open.
 extension AccountService {
-    /// Bytes of the sealed access key and of the sealed bundle at most.
+    /// Longest sealed access key, bytes.
     public static let accessBytesMax = 1_024
+    /// Longest sealed bundle, bytes.
     public static let bundleBytesMax = 65_536
-    /// Bytes of what a client calls its device at most.
+    /// Longest device name, bytes.
     static let deviceBytesMax = 128
     /// Bytes of the keys that clients send.
     static let keyBytes = 32
-    /// The only scheme, and the only way to stretch a password.
+    /// The only scheme, and the only key derivation.
     private static let scheme: Int64 = 1
     private static let scrypt: Int64 = 1
 
-    /// How the client is to stretch the user's password. Of nobody the same is said each time.
+    /// Reports how the client must derive its keys from the password. An unknown name gets the same answer each time.
     mutating func prelogin(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
@@ -63,7 +64,8 @@ extension AccountService {
         try admitProof(place, asked)
         let found = try find(name, asked)
         let proof = found?.keyProof
-        // Reckoned for everybody, here and below: half a microsecond tells who is there (`./dev soak --timing`).
+        // Computed for every name, here and below: half a microsecond would reveal whether a name exists (`./dev
+        // soak --timing`).
         let nobodys = pretended("verifier", name, asked, Self.keyBytes)
         let expected = proof?.verifier ?? nobodys
         guard ConstantTime.equal(shown, expected), let found, let proof else {
@@ -74,10 +76,10 @@ extension AccountService {
         return try letIn(found, proof, token)
     }
 
-    /// Another password: another proof and another wrap of the access key, in one step; the bundle stays.
+    /// A new password: the proof and the wrapped access key are replaced in one step; the bundle stays.
     ///
-    /// Once the account has got another access key, who seals one shows that it is the newest: a device that missed it
-    /// would put a wrap here that opens nothing.
+    /// Once the account has had a second access key, a client that seals one must prove that it is the current one:
+    /// a device that missed the change would store a wrap that opens nothing.
     mutating func changePassword(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         let before = try user(asked).account
@@ -92,7 +94,7 @@ extension AccountService {
         return AccountAnswer.success(["access_token": .string(text)])
     }
 
-    /// Another password for who has the recovery words instead of the old one.
+    /// A new password, proved by the recovery words instead of the old one.
     mutating func recover(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
@@ -112,7 +114,7 @@ extension AccountService {
         return AccountAnswer.success(answer)
     }
 
-    /// Writes the bundle in the place of the version that the body names.
+    /// Writes the bundle in place of the version that the body names.
     mutating func putBundle(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         let account = try user(asked).account
@@ -120,7 +122,7 @@ extension AccountService {
             throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
         }
         let content = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
-        // Who came in by a mailed code has not opened the bundle, and is not to put another in its place.
+        // A client that logged in with a mailed code has not opened the bundle and must not replace it.
         if account.keyProof?.isLocked == true { throw .locked }
         let isWritten = try directory { (d) throws(DirectoryError) in
             try d.putBundle(content, of: account.user, replacing: version)
@@ -132,7 +134,7 @@ extension AccountService {
         return AccountAnswer.success(["version": .number(JSONNumber(version + 1))])
     }
 
-    /// The user ends the account, with the password once more.
+    /// The user ends the account; the password is required again.
     mutating func remove(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         let account = try user(asked).account
@@ -144,7 +146,7 @@ extension AccountService {
 
     // MARK: Parts
 
-    /// Whether the key is the one of the account that a token has named.
+    /// Checks a key against the account that a token belongs to.
     mutating func prove(
         _ account: Account, _ shown: [UInt8], _ asked: Asked, _ expected: (Account.KeyProof) -> [UInt8]
     ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
@@ -158,11 +160,11 @@ extension AccountService {
         return (account, proof)
     }
 
-    /// The account whose access key somebody has, who shows what is derived from it.
+    /// The account of a name, proved by a value derived from its access key.
     mutating func proveWords(
         _ name: String, _ shown: [UInt8], _ asked: Asked
     ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
-        // Whoever guesses passwords is not to lock out the owner of the words.
+        // Counted separately, so that an attacker that guesses passwords does not lock out the owner of the words.
         let place = "words \(Self.place(name, asked))"
         try admitProof(place, asked)
         let found = try find(name, asked)
@@ -176,8 +178,9 @@ extension AccountService {
         return (found, proof)
     }
 
-    /// The id that the client reckons too, since it seals what it sends for that id (docs/AUTH.md); a random one for
-    /// who shows another account's `recover`, so that nobody comes into what is somebody's, or is still being erased.
+    /// The id that the client computes too, because it seals the keys for that id (docs/AUTH.md). A random one when
+    /// another account's `recover` was sent, so that a new account never gets data of another one, or data still
+    /// being erased.
     private func newUser(_ recover: [UInt8], _ asked: Asked) throws(AccountRefusal) -> String {
         let app = asked.app.text
         let digest = Hash.sha256(recover)
@@ -187,14 +190,14 @@ extension AccountService {
         return user
     }
 
-    /// Puts the new proof of the body in the place of the old one; every token but a new one ends.
+    /// Replaces the account's proof by the new one of the body; every token but a new one ends.
     private mutating func replace(
         _ account: Account, _ before: Account.KeyProof, _ body: AccountBody, _ asked: Asked
     ) throws(AccountRefusal) -> (token: String, proof: Account.KeyProof) {
         var proof = before
         proof.stretch = try Self.stretch(body)
         proof.verifier = secrets.verifier(try Self.bytes("a", body))
-        // Sealed anew by who has opened it, or has the words for it: the account is locked no more.
+        // Sealed again by a client that has opened it, or has the words for it: the account is no longer locked.
         proof.access = try Self.sealed("access", body, max: Self.accessBytesMax)
         var account = account
         account.proof = .key(proof)
@@ -224,14 +227,14 @@ extension AccountService {
         body["version"] = .number(JSONNumber(bundle?.version ?? 0))
     }
 
-    /// What is said, or compared, of users that there are not: always the same for one name.
+    /// Values returned or compared for unknown users: always the same for one name.
     func pretended(_ what: String, _ name: String, _ asked: Asked, _ count: Int) -> [UInt8] {
         let app: [UInt8] = Array(asked.app.text.utf8)
         let label: [UInt8] = Array(what.utf8) + [0, UInt8(truncatingIfNeeded: app.count)]
         return Array(secrets.pretence(label + app + Array(Account.folded(name).utf8)).prefix(count))
     }
 
-    /// - Parameter isGood: which parameters are taken.
+    /// - Parameter isGood: whether parameters are accepted.
     static func stretch(
         _ body: AccountBody, _ isGood: (Account.Stretch) -> Bool = \.isUsable
     ) throws(AccountRefusal) -> Account.Stretch {

@@ -1,14 +1,15 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// `auth/upgrade`: an account whose password was sent, as those of the old notes app, becomes one with keys of its own
-/// (decision 0054). User id and data stay.
+/// `auth/upgrade`: an account with a sent password, such as one of the old notes app, gets client-side keys
+/// (decision 0043). User id and data stay.
 ///
-/// POST begins: from then on both logins are good, so that a client which stops anywhere can go on. PUT ends the old
-/// one, which a client asks for when everything is sealed under the new keys.
+/// POST begins: from then on both logins are valid, so that a client interrupted at any point can continue. PUT
+/// ends the old login; a client sends it when everything is sealed under the new keys.
 extension AccountService {
-    /// Name and password as before, and what a sign-up has. Where it has begun already nothing is written, and the
-    /// answer has what leads on: the first writer wins, and whoever knows the old password gets to the same keys.
+    /// The body has the previous name and password, and the members of a sign-up. If an upgrade has begun already,
+    /// nothing is written, and the answer has what is needed to continue: the first writer wins, and any client
+    /// with the old password gets the same keys.
     mutating func upgrade(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)
@@ -20,7 +21,7 @@ extension AccountService {
             recovery: secrets.verifier(try Self.bytes("recover", body)),
             access: try Self.sealed("access", body, max: Self.accessBytesMax))
         let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
-        // Stretched as everything is; the salt is its own.
+        // The parameters are the usual ones; only the salt is sent.
         let wrap = LockedWrap(
             stretch: Account.Stretch(salt: try Self.bytes("old_salt", body, count: Account.Stretch.saltBytes)),
             access: try Self.sealed("old_access", body, max: Self.accessBytesMax))
@@ -52,18 +53,18 @@ extension AccountService {
     }
 
     private func refusal(of account: Account, _ asked: Asked) throws(AccountRefusal) -> AccountRefusal {
-        // A bundle that is there is opened by somebody: nothing is put in its place.
+        // The keys in an existing bundle are in use: it is not replaced.
         let there = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         if let there { return .outdated(current: there.version) }
         return try whyNot(account, asked)
     }
 
-    /// What an upgrade that has begun has come to.
+    /// The state of an upgrade that has begun.
     private func begun(_ account: Account) throws(AccountRefusal) -> HTTPResponse {
         let old = try directory { (d) throws(DirectoryError) in
             try d.oldLogin(of: account.user, in: account.app)
         }
-        // Ended between two looks.
+        // The upgrade ended between two reads.
         guard let old else { throw .wrongLogin }
         let bundle = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         var body: JSONObject = [
@@ -74,7 +75,7 @@ extension AccountService {
         return AccountAnswer.success(body)
     }
 
-    /// The end of the old login, by who has the access key; the same again changes nothing more and gives a token.
+    /// Ends the old login, proved by the access key. A repeated request changes nothing more and returns a token.
     mutating func finishUpgrade(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         _ = try key(asked, body)

@@ -1,63 +1,68 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The requests about built-in accounts: who asks, whether they may, and the answer.
+/// The requests about built-in accounts: authentication, permission, and the answer.
 ///
-/// Works on one thread, that of its directory: stretching a password takes tens of milliseconds. Time and randomness
-/// are passed in.
+/// Works on the one thread of its directory, because hashing a password takes tens of milliseconds. Time and
+/// randomness are passed in.
 public struct AccountService {
-    /// A path that is one of these, whatever the method.
+    /// The request that a path names, whatever the method.
     public struct Route: Sendable, Hashable {
+        /// The app that the path names.
         public let app: AppID
         let call: Call
     }
 
     enum Call: Sendable, Hashable {
-        // As Simperium has them.
+        // As in Simperium's API.
         case create, authorize, update, resetPassword, delete, forgot, verify
-        // Where the password stays with the client.
+        // The password stays with the client.
         case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
         case tokens, token(String), logout, notes, upgrade, access
-        // How a new device gets the keys from an old one.
+        // A new device gets the keys from an old one.
         case openPairing, pairing(String)
     }
 
-    /// What came out, for the loop, the counters and the log.
+    /// The result of a request, for the loop, the counters and the log.
     public struct Outcome: Sendable {
+        /// The answer to send.
         public let response: HTTPResponse
+        /// The bound that the request reached; nil: none.
         public fileprivate(set) var limit: AccountLimit?
-        /// Why the directory could not be asked; nil when it could.
+        /// Why the directory could not be read; nil when it could.
         public fileprivate(set) var failure: DirectoryError?
-        /// A proof was looked at, and this came out; nil when none was.
+        /// Whether a proof was right; nil when none was checked.
         public fileprivate(set) var isProved: Bool?
-        /// Tokens of this user have ended: what they opened is to be closed.
+        /// Tokens of this user have ended: connections that they opened must be closed.
         public fileprivate(set) var ended: UserID?
-        /// A code is to be made, and sent if there is anybody to send it to, behind the answer (`sendCode`).
+        /// After the answer a code must be made, and sent if the user exists (`sendCode`).
         public fileprivate(set) var forgetful: Forgetful?
 
         init(_ response: HTTPResponse) { self.response = response }
     }
 
-    /// What an operator may choose.
+    /// Bounds that an operator may choose.
     public struct Rules: Sendable, Hashable {
         /// Failed logins a minute from one address.
         public var failuresPerMinute: Int = 30
         /// New accounts a minute of one app.
         public var registrationsPerMinute: Int = 60
-        /// Seconds that a token is good; nil: until it is revoked.
+        /// Lifetime of a token, seconds; nil: until it is revoked.
         public var tokenLifetime: Double?
+        /// The default rules.
         public init() {}
     }
 
     /// Unknown API keys a minute from one address.
     public static let failedKeysPerMinute = 120
-    /// Tokens that are not good, a minute from one address.
+    /// Bad tokens a minute from one address.
     public static let failedTokensPerMinute = 120
-    /// Questions a minute from one address how a password is to be stretched.
+    /// Requests a minute from one address for the parameters of a password's key derivation.
     public static let preloginsPerMinute = 30
-    /// Tokens of one user; the oldest go.
+    /// Tokens of one user; beyond that the oldest end.
     public static let tokensPerUserMax = 256
 
+    /// The rules in force; a change applies to the next request.
     public var rules: Rules {
         didSet {
             addresses.perMinute = rules.failuresPerMinute
@@ -67,7 +72,7 @@ public struct AccountService {
     let directory: any AccountDirectory
     let secrets: AccountSecrets
     let random: (Int) -> [UInt8]
-    /// What a password that is sent costs to check. Tests take less.
+    /// The cost of checking a sent password. Tests use a lower one.
     var cost = Scrypt.Cost.login
 
     var names = LoginGuard()
@@ -79,7 +84,7 @@ public struct AccountService {
     var boxes = PairingBoxes()
     private var keys = AttemptMeter(perMinute: Self.failedKeysPerMinute)
     private var tokens = AttemptMeter(perMinute: Self.failedTokensPerMinute)
-    /// What the request at hand came to besides its answer.
+    /// Results of the current request besides its answer.
     var notes = Notes()
 
     struct Notes {
@@ -89,8 +94,8 @@ public struct AccountService {
         var forgetful: Forgetful?
     }
 
-    /// - Parameter addresses: failed logins by address, counted together with those of others; nil for a count of its
-    ///   own.
+    /// - Parameter addresses: failed logins by address, counted together with those of others; nil for a separate
+    ///   count.
     public init(
         directory: any AccountDirectory, secrets: AccountSecrets, rules: Rules = .init(),
         addresses: SharedMeter? = nil, random: @escaping (Int) -> [UInt8]
@@ -105,7 +110,7 @@ public struct AccountService {
     struct Asked {
         let request: HTTPRequest
         let app: AppID
-        /// Of the client, as text: what failures are counted by.
+        /// The client's address, as text: failures are counted by it.
         let address: String
         /// Seconds since 1970.
         let now: Double
@@ -113,6 +118,7 @@ public struct AccountService {
         var milliseconds: Int64 { Int64(max(-1e15, min(1e15, now * 1_000))) }
     }
 
+    /// Answers a request.
     /// - Parameters:
     ///   - address: of the client, as text.
     ///   - now: seconds since 1970.
@@ -120,7 +126,8 @@ public struct AccountService {
         _ request: HTTPRequest, to route: Route, from address: String, now: Double
     ) -> Outcome {
         notes = Notes()
-        // Also where nobody pairs any more: nothing of a pairing is in memory for longer because of that.
+        // Before every request, so that no expired pairing stays in memory because requests about pairings have
+        // stopped.
         if !boxes.isEmpty { boxes.clear(now) }
         let asked = Asked(request: request, app: route.app, address: address, now: now)
         var failure: DirectoryError?
@@ -167,9 +174,9 @@ public struct AccountService {
         }
     }
 
-    // MARK: Who asks
+    // MARK: Authentication
 
-    /// The key that came with the request, in the header or the body.
+    /// The API key of the request, from the header or the body.
     mutating func key(_ asked: Asked, _ body: AccountBody) throws(AccountRefusal) -> AppKey {
         try admit(keys, asked.address, .keys, asked)
         let given = asked.field("x-simperium-api-key") ?? body.text("client_id") ?? ""
@@ -183,7 +190,7 @@ public struct AccountService {
         return key
     }
 
-    /// The user whose token came with the request.
+    /// The user whose token is in the request.
     mutating func user(_ asked: Asked) throws(AccountRefusal) -> (account: Account, token: [UInt8]) {
         try admit(tokens, asked.address, .tokens, asked)
         let hash = Hash.sha256(Array((asked.field("x-simperium-token") ?? "").utf8))
@@ -213,7 +220,7 @@ public struct AccountService {
         }
     }
 
-    /// Asks the directory; what it cannot do now may be asked again.
+    /// Calls the directory; a failure becomes `unavailable`, so that the client may repeat the request.
     func directory<Result>(
         _ body: (any AccountDirectory) throws(DirectoryError) -> Result
     ) throws(AccountRefusal) -> Result {
@@ -236,7 +243,7 @@ public struct AccountService {
         return (text, token)
     }
 
-    /// Gives the user one more token.
+    /// Adds a token of the user.
     mutating func admitToken(_ account: Account, _ asked: Asked, device: String = "") throws(AccountRefusal) -> String {
         let (text, token) = makeToken(asked, device: device)
         let dropped = try directory { (d) throws(DirectoryError) in
@@ -273,7 +280,7 @@ public struct AccountService {
         return AccountAnswer.noContent
     }
 
-    /// What holds for the user's encrypted notes, under the names that the old notes app has for it.
+    /// The user's right to encrypted notes, under the names that the old notes app uses.
     private mutating func notes(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let account = try user(asked).account
         let standing = try directory { (d) throws(DirectoryError) in
@@ -299,11 +306,11 @@ public struct AccountService {
 }
 
 extension AccountService.Asked {
-    /// The value of a field that is there once; two are as bad as none.
+    /// The value of a field that occurs exactly once; a repeated one counts as missing.
     func field(_ name: String) -> String? { request.fields.count(of: name) == 1 ? request.fields[name] : nil }
 }
 
-// Reading paths.
+// Parsing of paths.
 extension AccountService {
     /// The request that a path names; nil for other paths.
     public static func route(of path: Substring) -> Route? {
@@ -352,7 +359,7 @@ extension AccountService {
         }
     }
 
-    /// The methods that a route takes, as the field `allow` lists them.
+    /// The methods that a route takes, as in the `allow` field.
     public static func methods(of route: Route) -> String {
         switch route.call {
         case .bundle, .pairing: "GET, PUT"

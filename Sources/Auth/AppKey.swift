@@ -1,17 +1,17 @@
 import ThicketCrypto
 
-/// What a key of an app lets its holder do.
+/// The rights of an app key.
 public enum AppKey: Sendable, Hashable {
-    /// Stands in the app, so it is no secret: makes accounts, logs users in.
+    /// Part of the app, so it is not secret: makes accounts and logs users in.
     case api
-    /// The operator's own: sets passwords and deletes accounts, too.
+    /// Kept by the operator: also sets passwords and deletes accounts.
     case admin
 
-    /// Bytes of randomness in a key; it is written as twice as many hex digits.
+    /// Random bytes of a key; it is written as twice as many hex digits.
     public static let randomBytes = 16
-    /// Longer ones are nobody's.
+    /// Longest key worth looking up, bytes.
     static let bytesMax = 256
 
-    /// What is stored of a key.
+    /// The stored form of a key: its SHA-256.
     public static func hash(of key: String) -> [UInt8] { Hash.sha256(Array(key.utf8)) }
 }

@@ -1,44 +1,46 @@
-/// How often something was tried in the last minute, name by name: a window that slides, made of two fixed ones.
+/// Counts attempts of the last minute by name: a sliding window, computed from two fixed ones.
 ///
-/// What it keeps is bounded: names beyond `namesMax` in a minute are counted together.
+/// Memory is bounded: names beyond `namesMax` in a minute are counted together.
 public struct AttemptMeter: Sendable {
-    /// Names counted apart in one minute.
+    /// Names counted separately in one minute.
     public static let namesMax = 16_384
     private static let windowSeconds: Double = 60
 
-    /// Tries a minute that one name has.
+    /// Attempts a minute for one name.
     public var perMinute: Int
     private var window = Int.min
     private var current = [String: Int]()
     private var previous = [String: Int]()
 
-    /// All names beyond `namesMax`. No key of ours is empty.
+    /// All names beyond `namesMax`. Real names are never empty.
     private static let others = ""
 
+    /// A meter with nothing counted.
     public init(perMinute: Int) { self.perMinute = perMinute }
 
-    /// - Parameter now: seconds, from any clock that does not go back.
-    /// - Returns: nil when the name may try; else the whole seconds to wait.
+    /// Whether a name may make an attempt.
+    /// - Parameter now: seconds, from any monotonic clock.
+    /// - Returns: nil when the name may try; otherwise the whole seconds to wait.
     public mutating func wait(_ name: String, now: Double) -> Int? {
         turn(now)
         let spent = now / Self.windowSeconds - Double(window)
         let (new, old) = (count(name, in: current), count(name, in: previous))
         guard Double(new) + Double(old) * (1 - spent) >= Double(perMinute) else { return nil }
-        // With the present window full, its share must have slid out of the next one, too.
+        // When the current window is full, its share must have slid out of the next one, too.
         let share =
             new >= perMinute ? 1 - spent + Self.slide(new, perMinute) : Self.slide(old, perMinute - new) - spent
-        // A clock that has gone back far must not make anybody wait for longer than two windows.
-        // What is a whole second but for rounding is one: at its end a try still weighs as much as the room there is.
+        // After a large step back of the clock no name waits longer than two windows. A wait of a whole second up to
+        // rounding errors is rounded up, because at its end an attempt still weighs as much as the free capacity.
         return max(1, Int(max(0, min(2, share)) * Self.windowSeconds + 1e-6) + 1)
     }
 
-    /// Counts a try.
+    /// Counts an attempt.
     public mutating func add(_ name: String, now: Double) {
         turn(now)
         current[current[name] != nil || current.count < Self.namesMax ? name : Self.others, default: 0] += 1
     }
 
-    /// The part of a window after which `count` tries weigh less than `room`.
+    /// The part of a window after which `count` attempts weigh less than `room`.
     private static func slide(_ count: Int, _ room: Int) -> Double {
         count == 0 ? 0 : min(1, max(0, 1 - Double(room) / Double(count)))
     }

@@ -1,12 +1,13 @@
-/// Slows down whoever guesses the proof of one name: after a few failures in a row each next try has to wait, twice as
-/// long each time. It makes no difference whether anybody has the name.
+/// Slows down guessing of one name's proof: after a few failures in a row each further attempt must wait, twice as
+/// long each time. It makes no difference whether the name exists.
 ///
-/// What it keeps is bounded: of more than `namesMax` names those that failed longest ago are forgotten.
+/// Memory is bounded: beyond `namesMax` names, those that failed longest ago are forgotten.
 public struct LoginGuard: Sendable {
-    /// Failures in a row that cost nothing.
+    /// Failures in a row without a wait.
     public static let freeFailures = 5
-    /// Seconds of the first wait, and of the longest.
+    /// Seconds of the first wait.
     public static let waitMin: Double = 1
+    /// Seconds of the longest wait.
     public static let waitMax: Double = 900
     /// Names kept, in two halves.
     public static let namesMax = 65_536
@@ -19,21 +20,24 @@ public struct LoginGuard: Sendable {
     private var current = [String: Entry]()
     private var previous = [String: Entry]()
 
+    /// A guard with no failures.
     public init() {}
 
     /// Names kept now, for tests.
     var count: Int { current.count + previous.count }
 
+    /// Whether the name may be tried.
     /// - Parameter now: seconds.
-    /// - Returns: nil when the name may be tried; else the whole seconds to wait.
+    /// - Returns: nil when the name may be tried; otherwise the whole seconds to wait.
     public func wait(_ name: String, now: Double) -> Int? {
         guard let entry = current[name] ?? previous[name] else { return nil }
         let rest = entry.last + Self.wait(after: entry.failures) - now
         guard rest > 0 else { return nil }
-        // A clock that has gone back makes nobody wait for longer than the clock that stood still.
+        // A step back of the clock does not lengthen a wait beyond that of a stopped clock.
         return Int(min(rest, Self.wait(after: entry.failures)).rounded(.up))
     }
 
+    /// Counts a failure. `now`: seconds.
     public mutating func failed(_ name: String, now: Double) {
         let before = current[name] ?? previous[name]
         if current[name] == nil, current.count >= Self.namesMax / 2 { (previous, current) = (current, [:]) }
@@ -41,7 +45,7 @@ public struct LoginGuard: Sendable {
         previous[name] = nil
     }
 
-    /// Somebody has proved to be the user: the row of failures ends.
+    /// A proof was right: the series of failures ends.
     public mutating func succeeded(_ name: String) {
         current[name] = nil
         previous[name] = nil

@@ -1,23 +1,25 @@
 import ThicketProtocol
 
-/// An address that messages are sent to. It can break out of no header line and of no command of SMTP.
+/// An address that messages are sent to. It cannot break out of a header line or an SMTP command.
 ///
-/// Taken are the plain ones: a dot-string of at most 64 bytes, `@`, and a host name (RFC 5321, 4.1.2). Quoted local
-/// parts, addresses of hosts by number and letters outside ASCII are not.
+/// Accepted are plain addresses: a dot-string of at most 64 bytes, `@`, and a host name (RFC 5321, 4.1.2). Quoted
+/// local parts, address literals and characters outside ASCII are refused.
 public struct MailAddress: Sendable, Hashable, CustomStringConvertible {
+    /// The whole address.
     public let text: String
+    /// The whole address.
     public var description: String { text }
 
-    /// Bytes of all of it at most (RFC 5321, 4.5.3.1.3), and of the part before the `@`.
+    /// Longest address, bytes (RFC 5321, 4.5.3.1.3), and longest part before the `@`.
     public static let bytesMax = 254
     static let localBytesMax = 64
 
-    /// Whom a message is made out to that nobody gets (RFC 2606).
+    /// The recipient of rehearsed messages, which are never sent (RFC 2606).
     static let nobody = MailAddress(known: "nobody@host.invalid")
 
     private init(known text: String) { self.text = text }
 
-    /// - Returns: nil for anything else.
+    /// - Returns: nil for any other text.
     public init?(_ text: String) {
         let parts: [Substring.UTF8View] = text.utf8.split(
             separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
@@ -53,29 +55,31 @@ public struct MailAddress: Sendable, Hashable, CustomStringConvertible {
 
 /// A message to a user.
 public struct Mail: Sendable, Hashable {
+    /// The only recipient.
     public let to: MailAddress
-    /// Ours, on one line: never what a user wrote.
+    /// A fixed text on one line of ASCII, never a user's input.
     public let subject: String
     /// Lines end in a line feed.
     public let text: String
 
+    /// A message; a subject that is not one line of ASCII is a programming error.
     public init(to: MailAddress, subject: String, text: String) {
         precondition(!subject.utf8.contains { $0 < 0x20 || $0 > 0x7E }, "a subject is one line of ASCII")
         (self.to, self.subject, self.text) = (to, subject, text)
     }
 }
 
-/// Takes messages to users; who sends them on is its own matter.
+/// Takes messages to users and delivers them in its own way.
 public protocol MailOutbox: AnyObject {
-    /// On disk, or sent, when the call returns.
+    /// The message is on disk, or sent, when the call returns.
     func put(_ mail: Mail, now: Double) throws(DirectoryError)
-    /// Does what `put` does and takes as long, but nobody gets the message.
+    /// Does the same work as `put` in the same time, but the message is not sent.
     func rehearse(_ mail: Mail, now: Double) throws(DirectoryError)
 }
 
 extension ResetCode {
-    /// The message that carries a code.
-    /// - Parameter place: what the password is for, ASCII; nil where the code's own words must do.
+    /// The message with a code.
+    /// - Parameter place: what the password is for, ASCII; nil: the message does not say.
     static func mail(_ code: String, to address: MailAddress, place: String? = nil) -> Mail {
         let minutes = Int(seconds / 60)
         return Mail(

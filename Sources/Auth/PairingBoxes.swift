@@ -1,23 +1,23 @@
 import ThicketCrypto
 
-/// Where two devices of a user leave each other one message each: what a new device shows the world, and what an old
-/// one has sealed for it. In memory, for two minutes.
+/// One message each way between two devices of a user: the new device's public data, and the old device's sealed
+/// answer. In memory, for two minutes.
 ///
-/// One use is one answer, and not one look: whoever looks has shown nothing but the code, so a look must not take from
-/// the new device what it has not got yet, as when the line loses the answer on the way. The keys in an answer open
-/// with the new device's one-time key alone; its head, the user's id and the old device's name, is in clear, and
-/// whoever has seen the code can read that for the two minutes without being noticed.
+/// A box takes one answer, but can be read more than once: a reader has shown only the code, so a read must not
+/// remove an answer that the new device has not got yet, for example when the connection lost it. The keys in an
+/// answer open only with the new device's one-time key; its head, the user's id and the old device's name, is in
+/// clear, and an attacker that has seen the code can read that for the two minutes without being noticed.
 ///
-/// The server can read neither, and cannot put another key in the place of the new device's: the place's name is a
-/// digest of it, and the user carries the name from screen to screen.
+/// The server cannot open the sealed keys, and cannot replace the new device's key: the box's name is a digest of it,
+/// and the user carries the name from screen to screen.
 struct PairingBoxes: Sendable {
-    /// Seconds that a box is there.
+    /// Lifetime of a box, seconds.
     static let lifetime: Double = 120
     /// Boxes of all users at one time.
     static let boxesMax = 1_024
-    /// Bytes of what a new device shows.
+    /// Longest data of a new device, bytes.
     static let helloBytesMax = 256
-    /// Bytes of what an old one answers.
+    /// Longest answer of an old device, bytes.
     static let answerBytesMax = 2_048
 
     enum Failure: Error { case full, taken, gone }
@@ -32,7 +32,7 @@ struct PairingBoxes: Sendable {
 
     var isEmpty: Bool { boxes.isEmpty }
 
-    /// - Parameter app: boxes of one app are nobody's in another.
+    /// - Parameter app: a box exists in one app only.
     mutating func open(_ hello: [UInt8], app: String, now: Double) throws(Failure) {
         clear(now)
         let place = Self.place(PairingCode.text(of: hello), app)
@@ -41,7 +41,7 @@ struct PairingBoxes: Sendable {
         boxes[place] = Box(hello: hello, end: now + Self.lifetime)
     }
 
-    /// What is in a box, which stays there.
+    /// The contents of a box; they stay in it.
     mutating func look(_ code: String, app: String, now: Double) throws(Failure) -> (hello: [UInt8], answer: [UInt8]?) {
         clear(now)
         let place = Self.place(code, app)
@@ -59,8 +59,8 @@ struct PairingBoxes: Sendable {
 
     private static func place(_ code: String, _ app: String) -> String { "\(app)/\(code)" }
 
-    /// Takes away what is over. A clock that went back takes nothing, and no box is there for longer than two minutes
-    /// by it.
+    /// Removes expired boxes. A step back of the clock removes none, and does not keep any box longer than two
+    /// minutes.
     mutating func clear(_ now: Double) {
         let latest: Double = now + Self.lifetime
         guard boxes.values.contains(where: { $0.end <= now || $0.end > latest }) else { return }

@@ -1,13 +1,16 @@
 import ThicketProtocol
 
-/// The answers of the partner requests, as integrators know them: `type`, `code` and `message`, all of them text.
+/// The answers to partner requests in the form that integrators expect: `type`, `code` and `message`, all of them
+/// text.
 public enum PartnerAnswer {
-    /// Masks every cause: these bytes and no others.
+    /// The same bytes for every cause, so that the cause stays hidden.
     public static let denied: HTTPResponse = failure(403, "Authentication", "1", "Access is denied.")
-    /// Only for a token with which nothing is wrong but its time.
+    /// Only for a token that is good except for its time.
     public static let expired: HTTPResponse = failure(
         401, "Expired Token", "8", "Your token has expired, refresh your token and try again.")
+    /// The path has nothing to return.
     public static let notFound: HTTPResponse = failure(404, "Not Found", "3", "There is nothing here.")
+    /// The directory could not be read, or the queue is full.
     public static let unavailable: HTTPResponse = failure(
         503, "Server", "5", "The server cannot look it up now; send the same again later.")
 
@@ -15,7 +18,7 @@ public enum PartnerAnswer {
     public static let keysTaken: HTTPResponse = failure(
         409, "Conflict", "7", "The user has other keys already; they stay.")
 
-    /// Somebody else has written a newer version.
+    /// Another client has written a newer version.
     static func outdated(current: Int64) -> HTTPResponse {
         json(
             409,
@@ -25,20 +28,21 @@ public enum PartnerAnswer {
             ])
     }
 
-    /// It was done, and there is nothing to say about it.
+    /// Success without a body.
     public static let done = HTTPResponse(status: 204)
 
-    /// The body of the request cannot be used. Only told to who has shown a good token.
+    /// The body of the request cannot be used. Only returned to requests with a good token.
     public static func invalid(_ what: String) -> HTTPResponse { failure(400, "Validation", "2", what) }
 
-    /// Too many tries.
-    /// - Parameter seconds: whole seconds after which the next one is looked at.
+    /// Too many attempts.
+    /// - Parameter seconds: whole seconds after which the next one is checked.
     public static func tooMany(retryAfter seconds: Int) -> HTTPResponse {
         var response = failure(429, "Rate Limit", "4", "Too many requests, try again later.")
         response.fields.append("retry-after", String(max(1, seconds)))
         return response
     }
 
+    /// The answer to a refused token.
     public static func of(_ refusal: TokenRefusal) -> HTTPResponse {
         switch refusal {
         case .denied: denied
@@ -46,7 +50,7 @@ public enum PartnerAnswer {
         }
     }
 
-    /// What is wrong with a body of the kind that accounts have.
+    /// The answer to a body that cannot be used, of the kind that accounts have.
     static func of(_ refusal: AccountRefusal) -> HTTPResponse {
         switch refusal {
         case .tooLarge(let what): failure(413, "Validation", "2", what)

@@ -1,41 +1,46 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// What a partner's user keeps here of the keys of its data. All of it is opaque to the server.
+/// What the server keeps of the keys of a partner's user. All of it is opaque to the server.
 public struct EntityBundle: Sendable, Hashable {
-    /// The access key, sealed under a passphrase that only the user knows, and how that is stretched.
+    /// The access key, sealed under a passphrase that only the user knows, and the parameters of its derivation.
     public struct Wrap: Sendable, Hashable {
+        /// Parameters of the passphrase's derivation.
         public let stretch: Account.Stretch
+        /// The access key, sealed by the client.
         public let access: [UInt8]
 
+        /// A wrap of an access key.
         public init(stretch: Account.Stretch, access: [UInt8]) { (self.stretch, self.access) = (stretch, access) }
     }
 
+    /// The sealed keys, with their version.
     public let bundle: Bundle
-    /// Keyed hash of what the access key proves; nil: whoever has a token of the user may replace the bundle.
+    /// Keyed hash of the proof derived from the access key; nil: any token of the user permits replacing the bundle.
     public let recovery: [UInt8]?
-    /// nil: the access key is on the user's devices and in its words alone.
+    /// nil: the access key is only on the user's devices and in its recovery words.
     public let wrap: Wrap?
 
+    /// The stored keys of one user in one app.
     public init(bundle: Bundle, recovery: [UInt8]?, wrap: Wrap?) {
         (self.bundle, self.recovery, self.wrap) = (bundle, recovery, wrap)
     }
 }
 
-/// Where bundles of partners' users are kept. What a call has changed is on disk when it returns.
+/// The store of bundles of partners' users. A change is on disk when the call returns.
 public protocol EntityBundles: AnyObject {
-    /// nil where there is none.
+    /// nil when the user has none in the app.
     func bundle(of entity: String, in app: String) throws(DirectoryError) -> EntityBundle?
-    /// Writes the bundle if the one that is there is of the version before; 0 where there is none.
+    /// Writes the bundle if the stored one has the version before it (0: none is stored).
     /// - Returns: whether it was written.
     func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool
     /// Keyed hash of a secret that a client sends, under the server's key file.
     func verifier(of secret: [UInt8]) -> [UInt8]
 }
 
-// `/1/{APP}/auth/bundle` by a login token: the sealed keys of users for whom a partner vouches. There is no account and
-// no password of theirs here, so what is kept is the bundle, beside it perhaps the access key under a passphrase, and
-// what protects both from who has a token and no key: the partner above all.
+// `/1/{APP}/auth/bundle` with a login token: the sealed keys of users that a partner vouches for. The server has no
+// account and no password of them, so it keeps the bundle, optionally the access key under a passphrase, and a
+// proof that protects both from a client with a token but without the key: above all from the partner.
 extension PartnerService {
     func readBundle(_ asked: BundleAsked) throws -> HTTPResponse {
         let entity = try owner(asked)
@@ -50,7 +55,7 @@ extension PartnerService {
         return Self.unkept(PartnerAnswer.success(body))
     }
 
-    /// Writes the next version in the place of the one that the body names, 0 for the first, whose writer wins.
+    /// Writes the version after the one that the body names, 0 for the first, whose first writer wins.
     mutating func putBundle(_ asked: BundleAsked) throws -> HTTPResponse {
         let entity = try owner(asked)
         let kept = try directory.bundle(of: entity, in: asked.app.text)
@@ -71,7 +76,7 @@ extension PartnerService {
         return Self.unkept(PartnerAnswer.success(["version": .number(JSONNumber(next.bundle.version))]))
     }
 
-    /// The user whose login token is shown, as the data API takes it.
+    /// The user of the login token, checked as in the data API.
     private func owner(_ asked: BundleAsked) throws -> String {
         let partner = try directory.partner(ofApp: asked.app.text)
         guard let token = Self.single("x-simperium-token", in: asked.request.fields) else {
@@ -83,7 +88,7 @@ extension PartnerService {
         return user.entity.id
     }
 
-    /// What the body makes of what is kept: members that it leaves out stay.
+    /// The bundle that results from the body; members that it omits stay.
     private func next(_ kept: EntityBundle?, _ body: AccountBody) throws(AccountRefusal) -> EntityBundle {
         guard let version = body.integer("version"), version >= 0, version < .max else {
             throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
@@ -94,7 +99,7 @@ extension PartnerService {
             let shown = directory.verifier(of: try AccountService.bytes("recover", body))
             let isSame = recovery.map { ConstantTime.equal(shown, $0) } ?? true
             recovery = shown
-            // Another access key: what is kept under the passphrase would be a wrap of the old one.
+            // The access key changes: a wrap kept under the passphrase would be one of the old key.
             guard isSame || kept?.wrap == nil || body.has("access") else {
                 throw .badRequest("access is wanted: what is kept seals another access key; null takes it away")
             }
@@ -109,7 +114,8 @@ extension PartnerService {
         return EntityBundle(bundle: Bundle(version: version + 1, content: content), recovery: recovery, wrap: wrap)
     }
 
-    /// Whether who writes has the access key, or the words for it. A token alone proves what the partner says.
+    /// Checks that the client has the access key, or the recovery words. A token alone proves only what the partner
+    /// says.
     private mutating func prove(
         _ body: AccountBody, _ recovery: [UInt8], _ entity: String, _ asked: BundleAsked
     ) throws {
@@ -128,7 +134,7 @@ extension PartnerService {
         attempts.succeeded(name: place)
     }
 
-    /// Nobody on the way keeps it.
+    /// Forbids caches to store the answer.
     private static func unkept(_ response: HTTPResponse) -> HTTPResponse {
         var response = response
         response.fields.append("cache-control", "no-store")
@@ -145,7 +151,8 @@ extension PartnerService {
 }
 
 extension AccountService.Route {
-    /// What a request for an account's bundle is when a partner's token comes with it: those have dots, ours have none.
+    /// The partner route of a request for an account's bundle that carries a partner's token: such tokens have
+    /// dots, the server's have none.
     public func ofPartner(_ request: HTTPRequest) -> PartnerService.Route? {
         guard call == .bundle, let token = PartnerService.single("x-simperium-token", in: request.fields),
             token.utf8.contains(UInt8(ascii: "."))

@@ -1,10 +1,10 @@
 import ThicketCrypto
 import ThicketProtocol
 
-// Users whose passwords are kept here, for partners without an auth server of their own. Known and unknown users get
-// the same answers, for the same work.
+// Users whose passwords the server keeps, for partners without an authentication server. Known and unknown users
+// get the same answers, for the same work.
 extension PartnerService {
-    /// Seconds that a token lives that is made here.
+    /// Lifetime of a token made here, seconds.
     static let tokenSeconds: Double = 1_800
     /// Seconds after its end for which a token can still be renewed.
     static let renewalSeconds: Double = 86_400
@@ -19,7 +19,7 @@ extension PartnerService {
     struct Asked {
         let request: HTTPRequest
         let apiKey: String
-        /// Of the client, as text.
+        /// The client's address, as text.
         let address: String
         /// Seconds since 1970.
         let now: Double
@@ -53,12 +53,12 @@ extension PartnerService {
         private let what: String
         init(_ member: String) { what = "\(member) is missing or cannot be used." }
         init(_ problem: JSONBodyProblem) { what = "The body is \(problem.text)." }
-        /// - Parameter problem: as `UserID.problem` tells it.
+        /// - Parameter problem: a text of `UserID.problem`.
         init(name problem: String) { what = "username \(problem)." }
         var answer: HTTPResponse { PartnerAnswer.invalid(what) }
     }
 
-    /// The object that a request's body is.
+    /// The JSON object in a request's body.
     static func object(_ request: HTTPRequest) throws(BadBody) -> JSONNode {
         do throws(JSONBodyProblem) {
             return try JSONDocument.object(in: request.body, depthMax: TokenRules.jsonDepthMax)
@@ -67,7 +67,7 @@ extension PartnerService {
         }
     }
 
-    /// Too many tries of late.
+    /// Too many attempts of late.
     struct Limited: Error { let seconds: Int }
 
     // MARK: The requests
@@ -80,7 +80,7 @@ extension PartnerService {
         let password = try asked.password("password")
         let phone = try asked.member("phone") == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
         let made = try stretch(password, salt: random(PasswordVerifier.saltBytes))
-        // Whoever makes up names, good or not, does so slowly.
+        // Counted for every name, good or not, so that invented names are tried slowly.
         attempts.addresses.add(asked.address, now: asked.now)
         try admitRegistration(of: partner, now: asked.now)
         let id = Partner.newID(random: random)
@@ -91,7 +91,7 @@ extension PartnerService {
         return Outcome(PartnerAnswer.user(profile))
     }
 
-    /// - Parameter isNew: the name of a user who is not there yet.
+    /// - Parameter isNew: the name of a new user.
     private static func name(_ asked: Asked, isNew: Bool = false) throws(BadBody) -> String {
         guard let name = try asked.member("username")?.string else { throw BadBody("username") }
         let problem =
@@ -128,7 +128,7 @@ extension PartnerService {
         return Outcome(response)
     }
 
-    /// `GET /v2/credentials/ping`: another token for one that was made here, for a day after its end.
+    /// `GET /v2/credentials/ping`: a new token for one made here, until a day after its end.
     func ping(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         let user = try login(request, apiKey, now, lateness: Self.renewalSeconds) { claims, _ in
             claims.session != nil
@@ -140,7 +140,7 @@ extension PartnerService {
         return Outcome(PartnerAnswer.success(["accessToken": .string("Bearer " + token)]))
     }
 
-    /// `POST /v2/credentials/change`: another password, by who is logged in and knows the old one.
+    /// `POST /v2/credentials/change`: a new password; the request needs a token and the old password.
     mutating func changePassword(_ asked: Asked) throws -> Outcome {
         let user = try login(asked.request, asked.apiKey, asked.now) { _, _ in true }
         try admitAddress(asked)
@@ -161,8 +161,8 @@ extension PartnerService {
         return outcome
     }
 
-    /// `POST /v2/credentials/forgot`: whoever asks, about whomever, is told that it was heard. A code is made and sent
-    /// behind the answer (`sendCode`), so that the answer takes as long where there is nobody.
+    /// `POST /v2/credentials/forgot`: every request gets the same answer, whether the name exists or not. A code is
+    /// made and sent after the answer (`sendCode`), so that the answer takes as long for an unknown name.
     mutating func forgotPassword(_ asked: Asked) throws -> Outcome {
         let partner = try keeper(asked)
         let username = try Self.name(asked)
@@ -176,7 +176,7 @@ extension PartnerService {
         return outcome
     }
 
-    /// `POST /v2/credentials/verify`: another password, by who has the code. Resets the verifier and nothing else.
+    /// `POST /v2/credentials/verify`: a new password with a code. Resets only the password's verifier.
     mutating func verifyCode(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
         let partner = try keeper(asked)
@@ -184,12 +184,13 @@ extension PartnerService {
         let code = try asked.text("code", 1...64)
         let password = try asked.password("password")
         let name = Self.guarded(username, partner)
-        // Counted apart: whoever guesses the password must not keep its owner from making another.
+        // Counted separately, so that an attacker that guesses the password does not keep its owner from setting
+        // another.
         let place = "code \(name)"
         if let seconds = attempts.wait(name: place, now: asked.now) { throw Limited(seconds: seconds) }
         let made = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         let known = try directory.verifier(of: username, partner: partner.id)
-        // Of nobody the code is looked at all the same, and takes as long.
+        // For an unknown name a code is checked too, and takes as long.
         let isRight = try directory.use(
             code: code, of: known?.entity ?? Self.nobody(username, partner), now: asked.now)
         guard let entity = known?.entity, isRight else {
@@ -204,9 +205,9 @@ extension PartnerService {
         return outcome
     }
 
-    /// Makes and sends the code that was asked for. Of nobody a code is kept and a message prepared all the same, so
-    /// that the next request does not come to its turn sooner.
-    /// - Returns: whether one was sent; false also when that was done a short while ago.
+    /// Makes and sends the requested code. For an unknown name a code is kept and a message prepared too, so that
+    /// the next request does not start earlier.
+    /// - Returns: whether one was sent; false also when one was sent a short while ago.
     public mutating func sendCode(
         to forgetful: Forgetful, outbox: any MailOutbox, now: Double
     ) throws(DirectoryError) -> Bool {
@@ -222,12 +223,12 @@ extension PartnerService {
 
     // MARK: Parts
 
-    /// The partner whose app asks, if it has passwords kept here and may let users in.
+    /// The partner of the API key, if the server keeps its users' passwords and it is enabled.
     private func keeper(_ asked: Asked) throws -> Partner {
         guard let partner = try directory.partner(apiKey: asked.apiKey), partner.isEnabled,
             partner.keepsPasswords, !partner.authKeys.isEmpty
         else {
-            // Without a stretch: that an API key has no passwords is no secret of any user.
+            // Without hashing a password: it reveals no user that an API key has no passwords.
             throw TokenRefusal.denied(.partner)
         }
         return partner
@@ -237,7 +238,7 @@ extension PartnerService {
         if let seconds = attempts.addresses.wait(asked.address, now: asked.now) { throw Limited(seconds: seconds) }
     }
 
-    /// Whose codes are kept that nobody gets: always the same for one name. No user's id looks like it.
+    /// The made-up user id for codes of an unknown name: always the same for one name, and unlike any real id.
     private static func nobody(_ username: String, _ partner: Partner) -> String {
         "nobody " + Hex.encode(Hash.sha256(Array(guarded(username, partner).utf8)))
     }
@@ -251,7 +252,7 @@ extension PartnerService {
         attempts.addresses.add(asked.address, now: asked.now)
     }
 
-    /// The user whose password this is. One that nobody has is stretched all the same.
+    /// The user that the password belongs to. For an unknown name a password is hashed too.
     private mutating func prove(
         _ password: String, of username: String, _ partner: Partner, _ asked: Asked
     ) throws -> String {
@@ -279,7 +280,7 @@ extension PartnerService {
         return PasswordVerifier(salt: salt, hash: hash)
     }
 
-    /// A login token of a session, signed as the partner would.
+    /// A login token of a session, signed as the partner would sign it.
     private func sign(
         _ session: LoginSession, id: String, _ entity: Entity, _ partner: Partner, now: Double
     ) -> String {

@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-// Guests: users that a partner lets in before it knows who they are.
+// Guests: users that a partner admits before it knows their identity.
 extension PartnerService {
-    /// `POST /api/v2/authentication/register/guest`, by a registration token; its partner's id of the guest is the
-    /// token's.
+    /// `POST /api/v2/authentication/register/guest`, with a registration token, which has the partner's id of the
+    /// guest.
     mutating func registerGuest(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         let (claims, partner) = try read(request, apiKey, .registration, now)
         try verifier.expectLive(claims, now: now)
@@ -14,8 +14,8 @@ extension PartnerService {
         return Outcome(PartnerAnswer.user(profile))
     }
 
-    /// `POST /api/v2/authentication/login/guest`, by a login token, which comes back in the answer: the partner makes
-    /// the tokens of its guests.
+    /// `POST /api/v2/authentication/login/guest`, with a login token, which is repeated in the answer, because the
+    /// partner makes the tokens of its guests.
     func loginGuest(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         let user = try login(request, apiKey, now) { _, _ in true }
         let body = try Self.object(request)
@@ -35,7 +35,7 @@ extension PartnerService {
 }
 
 extension PartnerAnswer {
-    /// The user as apps expect it; what is not kept is null.
+    /// The user in the form that apps expect; members that are not kept are null.
     static func user(_ profile: Profile) -> HTTPResponse {
         let partner: JSONValue =
             Int64(profile.entity.partner).map { .number(JSONNumber($0)) } ?? .string(profile.entity.partner)
@@ -56,7 +56,7 @@ extension PartnerAnswer {
     private static func text(_ text: String) -> JSONValue { text.isEmpty ? .null : .string(text) }
 }
 
-/// Dates as apps of partners read them: `2026-11-22T05:21:01`, in universal time, without a zone.
+/// Dates in the form that apps of partners expect: `2026-11-22T05:21:01`, in UTC, without a zone.
 enum CalendarTime {
     /// - Parameter milliseconds: since 1970.
     static func text(_ milliseconds: Int64) -> String {
@@ -69,8 +69,8 @@ enum CalendarTime {
             + "T\(padded(time / 3_600, 2)):\(padded(time / 60 % 60, 2)):\(padded(time % 60, 2))"
     }
 
-    /// Year, month and day of the proleptic Gregorian calendar: eras of 400 years begin in March, so that the day that
-    /// some years have more is the last.
+    /// Year, month and day of the proleptic Gregorian calendar: eras of 400 years begin in March, so that a leap
+    /// day is the last day of a year.
     private static func civil(_ daysSince1970: Int64) -> (Int64, Int64, Int64) {
         let shifted = daysSince1970 + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

@@ -1,14 +1,14 @@
 import ThicketCrypto
 import ThicketProtocol
 
-// Public keys: made by the user's own devices, never here.
+// Public keys: made by the user's own devices, never by the server.
 extension PartnerService {
     /// Bytes of an X25519 and of an Ed25519 public key (RFC 7748, RFC 8032).
     static let keyBytes = 32
 
-    /// `PUT …/publickey`, by a login token of the user: keeps the keys where there are none. Sent again they are
-    /// answered as the first time; others are refused, since whoever has a token for half an hour is not to read what
-    /// is sealed for the user from then on.
+    /// `PUT …/publickey`, with a login token of the user: stores the keys if the user has none. The same keys again
+    /// get the same answer; other keys are refused, because an attacker with a token for half an hour must not be
+    /// able to read what is sealed for the user from then on.
     func uploadKeys(
         _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
     ) throws -> HTTPResponse {

@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-// Reading the requests of partners' apps.
+// Parsing of the requests of partners' apps.
 extension PartnerService {
     /// The request that a path names; nil for other paths.
     public static func route(of path: Substring) -> Route? {
@@ -22,7 +22,7 @@ extension PartnerService {
         "/api/v2/authentication/login/guest": .loginGuest,
     ].merging(Credentials.allCases.map { ("/v2/credentials/" + $0.rawValue, .credentials($0)) }) { first, _ in first }
 
-    /// Whether a request takes tens of milliseconds of processor time, for a password.
+    /// Whether a request takes tens of milliseconds of processor time, to hash a password.
     public static func isCostly(_ route: Route) -> Bool {
         switch route {
         case .credentials(let call): call != .ping
@@ -35,7 +35,7 @@ extension PartnerService {
         methods(of: route).split(separator: ", ").contains { $0.utf8.elementsEqual(method.utf8) }
     }
 
-    /// The methods that a route takes, as the field `allow` lists them.
+    /// The methods that a route takes, as in the `allow` field.
     public static func methods(of route: Route) -> String {
         switch route {
         case .publicKey, .bundle: "GET, PUT"
@@ -44,12 +44,12 @@ extension PartnerService {
         }
     }
 
-    /// The value of a field that is there once; two are as bad as none.
+    /// The value of a field that occurs exactly once; a repeated one counts as missing.
     static func single(_ name: String, in fields: HTTPFields) -> String? {
         fields.count(of: name) == 1 ? fields[name] : nil
     }
 
-    /// The token behind `Bearer` and one space (RFC 6750, 2.1; the scheme in any case).
+    /// The token after `Bearer` and one space (RFC 6750, 2.1; the scheme in any case).
     static func bearer(_ fields: HTTPFields) -> ArraySlice<UInt8>? {
         guard let value = single("authorization", in: fields) else { return nil }
         let bytes: [UInt8] = Array(value.utf8)
@@ -60,7 +60,7 @@ extension PartnerService {
         return bytes[scheme.count...]
     }
 
-    /// One `@` with something on both sides, no white space or control character; anything finer is the partner's.
+    /// One `@` with text on both sides, no white space or control character; stricter checks are left to the partner.
     public static func isEmail(_ text: String) -> Bool {
         let bytes: [UInt8] = Array(text.utf8)
         guard bytes.count <= emailBytesMax, bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return false }

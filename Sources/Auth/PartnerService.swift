@@ -1,45 +1,53 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The requests of partners' apps: who asks, whether they may, and the answer.
+/// The requests of partners' apps: authentication, permission, and the answer.
 ///
-/// Works on one thread, that of its directory. Time and randomness are passed in.
+/// Works on the one thread of its directory. Time and randomness are passed in.
 public struct PartnerService {
-    /// A request that is one of these, whatever its method.
+    /// The request that a path names, whatever its method.
     public enum Route: Sendable, Hashable {
+        /// Registers a user of a partner.
         case register
+        /// Reads or uploads a user's public keys.
         case publicKey(partner: String, entity: String)
+        /// Lists a user's devices.
         case devices(partner: String, entity: String)
+        /// Ends the use of a token on a device.
         case logout
+        /// Registers a guest, or logs one in.
         case registerGuest, loginGuest
+        /// A request about passwords.
         case credentials(Credentials)
-        /// Of an app's path, by a login token (`AccountService.Route.ofPartner`).
+        /// Under an app's path, with a login token (`AccountService.Route.ofPartner`).
         case bundle(AppID)
     }
 
     /// A request about passwords.
     public enum Credentials: String, Sendable, Hashable, CaseIterable {
+        /// Each is the last part of its path.
         case register, login, ping, change, forgot, verify
     }
 
-    /// Who has forgotten a password, and where a code is to be sent.
+    /// A user that forgot its password, and the address for the code.
     public struct Forgetful: Sendable, Hashable {
-        /// Of nobody what stands for the name.
+        /// The user; for an unknown name a made-up id.
         let entity: String
-        /// nil: there is nobody to send it to, and the same is done but for the sending.
+        /// nil: nothing is sent, but everything else is done.
         let address: MailAddress?
     }
 
-    /// What came out, for the counters and the log.
+    /// The result of a request, for the counters and the log.
     public struct Outcome: Sendable {
+        /// The answer to send.
         public let response: HTTPResponse
-        /// Why it was not let in; nil when it was.
+        /// Why the request was refused; nil when it was not.
         public let refusal: TokenRefusal?
-        /// Why the directory could not be asked; nil when it could.
+        /// Why the directory could not be read; nil when it could.
         public let failure: DirectoryError?
-        /// Whose open connections end with the answer.
+        /// The open connections that end with the answer.
         public internal(set) var revocation: Revocation?
-        /// To whom a code is to be sent behind the answer (`sendCode`).
+        /// The user that is sent a code after the answer (`sendCode`).
         public internal(set) var forgetful: Forgetful?
 
         init(_ response: HTTPResponse, refusal: TokenRefusal? = nil, failure: DirectoryError? = nil) {
@@ -47,33 +55,36 @@ public struct PartnerService {
         }
     }
 
-    /// Failed tokens a minute of one API key from one address; then requests are answered 429 unseen.
+    /// Failed tokens a minute of one API key from one address; beyond that requests are answered 429 without a check.
     public static let failuresPerMinute = 120
     /// Registrations a minute of one partner.
     public static let registrationsPerMinute = 60
-    /// Bytes of an e-mail address (RFC 5321, 4.5.3.1.3).
+    /// Longest e-mail address, bytes (RFC 5321, 4.5.3.1.3).
     static let emailBytesMax = 254
 
+    /// Checks the tokens that partners sign; carries the rules in force.
     public var verifier: TokenVerifier
+    /// Registrations a minute of one partner.
     public var registrationsPerMinute: Int {
         get { attempts.registrations.perMinute }
         set { attempts.registrations.perMinute = newValue }
     }
-    /// Where partners and users are kept; of the same thread.
+    /// The store of partners and users; belongs to the same thread.
     public var directory: any PartnerDirectory
+    /// Failed logins a minute from one address.
     public var failedLoginsPerMinute: Int {
         get { attempts.addresses.perMinute }
         set { attempts.addresses.perMinute = newValue }
     }
     let random: (Int) -> [UInt8]
-    /// Stretches a password under a salt; nil when there is no memory for it.
+    /// Hashes a password under a salt; nil when memory is lacking.
     var derive: (_ password: [UInt8], _ salt: [UInt8]) -> [UInt8]? = { password, salt in
         Scrypt.derive(password, salt: salt, cost: .login, count: PasswordVerifier.hashBytes)
     }
-    /// What is counted, together with the services on other threads.
+    /// The counts of attempts, shared with the services on other threads.
     let attempts: PartnerAttempts
 
-    /// - Parameter attempts: what has been tried; services that have the same count together.
+    /// - Parameter attempts: counts of attempts; services with the same instance count together.
     public init(
         directory: any PartnerDirectory, rules: TokenRules = .init(), attempts: PartnerAttempts = .init(),
         random: @escaping (Int) -> [UInt8]
@@ -84,15 +95,16 @@ public struct PartnerService {
         verifier = TokenVerifier(rules)
     }
 
+    /// Answers a request.
     /// - Parameters:
-    ///   - address: of the client, as text: what failures are counted by.
+    ///   - address: of the client, as text: failures are counted by it.
     ///   - now: seconds since 1970.
     public mutating func answer(
         _ request: HTTPRequest, to route: Route, from address: String, now: Double
     ) -> Outcome {
         let apiKey = Self.single("x-rezolve-partner-apikey", in: request.fields) ?? ""
         var name = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
-        // As for the same token in a stream.
+        // The same name as for this token in an `init`.
         if case .bundle(let app) = route { name = "app \(app.text) \(address)" }
         if let seconds = attempts.failures.wait(name, now: now) {
             return Outcome(PartnerAnswer.tooMany(retryAfter: seconds))
@@ -140,7 +152,7 @@ public struct PartnerService {
         }
     }
 
-    /// Longer ones are counted together.
+    /// Longer keys are counted together.
     private static let apiKeyBytesMax = 64
 
     // MARK: The requests
@@ -173,7 +185,7 @@ public struct PartnerService {
         return Self.keys(entity.publicKey, entity.signKey)
     }
 
-    /// The devices on which the user was let in, the one seen last first.
+    /// The devices on which the user has logged in, the one seen last first.
     private func devices(
         _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
     ) throws -> HTTPResponse {
@@ -189,10 +201,10 @@ public struct PartnerService {
         return PartnerAnswer.success(["devices": .array(devices)])
     }
 
-    /// Ends what the user has on this device: the token that is shown lets nobody in any more, and open connections go.
+    /// Logs the user out on this device: the token is denied from now on, and open connections end.
     ///
-    /// A token whose time is over is refused here as everywhere. But if that is all that is wrong with it, whoever
-    /// shows it wants out: the session that it is of ends, which `ping` would have renewed for as long as that lives.
+    /// An expired token is refused as in every other request. But if nothing else is wrong with it, its session
+    /// ends too, because `ping` could otherwise renew tokens of it until its end.
     private func logout(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         do {
             return try end(login(request, apiKey, now) { _, _ in true }, Outcome(PartnerAnswer.done), now)
@@ -204,7 +216,7 @@ public struct PartnerService {
                 }
                 return try end(late, refused, now)
             } catch is TokenRefusal {
-                // Of no session, or of one that has ended.
+                // The token has no session, or its session has ended.
                 return refused
             }
         }
@@ -218,20 +230,20 @@ public struct PartnerService {
         return outcome
     }
 
-    /// A user that a login token has let in.
+    /// A user admitted by a login token.
     struct LoggedIn {
         let entity: Entity
         let pass: PartnerPass
         let token: String
-        /// Of tokens that were made here.
+        /// Only for tokens made here.
         var session: LoginSession?
         var sessionID: String?
     }
 
-    /// Lets a user in by a login token.
+    /// Admits a user by a login token.
     /// - Parameters:
-    ///   - lateness: seconds after its end for which the token is still taken.
-    ///   - fits: whether the path is the user's own.
+    ///   - lateness: seconds after its end for which the token is still accepted.
+    ///   - fits: whether the path belongs to the user.
     func login(
         _ request: HTTPRequest, _ apiKey: String, _ now: Double, lateness: Double = 0,
         fits: (TokenClaims, Partner) -> Bool
@@ -244,7 +256,7 @@ public struct PartnerService {
         return try login(token, of: partner, device: device, now, lateness: lateness, fits: fits)
     }
 
-    /// The same for a token that came some other way.
+    /// The same for a token from elsewhere than the `authorization` field.
     func login(
         _ token: ArraySlice<UInt8>, of partner: Partner?, device: String, _ now: Double, lateness: Double = 0,
         fits: (TokenClaims, Partner) -> Bool
@@ -267,7 +279,7 @@ public struct PartnerService {
             token: String(decoding: token, as: UTF8.self), session: session, sessionID: claims.session)
     }
 
-    /// The session of a token that was made here; it must live.
+    /// The session of a token made here; throws when it has ended.
     private func session(
         of claims: TokenClaims, _ entity: Entity, _ device: String, _ now: Double
     ) throws -> LoginSession? {

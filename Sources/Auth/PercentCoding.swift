@@ -1,6 +1,7 @@
 /// Percent-encoding of one part of a path or query (RFC 3986, 2.1).
 public enum PercentCoding {
-    /// - Returns: nil when a `%` is not followed by two hex digits or what comes out is not UTF-8.
+    /// Decodes one part.
+    /// - Returns: nil when a `%` is not followed by two hex digits or the result is not UTF-8.
     public static func decode(_ text: Substring) -> String? {
         var bytes = [UInt8]()
         var rest = text.utf8

@@ -1,29 +1,30 @@
 import Synchronization
 
-/// An `AttemptMeter` for services that work on several threads and count together, so that nobody has a bound twice by
-/// spreading attempts over them. A proof that is under way on each thread at once is counted when it has failed: so
-/// many more than the bound may be looked at.
+/// An `AttemptMeter` shared by services on several threads, so that spreading attempts over them does not multiply
+/// a bound. A proof in progress on each thread is counted only when it has failed: the bound may be exceeded by
+/// that many.
 public final class SharedMeter: Sendable {
     private let meter: Mutex<AttemptMeter>
 
-    /// - Parameter perMinute: tries a minute that one name has.
+    /// - Parameter perMinute: attempts a minute for one name.
     public init(perMinute: Int) { meter = Mutex(AttemptMeter(perMinute: perMinute)) }
 
-    /// Tries a minute that one name has.
+    /// Attempts a minute for one name.
     public var perMinute: Int {
         get { meter.withLock { $0.perMinute } }
         set { meter.withLock { $0.perMinute = newValue } }
     }
 
-    /// - Parameter now: seconds, from any clock that does not go back.
-    /// - Returns: nil when the name may try; else the whole seconds to wait.
+    /// Whether the name may make an attempt.
+    /// - Parameter now: seconds, from any monotonic clock.
+    /// - Returns: nil when the name may try; otherwise the whole seconds to wait.
     public func wait(_ name: String, now: Double) -> Int? { meter.withLock { $0.wait(name, now: now) } }
 
-    /// Counts a try.
+    /// Counts an attempt.
     public func add(_ name: String, now: Double) { meter.withLock { $0.add(name, now: now) } }
 
-    /// Counts a try if the name may make one.
-    /// - Returns: nil when it was counted; else the whole seconds to wait.
+    /// Counts an attempt if the name may make one.
+    /// - Returns: nil when it was counted; otherwise the whole seconds to wait.
     public func take(_ name: String, now: Double) -> Int? {
         meter.withLock { meter in
             if let seconds = meter.wait(name, now: now) { return seconds }
@@ -33,9 +34,9 @@ public final class SharedMeter: Sendable {
     }
 }
 
-/// What the services of partners' requests count, whichever thread they work on.
+/// The counts of attempts of partner requests, on whichever thread they are answered.
 public final class PartnerAttempts: Sendable {
-    /// Tokens that are not good, by API key or app, and address.
+    /// Bad tokens, by API key or app, and address.
     let failures = SharedMeter(perMinute: PartnerService.failuresPerMinute)
     /// New users, by partner.
     let registrations: SharedMeter
@@ -46,7 +47,7 @@ public final class PartnerAttempts: Sendable {
 
     /// - Parameters:
     ///   - registrationsPerMinute: of one partner.
-    ///   - addresses: failed logins by address, counted together with those of others; nil for a count of their own.
+    ///   - addresses: failed logins by address, counted together with those of others; nil for a separate count.
     public init(
         registrationsPerMinute: Int = PartnerService.registrationsPerMinute, addresses: SharedMeter? = nil
     ) {
@@ -54,7 +55,7 @@ public final class PartnerAttempts: Sendable {
         self.addresses = addresses ?? SharedMeter(perMinute: PartnerService.failedLoginsPerMinute)
     }
 
-    /// - Returns: nil when the name may be tried; else the whole seconds to wait.
+    /// - Returns: nil when the name may be tried; otherwise the whole seconds to wait.
     func wait(name: String, now: Double) -> Int? { names.withLock { $0.wait(name, now: now) } }
 
     func failed(name: String, now: Double) { names.withLock { $0.failed(name, now: now) } }

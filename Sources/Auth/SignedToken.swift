@@ -1,23 +1,24 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// A compact JWS (RFC 7515, 7.1) of which nothing is known but its form: neither header nor payload has been parsed.
+/// A compact JWS (RFC 7515, 7.1) with only its form checked: neither header nor payload has been parsed.
 public struct SignedToken: Sendable {
-    /// Header and payload with the dot between them, as received: what the signature is over.
+    /// Header and payload with the dot between them, as received: the signed bytes.
     public let signed: ArraySlice<UInt8>
     /// The header's JSON, not yet trusted.
     let header: [UInt8]
     /// The payload's JSON, not yet trusted.
     let payload: [UInt8]
+    /// The signature, not yet checked: 64 bytes.
     public let signature: [UInt8]
 
     /// Bytes of an HMAC-SHA-512.
     static let signatureBytes = 64
-    /// Characters of one in base64url.
+    /// Characters of a signature in base64url.
     private static let signatureCharacters = 86
 
-    /// Whether a text looks like a token of this kind: three parts, the last as long as a signature. Cheap, and says
-    /// nothing of whether it is good.
+    /// Whether a text looks like such a token: three parts, the last as long as a signature. Cheap; does not check
+    /// whether the token is good.
     public static func hasForm(_ text: String) -> Bool {
         guard text.utf8.count <= TokenRules.tokenBytesMax, text.utf8.count > signatureCharacters else { return false }
         let dot = UInt8(ascii: ".")
@@ -49,7 +50,7 @@ public struct SignedToken: Sendable {
         return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: key, Array(signed.utf8)[...]))
     }
 
-    /// Whether one of the keys has signed it. Every key is tried, whichever fits.
+    /// Whether one of the keys has signed it. Every key is tried, even after a match.
     /// - Parameter keys: the partner's live auth keys.
     func isSigned(by keys: [MessageKey512]) -> Bool {
         var isGood = false

@@ -1,33 +1,32 @@
 import ThicketProtocol
 
-/// What a signed token says, after every check that needs the token alone.
+/// The claims of a signed token, after every check that needs only the token.
 public struct TokenClaims: Sendable, Hashable {
-    /// What stands in for the entity id in a registration token.
+    /// Replaces the entity id in a registration token.
     public static let noEntity = ":NONE:"
 
-    /// `rezolve_entity_id`: our id of the user, or `noEntity`.
+    /// `rezolve_entity_id`: the server's id of the user, or `noEntity`.
     public let entity: String
     /// `partner_entity_id`: the partner's own id of the user; an integer as its decimal text.
     public let partnerEntity: String
-    /// `device_id`, where the token names one.
+    /// `device_id`, if the token has one.
     public let device: String?
     /// `exp`, seconds since 1970.
     public let expiry: Double
-    /// Member that names the session of a token that was made here.
+    /// Member with the session of a token made here.
     static let sessionMember = "thicket_session"
-    /// Its value: what the token's renewal hangs on.
+    /// The value of that member: the session on which the token's renewal depends.
     public let session: String?
-    /// Whether the header says `auth: v2`, as login tokens do.
+    /// Whether the header has `auth: v2`, as in login tokens.
     public let isLogin: Bool
 
-    /// Header members that change how a token is to be read; none of them is supported, so none is ignored.
+    /// Header members that change the meaning of a token; none of them is supported, so a token with one is refused.
     private static let refusedMembers: [String] = ["crit", "b64", "zip", "enc", "jku", "jwk", "x5u", "x5c"]
 
-    /// Reads a token whose signature is known to be good.
+    /// Reads a token with a checked signature.
     ///
     /// - Parameter now: seconds since 1970.
-    /// - Throws: `denied` for whatever is wrong. Whether the time is over is not looked at here: that is the last check
-    ///   of all.
+    /// - Throws: `denied` for any fault. The end of its time is not checked here, because that is the last check.
     init(_ token: SignedToken, rules: TokenRules, now: Double) throws(TokenRefusal) {
         isLogin = try Self.isLogin(try Self.object(token.header, .header))
         var found = Members()
@@ -44,14 +43,14 @@ public struct TokenClaims: Sendable, Hashable {
         }
     }
 
-    /// What stands in a payload, each member looked at once.
+    /// The members of a payload, found in one pass.
     private struct Members {
         var entity: String?
         var partnerEntity: String?
         var device: String?
         var session: String?
         var expiry: Double?
-        /// `nbf` or `iat` lies too far ahead.
+        /// `nbf` or `iat` is too far ahead.
         var isEarly = false
 
         mutating func note(_ key: JSONNode, _ value: JSONNode, latest: Double) throws(TokenRefusal) {
@@ -72,7 +71,7 @@ public struct TokenClaims: Sendable, Hashable {
     }
 
     /// Whether the header is that of a login token.
-    /// - Throws: `denied(.header)` for one that is not to be taken at all.
+    /// - Throws: `denied(.header)` for a header that is not accepted.
     private static func isLogin(_ header: JSONNode) throws(TokenRefusal) -> Bool {
         var (hasAlgorithm, hasType, isLogin) = (false, false, false)
         for (key, value) in header.members {
@@ -114,8 +113,8 @@ public struct TokenClaims: Sendable, Hashable {
         return text
     }
 
-    /// A NumericDate (RFC 7519, 2): seconds, with a fraction if need be. Huge numbers stay doubles, so that none of
-    /// them traps a conversion.
+    /// A NumericDate (RFC 7519, 2): seconds, possibly with a fraction. Huge numbers stay doubles, so that none
+    /// traps in a conversion.
     private static func time(_ node: JSONNode) throws(TokenRefusal) -> Double {
         guard let value = node.number?.double, value.isFinite else { throw .denied(.claims) }
         return value

@@ -1,23 +1,26 @@
 import ThicketProtocol
 
-/// Checks the tokens that partners sign, in the order of `docs/AUTH.md`: the partner, the form, the signature, and only
-/// then what the token says.
+/// Checks the tokens that partners sign, in the order of `docs/AUTH.md`: the partner, the form, the signature, and
+/// only then the claims.
 public struct TokenVerifier: Sendable {
-    /// What a token is for.
+    /// The purpose of a token.
     public enum Phase: Sendable, Hashable {
+        /// Registering a new user.
         case registration
-        /// On this device, as the request names it beside the token.
+        /// Login on this device, as named by the request beside the token.
         case login(device: String)
     }
 
+    /// The bounds in force.
     public var rules: TokenRules
 
+    /// A verifier with these rules.
     public init(_ rules: TokenRules = .init()) { self.rules = rules }
 
-    /// All but what needs the user: signature, header, claims, lifetime.
+    /// Every check that does not need the user: signature, header, claims, lifetime.
     ///
     /// - Parameters:
-    ///   - partner: nil when nobody has the API key; then a signature is computed all the same.
+    ///   - partner: nil for an unknown API key; a signature is computed all the same.
     ///   - now: seconds since 1970.
     public func read(
         _ token: ArraySlice<UInt8>, of partner: Partner?, phase: Phase, now: Double
@@ -38,8 +41,8 @@ public struct TokenVerifier: Sendable {
         return claims
     }
 
-    /// Whether the token is the user's own.
-    /// - Parameter entity: whom the token names; nil when there is nobody of that id.
+    /// Checks that the token belongs to the user.
+    /// - Parameter entity: the user that the token names; nil when it does not exist.
     public func expectOwner(
         _ claims: TokenClaims, _ entity: Entity?, partner: Partner
     ) throws(TokenRefusal) {
@@ -47,12 +50,12 @@ public struct TokenVerifier: Sendable {
         else { throw .denied(.owner) }
     }
 
-    /// The last check of all.
+    /// Checks the token's end; the last check of all.
     /// - Parameter now: seconds since 1970.
     public func expectLive(_ claims: TokenClaims, now: Double) throws(TokenRefusal) {
         guard now < claims.expiry + rules.expiryLeeway else { throw .expired }
     }
 }
 
-/// Whether both have the same bytes: Swift's `==` takes canonically equal texts for the same user.
+/// Whether both have the same bytes: Swift's `==` would take canonically equal texts for the same user.
 func same(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }

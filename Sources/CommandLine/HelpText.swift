@@ -1,8 +1,8 @@
 extension Program {
-    /// Widest line of a help text.
+    /// Widest line of a help text, columns.
     static let helpColumns = 100
 
-    /// The program's own help: what it is, its commands, its footer.
+    /// The program's own help: summary, commands, footer.
     public func help() -> String {
         var table = commands.map { (command: Command) in (command.name, command.summary) }
         table.append(("completion", "print the completion script for bash, zsh or fish"))
@@ -33,7 +33,7 @@ extension Program {
         return text
     }
 
-    /// The commands that begin with a word, or nil when none does.
+    /// The commands that begin with a word; nil when none does.
     func groupHelp(_ word: String) -> String? {
         let group = commands.filter { (command: Command) in
             command.words.count > 1 && command.words[0] == word
@@ -79,7 +79,7 @@ extension Program {
 }
 
 enum HelpText {
-    /// Two columns, the second wrapped.
+    /// Two columns; the second is wrapped.
     static func table(_ rows: [(String, String)]) -> String {
         let widest = rows.map { (row: (String, String)) in row.0.count }.max() ?? 0
         let left = min(widest, 34)
@@ -119,10 +119,11 @@ enum HelpText {
     }
 }
 
-/// Finds what somebody may have meant.
+/// Suggestions for mistyped words.
 public enum Suggestion {
-    /// The candidate nearest to `word`, or nil when none is near: at most one slip for every three letters (one at
-    /// least), where a slip is a letter left out, added, changed, or two neighbours swapped; or a word it begins.
+    /// The candidate nearest to `word`; nil when none is near: at most one slip for every three letters (one at
+    /// least), where a slip is a letter omitted, added or changed, or two neighbours swapped; otherwise the only
+    /// candidate that begins with the word (two letters or more).
     public static func nearest(to word: String, in candidates: [String]) -> String? {
         let typed: [UInt8] = Array(word.utf8)
         guard !typed.isEmpty, typed.count <= 64 else { return nil }

@@ -1,5 +1,5 @@
 extension Program {
-    /// Sorts the words after the program's name. Never ends the process and never prints.
+    /// Parses the words after the program's name. Never ends the process and never prints.
     public func parse<Words: Sequence>(_ words: Words) -> Parsed where Words.Element == String {
         let words = Array(words)
         if let text = answerOfItsOwn(words) { return .print(text) }
@@ -16,7 +16,7 @@ extension Program {
         }
     }
 
-    /// Help, version and completion, which every program has.
+    /// The answer to help, version and completion, which every program has; nil for other words.
     private func answerOfItsOwn(_ words: [String]) -> String? {
         guard let first = words.first else { return nil }
         switch first {
@@ -43,7 +43,7 @@ extension Program {
         }
     }
 
-    /// The command whose words begin `words`, the longest if there are several.
+    /// The command whose name `words` begin with; the longest if several match.
     private func findCommand(in words: [String]) -> (Command, Int)? {
         var best: (Command, Int)?
         for command in commands where words.starts(with: command.words) {
@@ -74,7 +74,7 @@ extension Program {
 
     private func isHelp(_ word: String) -> Bool { word == "--help" || word == "-h" }
 
-    /// `--help` before a `--`, and `-h` unless the command has an `-h` of its own.
+    /// True for `--help` before a `--`, and for `-h` unless the command has its own `-h`.
     private func asksForHelp(_ words: ArraySlice<String>, _ options: [Option]) -> Bool {
         let taken = options.contains { (option: Option) in option.short == "h" }
         for word in words {
@@ -85,12 +85,12 @@ extension Program {
     }
 }
 
-/// What is wrong with the words given.
+/// Why the words cannot be used.
 struct UsageError: Error, Equatable {
     let text: String
 }
 
-/// Goes through the words of one command.
+/// Parses the words of one command.
 private struct WordSorter {
     let command: Command
     let options: [Option]
@@ -183,7 +183,7 @@ private struct WordSorter {
         }
     }
 
-    /// Whether the word is one of the command's options (a value that looks like one is given as `--name=value`).
+    /// Whether the word is one of the command's options (a value that looks like one must be given as `--name=value`).
     private func isOption(_ word: String) -> Bool {
         guard word.hasPrefix("--") else { return false }
         let name: Substring = word.dropFirst(2).prefix { $0 != "=" }
@@ -212,18 +212,20 @@ private struct WordSorter {
     }
 }
 
-/// Why a value that was given cannot be used: for standard error, exit code 2.
+/// Why a given value cannot be used; printed to standard error, exit code 2.
 public struct BadValue: Error, Sendable, Equatable {
+    /// The reason, one line.
     public let text: String
+    /// An error with this reason.
     public init(_ text: String) { self.text = text }
 }
 
 extension Invocation {
     /// The number given for an option.
     /// - Parameters:
-    ///   - usual: where the option is left out.
-    ///   - bounds: what is taken.
-    /// - Throws: when something else was given; nothing takes its place.
+    ///   - usual: the number when the option is omitted.
+    ///   - bounds: the accepted range.
+    /// - Throws: when anything else was given; the usual number does not replace it.
     public func number<Number: LosslessStringConvertible & Comparable>(
         _ option: String, else usual: Number, in bounds: ClosedRange<Number>
     ) throws(BadValue) -> Number {
@@ -237,8 +239,8 @@ extension Invocation {
 }
 
 extension Program {
-    /// Does what the words say, for programs that only their makers run.
-    /// - Returns: the exit code: that of `body`, 0 for help, 2 for what cannot be understood.
+    /// Parses the words and runs `body`, for programs used only by their developers.
+    /// - Returns: the exit code: that of `body`, 0 for help, 2 for words or values that cannot be used.
     public func main<Words: Sequence>(
         _ words: Words, _ body: (Invocation) async throws(BadValue) -> Int32
     ) async -> Int32 where Words.Element == String {

@@ -1,4 +1,4 @@
-/// Completion scripts made from the declaration, so that they cannot fall behind it.
+/// Completion scripts generated from the declaration, so that they cannot become outdated.
 extension Program {
     private static let builtIns = [
         ("completion", "print a completion script"), ("help", "explain a command"),
@@ -212,11 +212,11 @@ extension Program {
 }
 
 extension String {
-    /// In single quotes, as bash, zsh and fish read them (fish also knows `'\''`).
+    /// In single quotes, as bash, zsh and fish read them (fish also accepts `'\''`).
     fileprivate var quotedForShell: String {
         "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }
 
-    /// In double quotes, inside a condition that stands in single quotes.
+    /// In double quotes, inside a condition that is in single quotes.
     fileprivate var quotedForFishCondition: String { "\"\(self)\"" }
 }

@@ -4,27 +4,29 @@
     import Glibc
 #endif
 
-/// The streams the program was started with.
+/// The standard streams of the program.
 public enum Terminal {
+    /// Descriptor of standard output.
     public static let standardOutput: Int32 = 1
+    /// Descriptor of standard error.
     public static let standardError: Int32 = 2
 
-    /// Whether a person looks at it.
+    /// Whether the descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-    /// Columns of the terminal, 80 when there is none or it does not say.
+    /// Columns of the terminal; 80 when the descriptor is not one or does not report them.
     public static func columns(_ descriptor: Int32 = standardError) -> Int {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
 
-    /// Writes all of it to standard output: byte by byte, but on a terminal as `Screen.safe` shows it.
-    /// - Returns: false when nobody reads any more (a closed pipe) or the disk is full.
+    /// Writes the whole text to standard output: unchanged, except on a terminal, where `Screen.safe` is applied.
+    /// - Returns: false when the pipe is closed or the disk is full.
     @discardableResult
     public static func write(_ text: String) -> Bool { write(text, to: standardOutput) }
 
-    /// Writes all of it to standard error, in the same way.
+    /// Writes the whole text to standard error, in the same way.
     @discardableResult
     public static func writeError(_ text: String) -> Bool { write(text, to: standardError) }
 
@@ -32,7 +34,7 @@ public enum Terminal {
         write(Array((isTerminal(descriptor) ? Screen.safe(text) : text).utf8), to: descriptor)
     }
 
-    /// Writes all bytes, waiting for a slow reader.
+    /// Writes all bytes, waiting for a slow reader; returns false as `write(_:)` does.
     @discardableResult
     public static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var sent = 0
@@ -53,7 +55,7 @@ public enum Terminal {
     }
 }
 
-/// A line on standard error that shows how far long work is; nothing at all when no person looks.
+/// A progress line on standard error for long work; prints nothing when it is not a terminal.
 ///
 /// ```swift
 /// var bar = ProgressBar("importing", total: files.count)
@@ -70,13 +72,13 @@ public struct ProgressBar {
     private let now: () -> Duration
     private let began: Duration
     private var lastDrawn: Duration?
-    /// Work done so far.
+    /// Units of work done so far.
     public private(set) var done: Int = 0
 
     /// - Parameters:
     ///   - total: nil when it is not known.
-    ///   - isShown: nil asks whether the descriptor is a terminal.
-    ///   - now: a clock that only goes forward.
+    ///   - isShown: nil tests whether the descriptor is a terminal.
+    ///   - now: a monotonic clock.
     public init(
         _ label: String, total: Int?, descriptor: Int32 = Terminal.standardError, isShown: Bool? = nil,
         now: @escaping () -> Duration = ProgressBar.steadyTime
@@ -89,10 +91,10 @@ public struct ProgressBar {
         self.began = now()
     }
 
-    /// More work is done.
+    /// Adds work done.
     public mutating func advance(_ amount: Int = 1) { update(done + amount) }
 
-    /// This much work is done.
+    /// Sets the work done.
     public mutating func update(_ done: Int) {
         self.done = done
         guard isShown else { return }
@@ -109,7 +111,7 @@ public struct ProgressBar {
         Terminal.write([0x0A], to: descriptor)
     }
 
-    /// Takes the line away again: for work whose result says enough.
+    /// Erases the line, for work whose result needs no further report.
     public mutating func clear() {
         guard isShown, lastDrawn != nil else { return }
         Terminal.write(Array("\r\u{1B}[K".utf8), to: descriptor)
@@ -138,7 +140,7 @@ public struct ProgressBar {
         return "\(label)  [\(bar)]\(tail)"
     }
 
-    /// Time since some fixed moment, never going back.
+    /// Time on the monotonic clock.
     public static func steadyTime() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -146,7 +148,7 @@ public struct ProgressBar {
     }
 }
 
-/// The system's call, which has the name of one of ours.
+/// The system's `write`, which `Terminal.write` hides.
 private func put(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
     write(descriptor, bytes, count)
 }

@@ -1,39 +1,44 @@
-/// base64 and base64url (RFC 4648), without leniency: one text for each sequence of bytes, and nothing else is read.
+/// base64 and base64url (RFC 4648), strict: each sequence of bytes has exactly one text, and any other text is refused.
 public enum Base64 {
-    /// base64 with padding (section 4).
+    /// Encodes as base64 with padding (section 4).
     public static func encode(_ bytes: [UInt8]) -> String {
         var text = letters(of: bytes, standard)
         text.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (3 - bytes.count % 3) % 3))
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// base64url without padding (section 5; RFC 7515, 2).
+    /// Encodes as base64url without padding (section 5; RFC 7515, 2).
     public static func encodeURL(_ bytes: [UInt8]) -> String {
         String(decoding: letters(of: bytes, url), as: UTF8.self)
     }
 
-    /// Reads base64 with its padding.
-    /// - Returns: nil for white space, missing or superfluous padding, other letters, or unused bits that are not zero.
+    /// Decodes base64 with padding.
+    ///
+    /// - Returns: nil for white space, missing or superfluous padding, other characters, or unused bits that are not
+    ///   zero.
     public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         let padding = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
         return text.dropLast(padding).withUnsafeBufferPointer { bytes(of: $0, standardValues) }
     }
 
-    /// Reads base64url without padding.
-    /// - Returns: nil for white space, padding, other letters, a length that no bytes have, or unused bits that are not
+    /// Decodes base64url without padding.
+    ///
+    /// - Returns: nil for white space, padding, other characters, an impossible length, or unused bits that are not
     ///   zero.
     public static func decodeURL(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         text.withUnsafeBufferPointer { bytes(of: $0, urlValues) }
     }
 
-    /// The same of letters that are lent.
+    /// Decodes base64url without padding, from memory that the caller lends.
     public static func decodeURL(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? { bytes(of: text, urlValues) }
 
-    /// The same to where the bytes shall stand.
+    /// Decodes base64url without padding into memory of the caller.
     ///
-    /// - Parameter room: `decodedCount` of the letters, exactly.
-    /// - Returns: false for what is no base64url; then nothing in `room` counts.
+    /// - Parameters:
+    ///   - text: the text to decode.
+    ///   - room: memory for exactly `decodedCount` bytes.
+    /// - Returns: false for a text that is not base64url; the content of `room` is undefined then.
     public static func decodeURL(
         _ text: UnsafeBufferPointer<UInt8>, into room: UnsafeMutableBufferPointer<UInt8>
     ) -> Bool {
@@ -41,7 +46,7 @@ public enum Base64 {
         return read(text, urlValues, to: room)
     }
 
-    /// Bytes that so many letters stand for, without padding; nil: no bytes have so many.
+    /// Number of bytes that a text of this length decodes to, without padding; nil for an impossible length.
     public static func decodedCount(_ letters: Int) -> Int? {
         letters % 4 == 1 ? nil : letters / 4 * 3 + max(0, letters % 4 - 1)
     }
@@ -50,15 +55,15 @@ public enum Base64 {
     private static let url: [UInt8] = alphabet("-", "_")
     private static let standardValues: [UInt32] = values(of: standard)
     private static let urlValues: [UInt32] = values(of: url)
-    /// Stands for "no letter" in the tables of values.
+    /// Marks other characters in the tables of values.
     private static let none: UInt32 = 0xFF00_0000
 
     private static func alphabet(_ last: Character...) -> [UInt8] {
         Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8) + last.compactMap(\.asciiValue)
     }
 
-    /// For each place of a letter among four, and each letter, its six bits where they stand in the three bytes, of
-    /// which the first is the lowest.
+    /// For each position in a group of four and each character, its six bits at their place in the three bytes, the
+    /// first byte being the lowest.
     private static func values(of alphabet: [UInt8]) -> [UInt32] {
         var values = [UInt32](repeating: none, count: 4 * 256)
         for (number, letter) in alphabet.enumerated() {
@@ -104,7 +109,7 @@ public enum Base64 {
 
     private static func bytes(of text: UnsafeBufferPointer<UInt8>, _ values: [UInt32]) -> [UInt8]? {
         guard let bytes = decodedCount(text.count) else { return nil }
-        // All empty arrays are one place in memory, and its count would be written: by several threads at once.
+        // All empty arrays share one object, and several threads would write its count at the same time.
         guard bytes > 0 else { return [] }
         var isRead = false
         let decoded = [UInt8](unsafeUninitializedCapacity: bytes) { room, count in
@@ -114,17 +119,17 @@ public enum Base64 {
         return isRead ? decoded : nil
     }
 
-    /// - Parameter room: `decodedCount` of the letters.
-    /// - Returns: false for what is no base64; then nothing in `room` counts.
+    /// - Parameter room: memory for `decodedCount` bytes.
+    /// - Returns: false for a text that is not base64; the content of `room` is undefined then.
     private static func read(
         _ text: UnsafeBufferPointer<UInt8>, _ values: [UInt32], to room: UnsafeMutableBufferPointer<UInt8>
     ) -> Bool {
         values.withUnsafeBufferPointer { values in
-            // One look at the end tells whether there was anything but letters.
+            // One check at the end finds out whether all characters were valid.
             var seen: UInt32 = 0
             var (place, written) = (0, 0)
             let bytes = UnsafeMutableRawBufferPointer(room)
-            // Four bytes are written of which three count: what follows has room for the fourth.
+            // Writes four bytes of which three are valid; the loop stops early enough that the fourth is inside `room`.
             while place + 8 <= text.count {
                 let word =
                     values[Int(text[place])] | values[256 + Int(text[place + 1])]
@@ -142,7 +147,7 @@ public enum Base64 {
                     room[written] = UInt8(truncatingIfNeeded: word)
                     (word, written) = (word >> 8, written + 1)
                 }
-                // Bits that stand for no byte are zeros.
+                // Unused bits must be zero.
                 if count < 4, word & 0xFF != 0 { return false }
                 place += count
             }

@@ -1,25 +1,25 @@
 import Synchronization
 
-/// OpenSSL's objects that are prepared for one key, for whoever is inside: a call takes one out, or makes one, and
-/// gives it back. So several threads use one key at once, and none waits for another.
+/// OpenSSL's contexts that are prepared for one key: a call takes one out of the pool, or makes one, and returns it. So
+/// several threads use one key at the same time without waiting for each other.
 final class ContextPool: Sendable {
-    /// Objects kept for the next call: as many as threads are inside at once on most machines.
+    /// Contexts kept for the next calls: the number of threads that use a key concurrently on most machines.
     private static var idleMax: Int { 4 }
 
     private struct Idle: @unchecked Sendable {
-        // Touched under the lock of their `Mutex` only; who takes an object out has it alone.
+        // Accessed only under the lock of their `Mutex`; a caller that takes a context out is its only user.
         var objects = [OpaquePointer]()
     }
 
     private let idle = Mutex<Idle>(Idle())
     private let free: @Sendable (OpaquePointer) -> Void
 
-    /// - Parameter free: gives an object back to OpenSSL, which overwrites what it had of a key.
+    /// - Parameter free: frees a context with OpenSSL, which overwrites the key material in it.
     init(free: @escaping @Sendable (OpaquePointer) -> Void) { self.free = free }
 
     deinit { idle.withLock { $0.objects.forEach(free) } }
 
-    /// - Returns: nil when there is none: then the caller makes one.
+    /// - Returns: nil when the pool is empty; the caller then makes one.
     func take() -> OpaquePointer? { idle.withLock { Box(pointer: $0.objects.popLast()) }.pointer }
 
     func give(_ object: OpaquePointer) {
@@ -33,7 +33,7 @@ final class ContextPool: Sendable {
     }
 
     private struct Box: @unchecked Sendable {
-        // On its way from one owner to the next.
+        // Passed from one owner to the next.
         let pointer: OpaquePointer?
     }
 }

@@ -1,12 +1,12 @@
 // Linux only: OpenSSL; on Apple platforms: nothing to do, since CommonCrypto keeps nothing for a thread.
 internal import COpenSSL
 
-/// What OpenSSL keeps for each thread that uses it: a random generator, errors.
+/// The state that OpenSSL keeps for each thread that uses it: a random generator and errors.
 ///
-/// It is given back when the thread ends. If the program ends at that very moment, OpenSSL's exit handler frees the
-/// same memory on the main thread, twice at once: the heap breaks and the program is aborted. So a thread that may end
-/// just before the program gives it back itself.
+/// OpenSSL frees it when the thread ends. If the program exits at the same moment, OpenSSL's exit handler on the main
+/// thread frees the same memory a second time; the heap is corrupted and the program aborts. A thread that may end just
+/// before the program must therefore free the state itself.
 public enum CryptoThread {
-    /// Gives back what the calling thread has. It may use OpenSSL again; then it has something again.
+    /// Frees the state of the calling thread. If the thread uses OpenSSL again, the state is created again.
     public static func release() { OPENSSL_thread_stop() }
 }

@@ -1,9 +1,9 @@
 // Linux only: OpenSSL; on Apple platforms: nothing of this, CryptoKit needs no preparation.
 internal import COpenSSL
 
-/// An algorithm that OpenSSL has looked for once. Looking takes longer than hashing a short message.
+/// An algorithm that OpenSSL has looked up once. A lookup takes longer than hashing a short message.
 struct Fetched: @unchecked Sendable {
-    // OpenSSL's objects of algorithms are constants behind an atomic count; this one is never given back.
+    // OpenSSL's algorithm objects are constants with an atomic reference count; this one is never freed.
     let pointer: OpaquePointer
 
     init(_ pointer: OpaquePointer?, _ name: String) {
@@ -18,7 +18,7 @@ struct Fetched: @unchecked Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// An address that may be passed where there are no bytes: some of OpenSSL's functions take null for "not given".
+    /// An address for empty input, because some of OpenSSL's functions take null for "not given".
     private static let nowhere = {
         let room = UnsafeMutableRawPointer.allocate(byteCount: 16, alignment: 16)
         room.initializeMemory(as: UInt8.self, repeating: 0, count: 16)
@@ -37,12 +37,12 @@ extension UnsafeMutableRawBufferPointer {
     /// The bytes for C, never null.
     var octets: UnsafeMutablePointer<UInt8> { .init(mutating: UnsafeRawBufferPointer(self).octets) }
 
-    /// Overwrites all of it, in a way that no compiler leaves out.
+    /// Overwrites all bytes, in a way that compilers do not optimise away.
     func cleanse() { if let baseAddress { OPENSSL_cleanse(baseAddress, count) } }
 }
 
 extension [UInt8] {
-    /// Makes an array in place; when `body` throws, what it has written so far is overwritten.
+    /// Makes an array in place. If `body` throws, the bytes that it has written are overwritten.
     static func made<E: Error>(
         _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
     ) throws(E) -> [UInt8] {

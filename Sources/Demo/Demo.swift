@@ -3,8 +3,8 @@ import ThicketClient
 import ThicketReplay
 
 /// Two to five people type one page through a real server, once into an open bucket and once into a sealed one. On the
-/// way the server is killed twice and each of them is cut off once. At the end all must hold exactly the recorded text;
-/// and one sees what the server's database holds of it.
+/// way the server is killed twice and each client is disconnected once. At the end every client must hold exactly the
+/// recorded text; the demo then shows what the server's database holds of it.
 @main
 struct Demo {
     static func main() async {
@@ -53,7 +53,7 @@ struct Demo {
         try conclude(trace, server)
     }
 
-    /// The value of `--people`, which is taken out of the arguments; nil without it.
+    /// The value of `--people`, which is removed from the arguments; nil without it.
     static func takePeople(_ arguments: inout [String]) throws -> Int? {
         guard let place = arguments.firstIndex(of: "--people") else { return nil }
         let value = arguments.dropFirst(place + 1).first
@@ -67,7 +67,7 @@ struct Demo {
     static let openBucket = "pages"
     static let sealedBucket = "sealed-pages"
 
-    /// Types it all, with the server killed and the typists cut off on the way.
+    /// Types the whole trace, with kills of the server and disconnections on the way.
     static func type(
         _ trace: Trace, _ options: Replay.Options, _ server: ServerBox, _ isFast: Bool
     ) async throws {
@@ -85,7 +85,7 @@ struct Demo {
         if let difference = report.difference { throw DemoError("\(difference)") }
     }
 
-    /// The trace of this project: its README and documents, typed by some people.
+    /// The trace of this project: its README and documents, typed by several people.
     static func ownTrace(by people: Int) throws -> Trace {
         let files = ["README.md", "docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/PROTOCOL.md"]
         let texts = files.compactMap(contents)

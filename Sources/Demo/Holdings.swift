@@ -2,22 +2,22 @@ import Glibc
 import ThicketReplay
 import ThicketSQLite
 
-/// What the server's database holds of a bucket: everything that its rows say.
+/// What the server's database stores of a bucket in all its rows.
 struct Holdings {
-    /// Words that were looked for, and how many of them stand somewhere in the bucket's rows.
+    /// The number of searched words, and how many of them occur in the bucket's rows.
     let wanted: Int
     let found: Int
-    /// The newest whole object in the log, or the newest change: its beginning.
+    /// The beginning of the newest whole object in the log, or of the newest change.
     let excerpt: String
 
-    /// Letters of a word that is looked for: so many do not stand in base64 by chance.
+    /// Fewest letters of a searched word: words of this length do not occur in base64 by chance.
     private static let lettersMin = 8
     private static let wordsMax = 500
     private static let excerptMax = 90
 
     var line: String { "\(found) of \(wanted) words; \(excerpt)…" }
 
-    /// Words of a text that are looked for, each once.
+    /// The words of a text to search for, each once.
     static func words(of text: String) -> [String] {
         var words = Set<String>()
         for word in text.split(whereSeparator: { !$0.isASCII || !$0.isLetter })
@@ -25,7 +25,7 @@ struct Holdings {
         return words.sorted()
     }
 
-    /// - Parameter folder: the server's; it may run.
+    /// - Parameter folder: the server's data folder; the server may be running.
     init(_ folder: String, bucket: String, _ words: [String]) throws {
         let database = try Database(path: folder + "/thicket.db", mode: .readOnly)
         var rows = [UInt8]()

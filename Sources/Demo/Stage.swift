@@ -4,16 +4,16 @@ import ThicketClient
 import ThicketReplay
 import ThicketSealed
 
-/// Watches the typists, disturbs them by plan, and draws what happens.
+/// Observes the clients, disturbs them by plan, and draws the progress.
 ///
-/// The server is killed when a third and when two thirds of the edits are typed. Each client is cut off once, at the
-/// longest stretch that the recording lets it type alone, and is back when that is over.
+/// The server is killed when a third and when two thirds of the edits are typed. Each client is disconnected once, at
+/// the longest stretch that the recording lets it type alone, and reconnected after it.
 actor Stage: Replay.Observer {
     private let server: ServerBox
     private let bucket: String
     private let keys: SealedBucketKeys?
     private let total: Int
-    /// Where each client is cut off, as a place among its own edits; nil when that is done.
+    /// Where each client is disconnected, as an index of its own edits; nil when that is done.
     private var cutOffAt: [Int?]
     private var killAt: [Int]
     private let paceSeconds: Double
@@ -24,7 +24,7 @@ actor Stage: Replay.Observer {
     private var isOffline: [Bool]
     private var offlineSince: [Int]
     private var isServerUp = true
-    /// Runs while somebody waits and somebody is cut off.
+    /// Runs while one client is blocked and another is disconnected.
     private var patience: Task<Void, Never>?
     private var drawnLines = 0
     private var lastDrawn = ContinuousClock.Instant.now
@@ -32,7 +32,7 @@ actor Stage: Replay.Observer {
 
     /// - Parameters:
     ///   - keys: of a sealed bucket.
-    ///   - paceSeconds: how long the typing should take at least; 0 types as fast as it goes.
+    ///   - paceSeconds: shortest duration of the typing; 0 types as fast as possible.
     init(server: ServerBox, bucket: String, keys: SealedBucketKeys?, trace: Trace, paceSeconds: Double) throws {
         self.server = server
         self.keys = keys
@@ -46,7 +46,7 @@ actor Stage: Replay.Observer {
         isOffline = [Bool](repeating: false, count: clients)
         let carrier = try TraceCarrier(trace)
         cutOffAt = (0..<clients).map { client in
-            // One after the other, not at the very ends, where there is little to merge with.
+            // One client after the other, not at the very ends, where only little is merged.
             let count = carrier.byAgent[client].count
             let bounds = [client, client + 1].map { count * (clients + 8 * $0) / (10 * clients) }
             return carrier.stretchesAlone(of: client).first { (bounds[0]..<bounds[1]).contains($0.start) }?.start
@@ -58,11 +58,11 @@ actor Stage: Replay.Observer {
     func typed(client: Int, count: Int, inserted: String) async {
         typed[client] = count
         lastWords[client] = String((lastWords[client] + inserted.replacing("\n", with: " ")).suffix(34))
-        // Once more only when it is back: others type on meanwhile.
+        // The next kill waits until the server is up again: the clients type on meanwhile.
         if let next = killAt.first, typedByAll >= next, isServerUp { await killServer() }
         if let place = cutOffAt[client], count > place {
             cutOffAt[client] = nil
-            // What it has typed goes out first, or the other would wait for that and not for a merge.
+            // Typed edits are sent first, otherwise the other client would wait for them and not for a merge.
             try? await sent(by: client)
             isOffline[client] = true
             offlineSince[client] = count
@@ -82,7 +82,7 @@ actor Stage: Replay.Observer {
         try await bucket.waitUntilSynced(timeout: .seconds(10))
     }
 
-    /// A client that waits for long needs what another has typed: none can be offline then.
+    /// A client that is blocked for long needs another's edits: no client may be offline then.
     func blocked(client: Int) {
         guard isOffline.contains(true) else { return }
         let before = typed[client]
@@ -111,7 +111,7 @@ actor Stage: Replay.Observer {
         tell("the server is killed (SIGKILL)")
         server.kill()
         draw(isForced: true)
-        // Long enough that all notice and type on without it.
+        // Long enough for every client to notice and continue without the server.
         try? await Task.sleep(for: .milliseconds(900))
         do {
             try server.start()
@@ -129,7 +129,7 @@ actor Stage: Replay.Observer {
         await sessions[client].goOnline()
     }
 
-    /// Waits until so much may have been typed, so that eyes can follow.
+    /// Delays typing to `paceSeconds`, so that a viewer can follow.
     private func keepPace() async {
         let due = paceSeconds * Double(typedByAll) / Double(max(total, 1))
         let early = due - begin.duration(to: .now) / .seconds(1)
@@ -158,7 +158,7 @@ actor Stage: Replay.Observer {
         drawnLines = typed.count + 1
     }
 
-    /// One client: how far it is, whether it is connected, and the last words it typed.
+    /// One client: its progress, its connection, and the last words that it typed.
     private func line(_ client: Int) -> String {
         let state = isOffline[client] ? "cut off" : isServerUp ? "online " : "alone  "
         let colour = isOffline[client] || !isServerUp ? "33" : "32"
@@ -173,7 +173,7 @@ actor Stage: Replay.Observer {
     }
 }
 
-/// The server as the main task and the stage share it.
+/// The server, shared by the main task and the stage.
 /// `@unchecked`: a lock guards the process, which the stage kills and starts while the main task only waits.
 final class ServerBox: @unchecked Sendable {
     private let server: ServerProcess

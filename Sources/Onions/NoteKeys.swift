@@ -1,25 +1,33 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The texts of a note, in memory that is overwritten when nobody holds them any more. UTF-8.
+/// The texts of a note, UTF-8, in memory that is overwritten when the last reference is gone.
 public struct NoteText: Sendable, Equatable {
+    /// The title, UTF-8.
     public let title: SecureBytes
+    /// The text below the title, UTF-8.
     public let info: SecureBytes
 
+    /// A note of these two texts.
     public init(title: SecureBytes, info: SecureBytes) { (self.title, self.info) = (title, info) }
 
+    /// The text of a field.
     public subscript(field: NoteField) -> SecureBytes { field == .title ? title : info }
 }
 
-/// What opens and seals the notes of one account.
+/// The keys that open and seal the notes of one account.
 public struct NoteKeys: Sendable {
     /// The account's id: notes of the newest format are bound to it.
     let user: String
     /// UTF-8; nil where notes of the old formats cannot be opened.
     let password: SecureBytes?
-    /// 32 bytes; nil where there are none of the newest format.
+    /// 32 bytes; nil where the account has no notes of the newest format.
     let vaultSecret: SecureBytes?
 
+    /// - Parameters:
+    ///   - user: the account's id.
+    ///   - password: UTF-8; nil: notes of the old formats cannot be opened.
+    ///   - vaultSecret: 32 bytes; nil: new notes get the second format.
     public init(user: String, password: SecureBytes?, vaultSecret: SecureBytes? = nil) {
         (self.user, self.password, self.vaultSecret) = (user, password, vaultSecret)
     }
@@ -30,9 +38,9 @@ public struct NoteKeys: Sendable {
     // MARK: - Opening
 
     /// Opens one text of a note.
-    /// - Parameter consents: the user has said that many rounds are fine.
-    /// - Throws: `unreadable`, whatever is wrong; `needsConsent` before any of more than `NoteRounds.unaskedMax`
-    ///   rounds.
+    /// - Parameter consents: the user has agreed to a large number of rounds.
+    /// - Throws: `unreadable` for every fault of the sealed text; `needsConsent`, before any derivation, for more than
+    ///   `NoteRounds.unaskedMax` rounds.
     func open(_ field: NoteField, of note: StoredNote, consents: Bool) throws(OnionError) -> SecureBytes {
         guard let sealed = note.sealed(field) else { throw .unreadable }
         switch note.format {
@@ -43,7 +51,7 @@ public struct NoteKeys: Sendable {
             guard let rounds = note.rounds, let password else { throw .unreadable }
             guard rounds <= NoteRounds.unaskedMax || consents else { throw .needsConsent(rounds: rounds) }
             let message = try Self.message(sealed)
-            // The old header, with its cut passwords, was never written by who writes version 2.
+            // Writers of version 2 never used the old header, which truncates passwords.
             guard note.format == .first || message.first == RNCryptor.version else { throw .unreadable }
             let function: HashFunction = note.format == .first ? .sha512 : .sha1
             return try readable { () throws(CryptoError) in
@@ -52,7 +60,7 @@ public struct NoteKeys: Sendable {
         }
     }
 
-    /// A message in base64 with whatever stands between its letters.
+    /// A base64 message in which other bytes may be between the letters.
     private static func message(_ text: [UInt8]) throws(OnionError) -> [UInt8] {
         let letters = text.filter { byte in
             switch byte {
@@ -68,13 +76,14 @@ public struct NoteKeys: Sendable {
     private func readable(_ body: () throws(CryptoError) -> SecureBytes) throws(OnionError) -> SecureBytes {
         let text: SecureBytes
         do throws(CryptoError) { text = try body() } catch { throw .unreadable }
-        // A wrong text would be shown as another, and saved as that.
+        // An invalid text would be shown as a different one, and saved as that.
         guard text.isUTF8 else { throw .unreadable }
         return text
     }
 
-    /// A note as its bucket has it, for users who look at what a server stores. Very many rounds are not done.
-    /// - Returns: nil for an object that is no note, since it has neither of the two texts.
+    /// A note as stored in its bucket, for users that inspect what a server stores. A very large number of rounds is
+    /// not computed.
+    /// - Returns: nil for an object that is not a note, since it has neither of the two texts.
     public func read(_ object: JSONObject, id: String) -> Result<NoteText, OnionError>? {
         let note = StoredNote(id: id, object: object)
         guard NoteField.allCases.contains(where: { note.sealed($0) != nil }) else { return nil }
@@ -90,9 +99,8 @@ public struct NoteKeys: Sendable {
 
     // MARK: - Sealing
 
-    /// What a note of these texts is written as: all of it in the place of what was there, so that no two writers'
-    /// parts mix.
-    /// - Parameter rounds: of the old formats.
+    /// The object that stores these texts: it replaces the old one completely, so that parts of two writers do not mix.
+    /// - Parameter rounds: for the old formats.
     /// - Throws: `noKey`, `tooLong`.
     func seal(_ text: NoteText, id: String, _ format: NoteFormat, rounds: Int) throws(OnionError) -> JSONObject {
         var members: JSONObject = [:]
@@ -117,7 +125,7 @@ public struct NoteKeys: Sendable {
             let message = try RNCryptor.seal(text, password: password, .init(function, rounds: rounds))
             return Self.lines(Base64.encode(message))
         } catch {
-            // What can be out of bounds is the keys: rounds and lengths have been looked at.
+            // Only the keys can be out of bounds: rounds and lengths were checked.
             throw .noKey
         }
     }
@@ -128,7 +136,7 @@ public struct NoteKeys: Sendable {
             vaultSecret: vaultSecret, userID: Array(user.utf8), noteID: Array(id.utf8), field: Array(field.member.utf8))
     }
 
-    /// Lines of 64 letters with CR LF between, as the first notes app writes them.
+    /// Lines of 64 letters, separated by CR LF, as the first notes app writes them.
     private static func lines(_ letters: String) -> String {
         let bytes: [UInt8] = Array(letters.utf8)
         var lines = [UInt8]()

@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-/// When a note was made: milliseconds since 1970, or as the old app's server writes it, `2013-11-17T08:15:30.250Z` (ISO
-/// 8601, UTC).
+/// When a note was made: milliseconds since 1970, or in the form of the old app's server, `2013-11-17T08:15:30.250Z`
+/// (ISO 8601, UTC).
 public enum NoteTime {
-    /// Milliseconds since 1970; nil for anything else.
+    /// Milliseconds since 1970; nil for any other value.
     public static func milliseconds(_ value: JSONValue) -> Int64? {
         value.intValue ?? value.stringValue.flatMap(milliseconds)
     }
@@ -23,7 +23,7 @@ public enum NoteTime {
             let fraction = number(20..<23), (1...12).contains(month), (1...31).contains(day), hour < 24,
             minute < 60, second <= 60
         else { return nil }
-        // Days since 1970-03-01 of a year that begins in March, so that the leap day is its last.
+        // Days since 1970-03-01 in years that begin in March, so that the leap day is the last day of a year.
         let shifted = month <= 2 ? year - 1 : year
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
         let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468

@@ -7,24 +7,24 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// Threads that stretch keys: as many as the machine has cores, and no more than a few. On the pool that all tasks
-/// share, which has no more threads than that, a list of old notes would stall everything else for seconds.
+/// Threads that derive keys: as many as the machine has cores, up to a few. In the pool that all tasks share, which has
+/// no more threads than that, a list of old notes would stall everything else for seconds.
 ///
-/// Work that waits belongs to callers that wait for it, so there is never more of it than there are callers; `Vault`
-/// has `workersMax` at once.
+/// Each queued job has a caller that waits for it, so the queue is bounded by the number of callers; `Vault` has at
+/// most `workersMax` at once.
 final class NoteWorkers: Sendable {
-    /// Threads at most.
+    /// Most threads.
     static let workersMax = 4
 
     private struct State {
         var waiting = [@Sendable () -> Void]()
         var running = 0
-        /// Those who wait until nothing runs.
+        /// Callers that wait until no work is left.
         var idle = [CheckedContinuation<Void, Never>]()
     }
 
     private let state = Mutex(State())
-    /// Threads of these.
+    /// Number of threads of this instance.
     let count: Int
 
     init(count: Int = max(1, min(workersMax, sysconf(Int32(_SC_NPROCESSORS_ONLN))))) { self.count = count }
@@ -36,7 +36,7 @@ final class NoteWorkers: Sendable {
         }
     }
 
-    /// Returns when nothing runs: whatever the work held is gone then.
+    /// Returns when no work is running: its data has been freed then.
     func settle() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
@@ -58,7 +58,7 @@ final class NoteWorkers: Sendable {
         let held = Unmanaged.passRetained(self).toOpaque()
         var thread = pthread_t()
         guard pthread_create(&thread, nil, workerMain, held) == 0 else {
-            // No more threads: better here than not at all.
+            // No more threads are available: run the work on this one.
             Unmanaged<NoteWorkers>.fromOpaque(held).release()
             drain()
             return
@@ -66,7 +66,7 @@ final class NoteWorkers: Sendable {
         pthread_detach(thread)
     }
 
-    /// Works until nothing waits.
+    /// Works until the queue is empty.
     fileprivate func drain() {
         while let work = next() { work() }
         CryptoThread.release()
@@ -90,7 +90,7 @@ final class NoteWorkers: Sendable {
     }
 }
 
-/// A named function, not a closure: a closure would inherit the isolation of wherever it was written.
+/// A named function, not a closure: a closure would inherit the actor isolation of its context.
 private func workerMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let context else { return nil }
     Unmanaged<NoteWorkers>.fromOpaque(context).takeRetainedValue().drain()

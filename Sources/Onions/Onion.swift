@@ -1,20 +1,21 @@
 import ThicketCrypto
 
-/// A note as one sees it without opening it.
+/// The visible data of a note that was not opened.
 public struct Onion: Sendable, Equatable, Identifiable {
     /// The key of its object.
     public let id: String
-    /// Milliseconds since 1970, as whoever made it has said; 0 where nobody did.
+    /// Milliseconds since 1970, as its author has written it; 0 where it is absent.
     public let createdAt: Int64
+    /// How the note is sealed.
     public let format: NoteFormat
-    /// PBKDF2 rounds of the old formats; nil: no number that anybody uses, so the note is unreadable.
+    /// PBKDF2 rounds of the old formats; nil: not a permitted number, so the note is unreadable.
     public let rounds: Int?
 
     init(_ note: StoredNote) {
         (id, createdAt, format, rounds) = (note.id, note.createdAt, note.format, note.rounds)
     }
 
-    /// Opening it takes so long that the user is asked first.
+    /// Opening the note takes so long that the user is asked first.
     public var needsConsent: Bool {
         (format == .first || format == .second) && rounds.map { $0 > NoteRounds.unaskedMax } ?? false
     }
@@ -25,39 +26,43 @@ public struct Onion: Sendable, Equatable, Identifiable {
     }
 }
 
-/// A note whose title was opened, or was not.
+/// A note with its title, or the reason why the title did not open.
 public struct OnionTitle: Sendable {
+    /// The note.
     public let onion: Onion
+    /// The title, UTF-8, or why it did not open.
     public let title: Result<SecureBytes, OnionError>
 }
 
-/// What the server says of the user's notes.
+/// What the server reports about the user's notes.
 public struct OnionStanding: Sendable, Equatable {
-    /// Notes of a user who is not Pro.
+    /// Most notes of a user that is not Pro.
     public static let freeMax = 10
 
-    /// As many notes as they like.
+    /// The user may have any number of notes.
     public let isPro: Bool
-    /// What the operator wrote down when the user became Pro.
+    /// The operator's note from when the user became Pro.
     public let receipt: String?
-    /// Notes that there may be; nil: as many as come.
+    /// Most notes; nil: any number.
     public let notesMax: Int?
 
+    /// - Parameter notesMax: most notes; nil: any number.
     public init(isPro: Bool = false, receipt: String? = nil, notesMax: Int? = OnionStanding.freeMax) {
         (self.isPro, self.receipt, self.notesMax) = (isPro, receipt, notesMax)
     }
 }
 
-/// What became of old notes at load.
+/// The outcome of upgrading old notes at load.
 public struct OnionMigration: Sendable, Equatable {
-    /// Now of version 2.
+    /// Notes that have version 2 now.
     public var migrated: Int = 0
-    /// Did not open, so they stay as they are.
+    /// Notes that did not open, and stay unchanged.
     public var unreadable: Int = 0
-    /// Ask for more rounds than are done unasked.
+    /// Notes that need more rounds than are computed without consent.
     public var awaitingConsent: Int = 0
-    /// Were changed meanwhile, or the server did not take them.
+    /// Notes that were changed meanwhile, or that the server refused.
     public var failed: Int = 0
 
+    /// All counts are zero.
     public init() {}
 }

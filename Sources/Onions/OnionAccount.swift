@@ -2,7 +2,8 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-/// The way to the accounts of the old notes app: user name and password are stretched here and never sent.
+/// Access to the accounts of the old notes app: values derived from user name and password are sent, never the two
+/// themselves.
 ///
 /// ```swift
 /// let account = try OnionAccount(server: "https://sync.example.com", app: "onions", apiKey: apiKey)
@@ -12,23 +13,23 @@ public struct OnionAccount: Sendable {
     let app: ThicketApp
     private let name: String
     let patience: Duration
-    /// Something cheaper than what is right, for tests.
+    /// A cheaper derivation than the real one, for tests.
     var stretch: AccountDoor.Stretch?
-    /// What becomes of an answer on its way; tests lose some.
+    /// Transforms each answer on its way; tests drop some.
     var line: @Sendable (_ path: String, Result<JSONObject, ClientError>) -> Result<JSONObject, ClientError> = { $1 }
 
     /// - Parameters:
     ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
-    ///   - app: an app that takes logins of the old notes app (`thicketd app passwords APP notes`).
-    ///   - apiKey: names the app and is no secret.
+    ///   - app: an app that accepts logins of the old notes app (`thicketd app passwords APP notes`).
+    ///   - apiKey: names the app and is not a secret.
     ///   - patience: longest wait for the server.
-    /// - Throws: `client` for what cannot be used.
+    /// - Throws: `client` for invalid values.
     public init(
         server: String, app name: String, apiKey: String, options: SessionOptions = SessionOptions(),
         patience: Duration = Vault.patience
     ) throws(OnionError) {
         do throws(ClientError) {
-            // Nothing is kept: the copy is in memory, and so is the device's name.
+            // Nothing is stored on a disk: the copy and the device's name are in memory.
             app = try ThicketApp(server: server, app: name, apiKey: apiKey, store: .memory, options: options)
         } catch {
             throw .client(error)
@@ -36,14 +37,14 @@ public struct OnionAccount: Sendable {
         (self.name, self.patience) = (name, patience)
     }
 
-    /// Makes an account and logs in.
-    /// - Throws: `refused` when somebody has the name or the app takes no such accounts, `client`; `keys` with
-    ///   `unknown` when nobody knows whether the account was made: a login tells.
+    /// Creates an account and logs in.
+    /// - Throws: `refused` when the name is taken or the app accepts no such accounts; `client`; `keys` with `unknown`
+    ///   when it is not known whether the account was created: a login shows it.
     public func signUp(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
         let answer: JSONObject
         do throws(OnionError) { answer = try await ask("create/", username, password) } catch {
             guard let lost = error.lost else { throw error }
-            // Nobody logs in with these words but who has made the account with them.
+            // A login with these words succeeds only for the user that created the account with them.
             answer = try await settle(lost, ifNot: .client(lost)) { () throws(OnionError) in
                 try await ask("authorize/", username, password)
             }
@@ -52,7 +53,7 @@ public struct OnionAccount: Sendable {
     }
 
     /// Logs in.
-    /// - Throws: `wrongLogin`, `refused` when the app takes no such logins, `client`.
+    /// - Throws: `wrongLogin`, `refused` when the app accepts no such logins, `client`.
     public func signIn(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
         try await open(try await ask("authorize/", username, password), password)
     }
@@ -63,7 +64,7 @@ public struct OnionAccount: Sendable {
         do throws(ClientError) {
             let token = try ServerCalls.text("access_token", in: answer)
             user = try ServerCalls.text("userid", in: answer)
-            // The stretched name is a secret: nobody needs it any more.
+            // The derived name is a secret and is not needed any more.
             session = try await app.resumeSession(accessToken: token, username: "", userId: user)
         } catch {
             throw .client(error)
@@ -71,8 +72,8 @@ public struct OnionAccount: Sendable {
         return try await Vault(session, keys: NoteKeys(user: user, password: password), patience: patience)
     }
 
-    /// Looks what became of a request whose answer was lost.
-    /// - Parameter refusal: what a wrong login means then.
+    /// Determines the outcome of a request whose answer was lost.
+    /// - Parameter refusal: what a wrong login means in this case.
     private func settle(
         _ lost: ClientError, ifNot refusal: OnionError, _ look: () async throws(OnionError) -> JSONObject
     ) async throws(OnionError) -> JSONObject {
@@ -81,11 +82,11 @@ public struct OnionAccount: Sendable {
         }
     }
 
-    /// Deletes all notes, then the account, then ends the session; if the notes are not all gone nothing else happens.
-    /// - Throws: `wrongLogin` before anything is deleted when this is not the account of the vault; as `Vault.remove`;
-    ///   `keys` with `unknown` when nobody knows whether the account is gone. The notes are.
+    /// Deletes all notes, then the account, then ends the session; if some notes remain, nothing else happens.
+    /// - Throws: `wrongLogin`, before anything is deleted, when this is not the vault's account; as `Vault.remove`;
+    ///   `keys` with `unknown` when it is not known whether the account is deleted. The notes are deleted then.
     public func delete(_ vault: Vault, username: SecureBytes, password: SecureBytes) async throws(OnionError) {
-        // Of the right account, before anything is gone.
+        // Verifies, before anything is deleted, that it is the right account.
         let answer = try await ask("authorize/", username, password)
         guard answer["userid"]?.stringValue.map({ $0.utf8.elementsEqual(vault.user.utf8) }) ?? false else {
             throw .wrongLogin
@@ -98,14 +99,14 @@ public struct OnionAccount: Sendable {
                     try await ask("delete/", username, password)
                 }
             } catch {
-                // The login was good before: it has gone with the account.
+                // The login was valid before: it was deleted with the account.
                 guard error == .wrongLogin else { throw error }
             }
         }
         await vault.end()
     }
 
-    /// POSTs name and password, both stretched.
+    /// POSTs the values derived from name and password.
     func ask(
         _ path: String, _ username: SecureBytes, _ password: SecureBytes
     ) async throws(OnionError) -> JSONObject {
@@ -129,7 +130,7 @@ public struct OnionAccount: Sendable {
         guard let stretched: StretchedCredentials = try? .init(username: username, password: password) else {
             return nil
         }
-        // Letters of base64 stand in JSON as they are.
+        // Letters of base64 need no escape in JSON.
         func plain(_ text: StaticString) -> SecureBytes {
             SecureBytes(copying: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
         }
@@ -149,7 +150,7 @@ public struct OnionAccount: Sendable {
 
     // MARK: - New versions
 
-    /// The version that the server's operator says is the newest for a platform, if it is another than this one.
+    /// The newest version for a platform according to the server's operator, if it differs from this one.
     /// - Throws: `client`.
     public func newerVersion(platform: String = "linux", than own: String = Thicket.version) async throws(OnionError)
         -> String?
@@ -165,7 +166,7 @@ public struct OnionAccount: Sendable {
 }
 
 extension OnionError {
-    /// Why an answer did not come, where the server may have done what it was asked for.
+    /// Why an answer did not arrive, if the server may have carried out the request.
     fileprivate var lost: ClientError? {
         if case .client(let error) = self, error.leavesItOpen { return error }
         return nil

@@ -1,32 +1,33 @@
 import ThicketClient
 
-/// Why something with encrypted notes did not happen. Holds nothing of a note, a name or a password.
+/// Why an operation on encrypted notes failed. It contains nothing of a note, a name or a password.
 public enum OnionError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// User name and password do not open an account; nobody is told which of them is wrong.
+    /// User name and password do not open an account; which of them is wrong is not revealed.
     case wrongLogin
     /// The session has ended (logout, lock): log in again.
     case ended
-    /// There is no such note.
+    /// The note does not exist.
     case notFound
-    /// The note does not open with this account's keys, so nothing may be written in its place.
+    /// The note does not open with this account's keys, so it must not be overwritten.
     case unreadable
-    /// Opening asks for so many rounds that it is done only when the user says so.
+    /// Opening needs so many rounds that the user must agree first.
     case needsConsent(rounds: Int)
-    /// The note was changed by somebody else since it was read.
+    /// Another device changed the note after it was read.
     case changedMeanwhile
-    /// A user who is not Pro has this many notes, which is the most.
+    /// A user that is not Pro has this many notes, which is the maximum.
     case full(notesMax: Int)
-    /// UTF-16 code units of a text, and how many there may be.
+    /// UTF-16 code units of a text that has more than its field permits.
     case tooLong(NoteField, units: Int)
-    /// What a format needs is not there: the password of old notes, or the vault secret of new ones.
+    /// The key that the format needs is missing: the password for old notes, or the vault secret for new ones.
     case noKey
-    /// The server does not take it.
+    /// The server refuses it.
     case refused(String)
-    /// Something with the keys of an account that has some.
+    /// An error with the keys of an account that has some.
     case keys(AccountError)
-    /// Anything else on the way to the server.
+    /// Any other error of the connection to the server.
     case client(ClientError)
 
+    /// The reason as part of a sentence, for a person.
     public var description: String {
         switch self {
         case .wrongLogin: "the user name or the password is wrong"

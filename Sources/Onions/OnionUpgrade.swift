@@ -2,33 +2,35 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-/// What became of notes that were to be sealed under the account's own keys.
+/// The outcome of sealing notes with the account's own keys.
 public struct OnionResealing: Sendable, Equatable {
-    /// Now of version 3.
+    /// Notes that have version 3 now.
     public var resealed: Int = 0
-    /// Ids of those that stay as they were, and why.
+    /// Ids of the notes that stay unchanged, and why.
     public var left: [String: OnionError] = [:]
 
+    /// No notes yet.
     public init() {}
 
-    /// What is left only because nobody can open it.
+    /// Every remaining note is one that cannot be opened.
     public var isAsFarAsItGoes: Bool { left.values.allSatisfy { $0 == .unreadable } }
 }
 
-/// What an upgrade has come to.
+/// The outcome of an upgrade.
 public struct OnionUpgrade: Sendable {
-    /// The account's name by now: of an upgrade that was cut short and done again the first one's.
+    /// The account's present name: after an upgrade that was cut short and repeated, the name from the first attempt.
     public let name: String
-    /// The account's id, as it always was.
+    /// The account's id, which the upgrade does not change.
     public let user: String
+    /// What happened to the notes.
     public let notes: OnionResealing
-    /// The old login is gone. If not, old and new are both good, and doing it again goes on.
+    /// The old login has been removed. If false, both logins are valid, and a repeated upgrade continues.
     public let isFinished: Bool
 
-    /// Where it may stop; tests stop it at each.
+    /// Points at which an upgrade may stop; tests stop it at each.
     enum Step: Hashable {
         case loggedIn, begun
-        /// A note is about to be sealed anew.
+        /// A note is about to be sealed again.
         case note(Int)
         case resealed, finished, rest
     }
@@ -36,20 +38,21 @@ public struct OnionUpgrade: Sendable {
 }
 
 extension OnionAccount {
-    /// How often notes are looked through before the old login ends: somebody may write with it until then.
+    /// How many passes are made over the notes before the old login ends: another device may write with it until then.
     private static let passesMax = 3
 
-    /// Makes an account of the old notes app one with keys of its own: same user id, same notes, sealed as version 3;
-    /// name and password from before are good no more afterwards.
+    /// Converts an account of the old notes app to one with keys: same user id, same notes, sealed as version 3; the
+    /// old name and password are invalid afterwards.
     ///
-    /// It may stop anywhere and be done again with the same words: no note is ever without somebody who can open it.
-    /// The old login ends only when every note is of version 3, those aside that nobody can open and `leavesUnreadable`
-    /// lets stay.
+    /// It may stop at any point and be repeated with the same words: each note can be opened by one of the two logins
+    /// at all times. The old login ends only when every note has version 3, except notes that cannot be opened, if
+    /// `leavesUnreadable` permits those.
     ///
     /// - Parameters:
-    ///   - name: the new one, which the server sees.
-    ///   - consents: notes that ask for very many rounds are opened, too.
-    ///   - leavesUnreadable: notes that do not open with the old password stay as they are; it is not kept anywhere.
+    ///   - name: the new name, which the server sees.
+    ///   - consents: notes that need a very large number of rounds are opened, too.
+    ///   - leavesUnreadable: notes that do not open with the old password stay unchanged; that password is not stored
+    ///     anywhere.
     /// - Throws: `wrongLogin`, `keys`, `refused`, `client`.
     public func upgrade(
         username: SecureBytes, password: SecureBytes, to name: String, newPassword: SecureBytes,
@@ -61,8 +64,8 @@ extension OnionAccount {
     }
 
     /// The same.
-    /// - Parameter whenBegun: called when the account has keys, by this run or one before: from then on doing it again
-    ///   goes on.
+    /// - Parameter whenBegun: called when the account has keys, made by this run or an earlier one: from then on a
+    ///   repeated call continues.
     package func upgrade(
         username: SecureBytes, password: SecureBytes, to name: String, newPassword: SecureBytes, consents: Bool,
         leavesUnreadable: Bool, whenBegun: @escaping @Sendable () -> Void
@@ -87,14 +90,14 @@ extension OnionAccount {
             upgraded = try await begin(accounts, username, password, name, newPassword, stop)
         } catch {
             guard error == .wrongLogin else { throw error }
-            // Perhaps the last run has ended it, and its answer, or a note, is what is missing.
+            // An earlier run may have ended the old login, so that only its answer, or a note, is missing.
             return try await rest(accounts, password, name, newPassword, allowed, stop)
         }
         try stop(.begun)
         return try await complete(accounts, upgraded.login, password, allowed, stop)
     }
 
-    /// Seals the notes anew, ends the old login, and looks once more.
+    /// Seals the notes again, ends the old login, and makes one more pass.
     private func complete(
         _ accounts: Accounts, _ login: SignedIn, _ password: SecureBytes, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
@@ -122,7 +125,7 @@ extension OnionAccount {
             await vault.end()
             throw .keys(error)
         }
-        // The token has ended with all others.
+        // The token was revoked with all others.
         await vault.end()
         try stop(.finished)
         return try await finish(finished, password, notes, allowed, stop)
@@ -160,14 +163,14 @@ extension OnionAccount {
                     user: user, login: .init(username: stretched.username, password: stretched.password),
                     password: password), to: name, password: newPassword)
         } catch {
-            // The login for the question ends: nobody else has its token, and nobody needs it.
+            // The login that asked the question ends: its token was never shared, and is not needed any more.
             await forget(token, user)
             throw .keys(error)
         }
     }
 
     private func forget(_ token: String, _ user: String) async {
-        // Best effort: the token goes with the upgrade at the latest.
+        // Best effort: the upgrade revokes the token at the latest.
         guard let session = try? await app.resumeSession(accessToken: token, username: "", userId: user)
         else { return }
         await session.signOut()
@@ -184,7 +187,7 @@ extension OnionAccount {
             patience: patience)
     }
 
-    /// Behind the end of the old login nobody writes old notes any more: what came until then is taken along.
+    /// After the end of the old login no device writes old notes any more: those written until then are sealed, too.
     private func finish(
         _ login: SignedIn, _ password: SecureBytes, _ notes: OnionResealing, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
@@ -203,8 +206,8 @@ extension OnionAccount {
         }
     }
 
-    /// An upgrade that was cut short behind its end; or the old password is wrong, and the new login good: then what is
-    /// left does not open, and the old login stays.
+    /// Continues an upgrade that was cut short after the end of the old login. If instead the old password is wrong and
+    /// the new login valid, the remaining notes do not open, and the old login stays.
     private func rest(
         _ accounts: Accounts, _ password: SecureBytes, _ name: String, _ newPassword: SecureBytes, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
@@ -223,15 +226,15 @@ extension OnionAccount {
 }
 
 extension OnionResealing {
-    /// What two looks at the same notes have come to.
+    /// The combined outcome of two passes over the same notes.
     init(_ last: OnionResealing, after first: OnionResealing) {
         (resealed, left) = (first.resealed + last.resealed, last.left)
     }
 }
 
 extension Vault {
-    /// Seals every note that opens as version 3. Others stay as they are.
-    /// - Throws: `noKey`, `ended`, `client` when the server was not heard.
+    /// Seals every note that opens as version 3. Others stay unchanged.
+    /// - Throws: `noKey`, `ended`, `client` when the server did not answer.
     func reseal(consents: Bool, stop: OnionUpgrade.Stop) async throws(OnionError) -> OnionResealing {
         guard try theKeys().format == .sealed else { throw .noKey }
         var outcome = OnionResealing()
@@ -244,7 +247,7 @@ extension Vault {
             } catch {
                 switch error {
                 case .ended, .noKey, .client: throw error
-                // Gone meanwhile.
+                // The note was removed meanwhile.
                 case .notFound: break
                 default: outcome.left[note.id] = error
                 }

@@ -1,11 +1,11 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Notes that leave the vault and come in, sealed as the old notes app has them.
+/// Exported and imported notes, sealed in the format of the old notes app.
 extension Vault {
-    /// A note as an object that the old notes app reads, under the password of this session: as it is stored, or of
-    /// version 2 where it is of ours.
-    /// - Throws: as `read`; `noKey` for a note of version 3 where there is no password.
+    /// A note as an object that the old notes app can read, sealed with the password of this session: as stored, or as
+    /// version 2 for a note of version 3.
+    /// - Throws: as `read`; `noKey` for a note of version 3 without a password.
     public func sealedCopy(of id: String, consents: Bool = false) async throws(OnionError) -> JSONObject {
         let note = try await note(id)
         guard note.format == .sealed else {
@@ -25,7 +25,7 @@ extension Vault {
         return copy
     }
 
-    /// Seals a text that could not be saved, under this session's keys, for the time of a lock.
+    /// Seals a text that could not be saved with this session's keys, for the time of a lock.
     /// - Throws: `tooLong`, `noKey`, `ended`.
     public func sealDraft(_ text: NoteText) async throws(OnionError) -> JSONObject {
         let keys = try theKeys()
@@ -39,20 +39,20 @@ extension Vault {
         return try result.get()
     }
 
-    /// Opens what `sealDraft` gave.
-    /// - Throws: `unreadable` for another account's, `ended`.
+    /// Opens the result of `sealDraft`.
+    /// - Throws: `unreadable` for another account's text, `ended`.
     public func openDraft(_ draft: JSONObject) async throws(OnionError) -> NoteText {
         try await open(StoredNote(id: Self.draftID, object: draft), consents: false)
     }
 
-    /// No note's: those are letters and digits alone.
+    /// Not the id of a note: those consist of letters and digits.
     private static let draftID = "(draft)"
 
-    /// Opens a note that is not in the vault: one that the old notes app has written, under this session's password.
+    /// Opens a note that is not in the vault: one that the old notes app has written, with this session's password.
     /// - Throws: `unreadable`, `needsConsent`, `ended`.
     public func open(_ copy: JSONObject, consents: Bool = false) async throws(OnionError) -> NoteText {
         let note = StoredNote(id: "", object: copy)
-        // Ours are bound to their place: nobody can have moved one.
+        // Notes of version 3 are bound to their id, so they cannot have been moved.
         guard note.format == .first || note.format == .second else { throw .unreadable }
         return try await open(note, consents: consents)
     }

@@ -2,15 +2,15 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-/// Making, changing and removing notes. Each returns when the server has it.
+/// Creating, changing and removing notes. Each call returns when the server has acknowledged it.
 extension Vault {
-    /// Makes a note.
+    /// Creates a note.
     /// - Parameters:
-    ///   - createdAt: milliseconds since 1970, for one that was made before; nil: now.
-    ///   - id: 32 random hex digits; who chooses them can look for the note after a `client`.
+    ///   - createdAt: milliseconds since 1970, for a note that was made before; nil: now.
+    ///   - id: 32 random hex digits; a caller that chooses them can look for the note after a `client`.
     /// - Returns: its id.
-    /// - Throws: `full`, `tooLong`, `refused`, `ended`; `changedMeanwhile` when there is one of this id; `client`: it
-    ///   is not known then whether the server has it.
+    /// - Throws: `full`, `tooLong`, `refused`, `ended`; `changedMeanwhile` when a note has this id; `client`: it is not
+    ///   known then whether the server has the note.
     @discardableResult
     public func create(
         _ text: NoteText, createdAt: Int64? = nil, id: String = RandomBytes.hex(16)
@@ -24,21 +24,22 @@ extension Vault {
         return id
     }
 
-    /// Puts other texts into a note.
+    /// Replaces the texts of a note.
     /// - Parameter before: the texts that the user saw: if the note has others by now, nothing is written.
-    /// - Throws: `unreadable` for a note that does not open, which is never written over; `changedMeanwhile`,
-    ///   `tooLong`, `notFound`, `needsConsent`, `refused`, `ended`, `client`.
+    /// - Throws: `unreadable` for a note that does not open, which is never overwritten; `changedMeanwhile`, `tooLong`,
+    ///   `notFound`, `needsConsent`, `refused`, `ended`, `client`.
     public func save(
         _ text: NoteText, in id: String, over before: NoteText, consents: Bool = false
     ) async throws(OnionError) {
         let note = try await note(id)
-        // What does not open is not known, so it must not be lost.
+        // A note that does not open has unknown content, which must not be lost.
         let current = try await read(id, consents: consents)
         guard current == before else { throw .changedMeanwhile }
         try await save(text, in: note)
     }
 
-    /// - Parameter format: what it becomes; nil: what it is. The first format ends with the first save.
+    /// - Parameter format: the new format; nil: the present one. The first format becomes the second with the first
+    ///   save.
     func save(_ text: NoteText, in note: StoredNote, as format: NoteFormat? = nil) async throws(OnionError) {
         let format = format ?? (note.format == .first ? .second : note.format)
         let rounds = NoteRounds.toWrite(after: note.rounds ?? NoteRounds.usual)
@@ -46,7 +47,7 @@ extension Vault {
         guard try await write(members, to: note.id, over: note) else { throw .changedMeanwhile }
     }
 
-    /// Removes a note, one that does not open too.
+    /// Removes a note, also one that does not open.
     /// - Throws: `notFound`, `refused`, `ended`, `client`.
     public func remove(_ id: String) async throws(OnionError) {
         _ = try await note(id)
@@ -55,20 +56,20 @@ extension Vault {
         forget(id)
     }
 
-    /// Removes every note, those too that do not open.
-    /// - Throws: as `remove`; `changedMeanwhile` when others made some at the same time. Then there still are notes.
+    /// Removes every note, also those that do not open.
+    /// - Throws: as `remove`; `changedMeanwhile` when another device added notes at the same time, which remain.
     public func removeAll() async throws(OnionError) {
         for onion in try await list() {
             do throws(OnionError) { try await remove(onion.id) } catch {
-                // Gone already, by another device.
+                // Another device has already removed it.
                 guard error == .notFound else { throw error }
             }
         }
         guard try await list().isEmpty else { throw .changedMeanwhile }
     }
 
-    /// Brings notes of the first format to the second. One that does not open stays as it is, and so does one that was
-    /// changed while it was sealed anew.
+    /// Converts notes of the first format to the second. A note that does not open, or that was changed meanwhile,
+    /// stays unchanged.
     public func migrate() async throws(OnionError) -> OnionMigration {
         var outcome = OnionMigration()
         for note in try await stored() where note.format == .first {
@@ -100,11 +101,11 @@ extension Vault {
         return try result.get()
     }
 
-    /// Writes a whole note: each member replaces what was there. Differences of sealed texts would be merged with those
-    /// of others, letter by letter, into what nobody can open.
+    /// Writes a whole note: each member replaces the old one. Differences of sealed texts would be merged letter by
+    /// letter into a text that cannot be opened.
     ///
-    /// - Parameter base: as it was; nil for a new one.
-    /// - Returns: false, and nothing was written, when the note is another by now.
+    /// - Parameter base: the note as it was; nil for a new one.
+    /// - Returns: false, without writing anything, when the note has changed.
     private func write(_ members: JSONObject, to id: String, over base: StoredNote?) async throws(OnionError) -> Bool {
         let diff = ObjectDiff(members.pairs.map { (key: $0.key, operation: .replace($0.value)) })
         let isWritten = try await asking { () throws(ClientError) in
@@ -121,20 +122,20 @@ extension Vault {
         return isWritten
     }
 
-    /// Waits until the server has everything. Who waits wants it tried now, however long the pause after the last try
-    /// was to be; an app that has gone offline on purpose stays so.
+    /// Waits until the server has acknowledged everything. A waiting caller needs an attempt now, regardless of the
+    /// back-off; an app that has gone offline on purpose stays offline.
     private func arrive() async throws(ClientError) {
         if case .offline(.unreachable) = await session.sync.currentStatus { await session.sync.goOnline() }
         try await notes.waitUntilSynced(timeout: timeout)
     }
 
-    /// Waits for the server; what it refuses is undone here.
+    /// Waits for the server; a refused edit is undone.
     private func confirm(_ id: String) async throws(OnionError) {
         do throws(ClientError) { try await arrive() } catch {
             guard error.code == .refused || error.code == .unauthorized else { throw .client(error) }
             let isUndone = try await asking { () throws(ClientError) in try await notes.discardRefused(id) }
             guard isUndone else {
-                // Others were refused: this one is not among them.
+                // The refusal was about other objects.
                 if error.code == .refused { return }
                 throw .client(error)
             }

@@ -4,16 +4,16 @@ import ThicketProtocol
 
 /// A user's encrypted notes, from login to logout.
 ///
-/// Nothing of it is ever on a disk: the copy of the bucket is in memory, keys and texts are in `SecureBytes`. `end`
+/// Nothing of them is ever on a disk: the copy of the bucket is in memory, keys and texts are in `SecureBytes`. `end`
 /// (logout, going to the background, lock) drops all of it and waits until it is overwritten; every later call throws
-/// `ended`. What a caller still holds of a text is the caller's to let go of.
+/// `ended`. Texts that a caller still holds are the caller's to release.
 public actor Vault {
     /// The bucket of notes in each account.
     public static let bucket = "onions"
-    /// Longest wait for the server, unless said otherwise.
+    /// Longest wait for the server by default.
     public static let patience: Duration = .seconds(30)
 
-    /// What the server said of the user's notes at the login.
+    /// What the server reported about the user's notes at the login.
     public nonisolated let standing: OnionStanding
     /// The account's id.
     public nonisolated let user: String
@@ -21,11 +21,11 @@ public actor Vault {
     let notes: Bucket
     let workers: NoteWorkers
     private let patience: Duration
-    /// The login is this vault's own, and ends with it.
+    /// The login belongs to this vault, and ends with it.
     private let endsLogin: Bool
     private let clock: any SessionClock
     private var keys: NoteKeys?
-    /// Texts that were opened, and of what.
+    /// The texts that were opened, with the sealed note they came from.
     private var opened = [String: Opened]()
 
     private struct Opened {
@@ -35,8 +35,8 @@ public actor Vault {
 
     /// Reads the notes of a session whose copy is in memory.
     ///
-    /// - Parameter endsLogin: whether the end of the vault is the end of the session's login, too; else that stays
-    ///   good, and the session is only closed.
+    /// - Parameter endsLogin: whether the end of the vault also ends the session's login; otherwise the login stays
+    ///   valid, and only the session is closed.
     /// - Throws: `client` when the server does not answer in time. The session is closed then.
     public init(
         _ session: ClientSession, keys: NoteKeys, endsLogin: Bool = true, patience: Duration = Vault.patience
@@ -62,9 +62,9 @@ public actor Vault {
         }
     }
 
-    /// An app that is no notes app says nothing: then what holds for everybody is held here.
+    /// An app that is not a notes app reports nothing: then the default limits apply.
     private static func standing(_ session: ClientSession) async throws(ClientError) -> OnionStanding {
-        // Of partners' users the server counts the notes, and says nothing of it before.
+        // For partners' users the server counts the notes, and reports nothing beforehand.
         if case .partner = session.user { return OnionStanding(notesMax: nil) }
         let answer: JSONObject
         do throws(ClientError) { answer = try await session.look("auth/notes") } catch {
@@ -83,9 +83,9 @@ public actor Vault {
         try await stored().map(Onion.init).sorted(by: Onion.precedes)
     }
 
-    /// The titles, each as soon as it is open: a few at a time, on threads of their own, the oldest note first.
+    /// The titles, each as soon as it is open: a few at a time, on dedicated threads, oldest note first.
     ///
-    /// A note that asks for very many rounds comes as `needsConsent`, one that does not open as `unreadable`.
+    /// A note that needs a very large number of rounds yields `needsConsent`, one that does not open `unreadable`.
     public func titles() async throws(OnionError) -> AsyncStream<OnionTitle> {
         let onions = try await list()
         let (stream, continuation) = AsyncStream.makeStream(of: OnionTitle.self)
@@ -120,10 +120,10 @@ public actor Vault {
     }
 
     /// Title and text of a note.
-    /// - Parameter consents: the user has said that many rounds are fine.
+    /// - Parameter consents: the user has agreed to a large number of rounds.
     /// - Throws: `notFound`, `unreadable`, `needsConsent`, `ended`.
     public func read(_ id: String, consents: Bool = false) async throws(OnionError) -> NoteText {
-        // Both are wanted: two threads at once.
+        // Both texts are needed: two threads at once.
         async let info = result(.info, of: id, consents: consents)
         let title = try await text(.title, of: id, consents: consents)
         return NoteText(title: title, info: try await info.get())
@@ -180,8 +180,8 @@ public actor Vault {
         }
     }
 
-    /// Says that something in the notes has changed, here or elsewhere; ends with the session. A slow reader hears it
-    /// once.
+    /// Signals that a note has changed, on this device or another; ends with the session. Several changes are merged
+    /// for a slow reader.
     public func changes() async -> AsyncStream<Void> {
         let events = await notes.changes
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -198,8 +198,9 @@ public actor Vault {
     /// Whether the session has ended.
     public var isEnded: Bool { keys == nil }
 
-    /// The end: keys and texts are overwritten before this returns, then the server is told and the connection closed.
-    /// - Returns: whether the server has heard of it; if not, the token stays good there until it is revoked.
+    /// Ends the vault: keys and texts are overwritten before this returns, then the server is notified and the
+    /// connection closed.
+    /// - Returns: whether the server has acknowledged the end; if not, the token stays valid until it is revoked.
     @discardableResult
     public func end() async -> Bool {
         guard await wipe() else { return true }
@@ -217,7 +218,7 @@ public actor Vault {
         return true
     }
 
-    // MARK: - For the other files
+    // MARK: - For the other files of this type
 
     func theKeys() throws(OnionError) -> NoteKeys {
         guard let keys else { throw .ended }

@@ -1,6 +1,6 @@
 extension Unicode.Scalar {
-    /// What messages call a character: "'/'", "a blank", "U+00E9". The character itself only where it is printable
-    /// ASCII: others may be invisible, or move what a terminal shows.
+    /// How messages name a character: "'/'", "a blank", "U+00E9". Only printable ASCII is shown as itself; other
+    /// characters may be invisible, or change what a terminal shows.
     public var named: String {
         if self == " " { return "a blank" }
         if isASCII, value > 0x20, value != 0x7F { return "'\(self)'" }
@@ -8,8 +8,8 @@ extension Unicode.Scalar {
         return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 
-    /// Whether the character leaves no mark at the end of a text: white space, controls, and what only steers others.
-    /// Variation selectors do leave one, behind emoji and ideographs.
+    /// Whether the character is invisible at the end of a text: white space, controls, and characters that only format
+    /// others. Variation selectors count as visible: they change the emoji or ideograph before them.
     var isUnseen: Bool {
         if properties.isVariationSelector { return false }
         if properties.isWhitespace || properties.isDefaultIgnorableCodePoint { return true }
@@ -21,12 +21,12 @@ extension Unicode.Scalar {
 }
 
 extension UserID {
-    /// What is wrong with a text as the name of a user who is not there yet: beside what no name may hold, a character
-    /// at an end that is not seen there, with which the name would look like another one. Users who are called so keep
-    /// their names.
+    /// Checks a text as the name of a new user. In addition to the rules for every user name, an invisible character at
+    /// the start or at the end is refused, because the name would look like another one. Existing users with such names
+    /// keep them.
     ///
-    /// - Returns: the rest of the sentence that begins with the name; nil: nothing is wrong. Of the name it holds one
-    ///   character.
+    /// - Returns: the rest of the sentence that begins with the name, or nil if the name is valid. It shows at most one
+    ///   character of the name.
     public static func problem(asNew text: String, bytesMax: Int = Limits.userIDBytesMax) -> String? {
         if let problem = problem(of: text, bytesMax: bytesMax) { return problem }
         let scalars = text.unicodeScalars
@@ -37,7 +37,7 @@ extension UserID {
         return nil
     }
 
-    /// The same of a name that a user may have already.
+    /// Checks a text as the name of a user that may exist already. The result is as in `problem(asNew:bytesMax:)`.
     public static func problem(of text: String, bytesMax: Int = Limits.userIDBytesMax) -> String? {
         do throws(IdentifierError) { _ = try UserID(text) } catch { return error.problem }
         let count = text.utf8.count

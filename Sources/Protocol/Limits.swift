@@ -1,4 +1,5 @@
-/// Every bound of the protocol, with its unit and its source. What an operator may set is in the server's settings.
+/// Every bound of the protocol, with its unit and its source. Bounds that an operator can change are in the server's
+/// settings.
 public enum Limits {
     /// Bytes of an app id.
     public static let appIDBytesMax = 64
@@ -14,25 +15,26 @@ public enum Limits {
     public static let clientIDBytesMax = 256
     /// Bytes of a cv.
     public static let changeVersionBytesMax = 256
-    /// Changes in one `c:[…]` of a client; a longer one is refused as a whole.
+    /// Changes in one `c:[…]` of a client; a message with more is refused as a whole.
     public static let changesPerMessageMax = 1_000
     /// Nesting of JSON arrays and objects.
     public static let jsonDepthMax = 256
-    /// Bytes of one JSON text: places in it are kept in 30 bits.
+    /// Bytes of one JSON text, because offsets into it are stored in 30 bits.
     public static let jsonBytesMax = (1 << 30) - 1
-    /// Bytes that one byte of a text may take as JSON, escaped: `\u0041`.
+    /// Bytes that one byte of a text takes at most when it is escaped in JSON: `\u0041`.
     public static let jsonEscapeBytesMax = 6
-    /// Digits of a number made by an increment, between its first and its last; a change that needs more is refused.
+    /// Digits of a number that an increment produces, from its first to its last; a change that needs more is refused.
     public static let numberDigitsMax = 1_024
-    /// Objects on one index page when the client names no limit (HTTP reference).
+    /// Objects on one index page when the client states no limit (HTTP reference).
     public static let indexPageDefault = 100
     /// Objects on one index page at most (HTTP reference).
     public static let indexPageMax = 1_000
-    /// Bytes of object data after which an index page ends early, with a mark (wire contract, section 5).
+    /// Bytes of object data after which an index page ends early, with a mark for the next page (wire contract, section
+    /// 5).
     public static let indexPageBytesMax = 4 << 20
-    /// Removals in one answer to `removed` when the client names no limit.
+    /// Removals in one answer to `removed` when the client states no limit.
     public static let removalsDefault = 100
-    /// Removals in one answer to `removed` at most, and log rows that are read for it.
+    /// Removals in one answer to `removed` at most, and log rows read for one answer.
     public static let removalsMax = 1_000
     /// Largest channel number a client may choose.
     public static let channelNumberMax: UInt32 = 999_999

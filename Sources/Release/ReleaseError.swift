@@ -1,26 +1,28 @@
-/// Why a release, or a program that is said to be of one, is not what it should be. The text says what was found and
-/// what to do.
+/// Why a release, or a program that claims to be of one, fails a check. The text says what was found and what to do.
 public struct ReleaseError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of thing is wrong.
+    /// The kinds of faults.
     public enum Kind: Sendable, Equatable {
-        /// A file is not of the form it should have.
+        /// A file does not have the required form.
         case malformed
         /// The program's bytes are not those of the release.
         case otherProgram
-        /// The head is not signed by the key that counts.
+        /// The head is not signed by the trusted key.
         case otherKey
-        /// The release does not stand in the log, as far as its proof shows.
+        /// The proof does not show that the log contains the release.
         case notIncluded
-        /// The log is not the one that was seen before: it was rewritten, or somebody is shown another.
+        /// The log differs from the one that was seen before: it was rewritten, or another log is shown to this user.
         case otherLog
-        /// The log is shorter than it was before.
+        /// The log is shorter than before.
         case olderHead
-        /// The head is one of the log that was seen before, and the proof that would show it is not there.
+        /// The proof that would connect the head with the log that was seen before is missing.
         case noConsistencyProof
     }
 
+    /// The kind of the fault.
     public let kind: Kind
+    /// The text for a person.
     public let description: String
 
+    /// - Parameter description: what was found and what to do.
     public init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
 }

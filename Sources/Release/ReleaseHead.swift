@@ -1,14 +1,15 @@
 public import ThicketCrypto
 public import ThicketProtocol
 
-/// What the log was at a moment, signed: how many releases, the root over them (RFC 6962, 2.1), and when.
+/// A signed state of the log: the number of releases, the root over them (RFC 6962, 2.1), and the time.
 public struct ReleaseHead: Sendable, Equatable {
-    /// Releases in the log, from 1.
+    /// Number of releases in the log, at least 1.
     public let size: UInt64
+    /// The root of the log's Merkle tree.
     public let root: Digest256
-    /// Milliseconds since 1970, as the signer's clock had it.
+    /// Milliseconds since 1970 on the signer's clock.
     public let time: UInt64
-    /// Ed25519 over `thicket/release-head/1` ‖ 0 ‖ the three, each with its length.
+    /// Ed25519 over `thicket/release-head/1` ‖ 0 ‖ size, root and time, each with its length.
     public let signature: [UInt8]
 
     /// Signs a head.
@@ -33,7 +34,7 @@ public struct ReleaseHead: Sendable, Equatable {
         (self.size, self.root, self.time, self.signature) = (UInt64(size), root, UInt64(time), signature)
     }
 
-    /// Its form in files.
+    /// The head's form in files.
     public var json: JSONValue {
         [
             "size": .number(JSONNumber(Int64(size))), "root": .string(root.description),
@@ -41,7 +42,7 @@ public struct ReleaseHead: Sendable, Equatable {
         ]
     }
 
-    /// - Throws: `otherKey` unless the key has signed it.
+    /// - Throws: `otherKey` unless the key has signed the head.
     public func check(_ key: Ed25519.VerifyingKey) throws(ReleaseError) {
         guard key.isSignature(signature, for: .releaseHead, Self.fields(size, root, time)) else {
             throw ReleaseError(

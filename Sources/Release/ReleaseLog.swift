@@ -1,24 +1,25 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// All releases, in the order in which they were made: an append-only log (RFC 6962). Its file has a line of JSON for
-/// each: the manifest, and the signed head of the log that ends with it. Nothing is ever taken out or changed; whoever
-/// keeps a copy, or one head, notices.
+/// All releases in the order in which they were made: an append-only log (RFC 6962). Its file has one line of JSON per
+/// release: the manifest, and the signed head of the log that ends with it. Entries are never removed or changed; a
+/// reader that has a copy, or one head, can detect a change.
 public struct ReleaseLog: Sendable {
-    /// Bytes of a log's file at most.
+    /// Most bytes of a log file.
     public static let bytesMax = 16 << 20
 
+    /// The manifests in the order of the log.
     public private(set) var manifests: [ReleaseManifest] = []
-    /// The head behind each manifest.
+    /// The head after each manifest.
     public private(set) var heads: [ReleaseHead] = []
     private var tree = MerkleLog()
 
-    /// An empty one.
+    /// An empty log.
     public init() {}
 
     /// Reads a file and checks every head against the manifests before it.
     ///
-    /// - Parameter key: who must have signed; nil: signatures are not looked at.
+    /// - Parameter key: must have signed every head; nil: signatures are not checked.
     /// - Throws: `malformed`, `otherLog` when a head does not fit, `otherKey`.
     public init(file: [UInt8], key: Ed25519.VerifyingKey?) throws(ReleaseError) {
         guard file.isEmpty || file.last == 0x0A else {
@@ -47,8 +48,8 @@ public struct ReleaseLog: Sendable {
     /// Adds a release.
     ///
     /// - Parameter time: milliseconds since 1970.
-    /// - Returns: the line for the file, with its end.
-    /// - Throws: `malformed` when a release of that version stands in the log: a version is one thing for ever.
+    /// - Returns: the line for the file, with its line feed.
+    /// - Throws: `malformed` when the log already has a release of that version: a version never changes.
     public mutating func append(
         _ manifest: ReleaseManifest, key: Ed25519.SigningKey, time: UInt64
     ) throws(ReleaseError) -> [UInt8] {
@@ -65,13 +66,13 @@ public struct ReleaseLog: Sendable {
         return JSONValue.object(["manifest": .string(manifest.text), "head": head.json]).serialized() + [0x0A]
     }
 
-    /// The place of a release; nil: it is not there.
+    /// The index of a release; nil: the log does not contain it.
     public func index(of release: String) -> Int? {
         manifests.firstIndex { $0.release.utf8.elementsEqual(release.utf8) }
     }
 
-    /// What shows that a release stands in the log as it is now, and that this log goes on from its earlier ones.
-    /// - Returns: nil for a release that is not there.
+    /// The proof that the present log contains a release, and that this log continues its earlier states.
+    /// - Returns: nil for a release that is not in the log.
     public func proof(of release: String) -> ReleaseProof? {
         guard let index = index(of: release), let head = heads.last,
             let inclusion = tree.inclusionProof(index: index)

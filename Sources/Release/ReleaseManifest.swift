@@ -1,38 +1,44 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// What a release is: its version, the commit it was built of, and SHA-256 and size of each program.
+/// The content of a release: its version, the commit from which it was built, and SHA-256 and size of each program.
 ///
-/// Its bytes, as they were written first, are the data of a leaf of the log (RFC 6962, 2.1): nobody writes them anew.
+/// The bytes, as they were first written, are the data of a leaf of the log (RFC 6962, 2.1): they are never serialized
+/// again.
 public struct ReleaseManifest: Sendable, Equatable {
     /// One program.
     public struct File: Sendable, Equatable {
-        /// 1–64 of `[A-Za-z0-9._-]`.
+        /// 1–64 characters of `[A-Za-z0-9._-]`.
         public let name: String
+        /// SHA-256 of the program.
         public let digest: Digest256
-        /// Bytes.
+        /// Size in bytes.
         public let size: Int64
 
+        /// - Parameters:
+        ///   - name: 1–64 characters of `[A-Za-z0-9._-]`.
+        ///   - size: bytes.
         public init(name: String, digest: Digest256, size: Int64) {
             (self.name, self.digest, self.size) = (name, digest, size)
         }
     }
 
-    /// Programs of a release at most.
+    /// Most programs of a release.
     public static let filesMax = 64
-    /// Bytes of a manifest at most.
+    /// Most bytes of a manifest.
     public static let bytesMax = 64 << 10
     private static let format: Int64 = 1
 
-    /// As `thicket version` prints it.
+    /// The version as `thicket version` prints it.
     public let release: String
-    /// 40 hex digits of git.
+    /// The 40 hex digits of the git commit.
     public let commit: String
+    /// The programs, at most `filesMax`.
     public let files: [File]
-    /// The JSON, which is hashed.
+    /// The JSON text, which is hashed.
     public let text: String
 
-    /// - Throws: `malformed` when a part cannot stand in a manifest.
+    /// - Throws: `malformed` when a value is not permitted in a manifest.
     public init(release: String, commit: String, files: [File]) throws(ReleaseError) {
         let object: JSONObject = [
             "format": .number(JSONNumber(Self.format)), "release": .string(release), "commit": .string(commit),
@@ -47,7 +53,7 @@ public struct ReleaseManifest: Sendable, Equatable {
         try self.init(text: JSONValue.object(object).serializedText)
     }
 
-    /// Reads one.
+    /// Reads a manifest.
     /// - Throws: `malformed`.
     public init(text: String) throws(ReleaseError) {
         guard text.utf8.count <= Self.bytesMax, let value = try? JSONValue(parsing: text),
@@ -74,7 +80,7 @@ public struct ReleaseManifest: Sendable, Equatable {
         (self.release, self.commit, self.files, self.text) = (release, commit, read, text)
     }
 
-    /// The leaf's hash.
+    /// The hash of the leaf.
     public var leafHash: Digest256 { MerkleTree.leafHash(Array(text.utf8)) }
 
     /// The program with these bytes.
@@ -99,7 +105,7 @@ public struct ReleaseManifest: Sendable, Equatable {
 }
 
 extension Digest256 {
-    /// - Returns: nil for anything but 64 hex digits.
+    /// - Returns: nil unless the text is 64 hex digits.
     init?(hex: String) {
         guard let bytes = Hex.decode(hex) else { return nil }
         self.init(bytes)

@@ -1,23 +1,29 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// What is handed out beside the programs of a release (`release.json`): its manifest, the way from it to the signed
-/// head of the log, and the ways to that head from heads before it.
+/// The file that is published beside the programs of a release (`release.json`): its manifest, the inclusion proof up
+/// to the signed head of the log, and consistency proofs from earlier heads to that head.
 public struct ReleaseProof: Sendable, Equatable {
-    /// Earlier heads from which a proof leads here: the newest so many.
+    /// The newest earlier heads from which a proof leads to this one: at most so many.
     public static let headsMax = 256
-    /// Bytes of a proof's file at most.
+    /// Most bytes of a proof file.
     public static let bytesMax = 4 << 20
     private static let format: Int64 = 1
 
+    /// The manifest of the release.
     public let manifest: ReleaseManifest
-    /// Place in the log, from 0.
+    /// Index in the log, from 0.
     public let index: UInt64
+    /// The inclusion proof of the manifest (RFC 6962, 2.1.1).
     public let inclusion: [Digest256]
+    /// The signed head to which all proofs lead.
     public let head: ReleaseHead
-    /// By size of the earlier log.
+    /// Consistency proofs (RFC 6962, 2.1.2) by the size of the earlier log.
     public let consistency: [UInt64: [Digest256]]
 
+    /// - Parameters:
+    ///   - index: index of the manifest in the log, from 0.
+    ///   - consistency: proofs by the size of the earlier log.
     public init(
         manifest: ReleaseManifest, index: UInt64, inclusion: [Digest256], head: ReleaseHead,
         consistency: [UInt64: [Digest256]]
@@ -56,7 +62,7 @@ public struct ReleaseProof: Sendable, Equatable {
         return Hex.decode(text).flatMap(MerkleTree.proof)
     }
 
-    /// Its form in a file.
+    /// The content of the file.
     public var file: [UInt8] {
         var ways: JSONObject = [:]
         for (size, way) in consistency.sorted(by: { $0.key < $1.key }) {
@@ -71,12 +77,12 @@ public struct ReleaseProof: Sendable, Equatable {
         return JSONValue.object(object).serialized() + [0x0A]
     }
 
-    /// Checks everything but the program: the signature, that the manifest stands in the log, and that the log goes on
-    /// from what was seen before.
+    /// Checks everything except the program: the signature, that the log contains the manifest, and that the log
+    /// continues the one that was seen before.
     ///
     /// - Parameters:
-    ///   - key: the one that counts, known from elsewhere.
-    ///   - seen: the newest head that was checked here before; nil: this is the first.
+    ///   - key: the trusted key, known from another source.
+    ///   - seen: the newest head that was checked before; nil: this is the first.
     /// - Throws: `otherKey`, `notIncluded`, `olderHead`, `otherLog`, `noConsistencyProof`.
     public func check(_ key: Ed25519.VerifyingKey, seen: ReleaseHead?) throws(ReleaseError) {
         try head.check(key)

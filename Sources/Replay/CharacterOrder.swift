@@ -1,11 +1,11 @@
 /// Every character that a trace ever inserts, in one total order, with deleted ones kept as tombstones.
 ///
-/// Characters that several authors insert into one gap, none knowing of the others', stand in the order of YATA by both
-/// neighbours (docs/decisions/0088): it does not depend on which of them is played first.
+/// Concurrent insertions of several authors into one gap are ordered as in YATA, by both neighbours
+/// (docs/decisions/0088): the order does not depend on which of them is played first.
 ///
-/// Views share the order and differ in what they show, so a position in one view can be carried to another exactly:
-/// by the identity of the characters around it, not by counting. Chunks of at most `chunkMax` characters with a width
-/// per view make finding a position and finding a character cost the root of the length.
+/// Views share the order and differ in what they show, so a position in one view can be mapped to another exactly: by
+/// the identity of the characters around it, not by counting. Chunks of at most `chunkMax` characters with a width per
+/// view make finding a position and finding a character cost the square root of the length.
 struct CharacterOrder {
     typealias Character = Int32
     static let chunkMax = 256
@@ -27,16 +27,16 @@ struct CharacterOrder {
     private var sequence: [Int]
     private var chunkOf = [Int32]()
     private var shown: [[Bool]]
-    /// Deleted in a view, perhaps before it has shown the character: authors are caught up with one after the other,
-    /// and a deletion by one may be played before another's insertion. It is never shown then.
+    /// Deleted in a view, perhaps before the view has shown the character: authors are caught up with one after the
+    /// other, and a deletion by one may be played before another's insertion. The character is never shown then.
     private var gone: [[Bool]]
     private(set) var scalars = [Unicode.Scalar]()
-    /// Of each character: its neighbours when it was typed, in what its author knew, and its author.
+    /// For each character: its neighbours when it was typed, as its author knew them, and its author.
     private var origins = [Origin]()
-    /// How a view counts: in UTF-16 units, or in code points.
+    /// The unit of a view: UTF-16 units, or code points.
     private let countsUTF16: [Bool]
 
-    /// - Parameter countsUTF16: one entry a view: does it count UTF-16 units (else code points)?
+    /// - Parameter countsUTF16: one entry per view: whether it counts UTF-16 units (else code points).
     init(countsUTF16: [Bool]) {
         self.countsUTF16 = countsUTF16
         chunks = [Chunk(characters: [], widths: countsUTF16.map { _ in 0 })]
@@ -53,12 +53,11 @@ struct CharacterOrder {
         countsUTF16[view] && scalars[Int(character)].value > 0xFFFF ? 2 : 1
     }
 
-    /// Makes a character behind `left` (nil: at the very start), shown in no view yet.
+    /// Makes a character after `left` (nil: at the very start) that no view shows yet.
     ///
     /// - Parameters:
-    ///   - author: decides between characters of one gap that have the same neighbours: the smaller number stands
-    ///     first.
-    ///   - view: has everything that the author knew, and nothing else.
+    ///   - author: decides between characters of one gap that have the same neighbours: the smaller number comes first.
+    ///   - view: shows everything that the author knew, and nothing else.
     mutating func insert(_ scalar: Unicode.Scalar, after left: Character?, by author: Int, in view: Int) -> Character {
         let right = self.right(of: left, in: view)
         let place = place(between: left, right, author)
@@ -87,9 +86,9 @@ struct CharacterOrder {
         return made
     }
 
-    // MARK: Gaps that several authors insert into
+    // MARK: Gaps into which several authors insert
 
-    /// The next character behind `left` that the view knows, deleted or not.
+    /// The next character after `left` that the view knows, deleted or not.
     private func right(of left: Character?, in view: Int) -> Character? {
         var next = following(left)
         while let character = next, !shown[view][Int(character)], !gone[view][Int(character)] {
@@ -98,7 +97,7 @@ struct CharacterOrder {
         return next
     }
 
-    /// The character right behind which one with these neighbours belongs: all between them are unknown to its author.
+    /// The character after which one with these neighbours belongs: its author knows none of those in between.
     private func place(between left: Character?, _ right: Character?, _ author: Int) -> Character? {
         var place = left
         var isPassing = false
@@ -117,7 +116,7 @@ struct CharacterOrder {
         return place
     }
 
-    /// The character right behind another one (nil: the first of all).
+    /// The character directly after another one (nil: the first of all).
     private func following(_ character: Character?) -> Character? {
         guard let character else { return sequence.lazy.compactMap { chunks[$0].characters.first }.first }
         let home = Int(chunkOf[Int(character)])
@@ -127,7 +126,7 @@ struct CharacterOrder {
         return sequence[(at + 1)...].lazy.compactMap { chunks[$0].characters.first }.first
     }
 
-    /// Whether one stands before the other; nil is the end.
+    /// Whether one precedes the other; nil is the end.
     private func precedes(_ one: Character?, _ other: Character?) -> Bool {
         guard let one, one != other else { return false }
         guard let other else { return true }
@@ -151,7 +150,7 @@ struct CharacterOrder {
         chunks[Int(chunkOf[Int(character)])].widths[view] -= width(character, in: view)
     }
 
-    /// Where `character` stands in `view`: the width of all that the view shows before it.
+    /// The position of `character` in `view`: the width of all that the view shows before it.
     func position(of character: Character, in view: Int) -> Int {
         let home = Int(chunkOf[Int(character)])
         var position = 0
@@ -166,7 +165,7 @@ struct CharacterOrder {
         return position
     }
 
-    /// The character that starts at `position` of `view`; nil at or behind the end.
+    /// The character that starts at `position` of `view`; nil at or after the end.
     func character(at position: Int, in view: Int) -> Character? {
         var rest = position
         for chunk in sequence {
@@ -200,7 +199,8 @@ struct CharacterOrder {
         return text
     }
 
-    /// Characters around the gap behind `left`, at most `reach` to each side, tombstones and foreign ones included.
+    /// Characters around the gap after `left`, at most `reach` to each side, including tombstones and characters that a
+    /// view does not know.
     func neighbourhood(after left: Character?, reach: Int) -> [Character] {
         let home = left.map { Int(chunkOf[Int($0)]) } ?? sequence[0]
         guard let at = sequence.firstIndex(of: home) else { return [] }

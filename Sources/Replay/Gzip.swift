@@ -1,11 +1,12 @@
 internal import CZlib
 import Glibc
 
-/// Whole gzip files in memory (RFC 1952), over zlib.
+/// Whole gzip files in memory (RFC 1952), by zlib.
 public enum Gzip {
-    /// Bytes that an unpacked file may have, so that a small file cannot fill the memory.
+    /// Most bytes of an unpacked file, so that a small file cannot fill the memory.
     public static let unpackedBytesMax = 1 << 30
 
+    /// Unpacks a file. Throws `notGzip` for invalid data and for more than `unpackedBytesMax` bytes.
     public static func unpack(_ packed: [UInt8]) throws(TraceError) -> [UInt8] {
         var stream = z_stream()
         guard inflateInit2_(&stream, 15 + 32, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
@@ -32,6 +33,7 @@ public enum Gzip {
         return output
     }
 
+    /// Packs bytes as a gzip file.
     public static func pack(_ bytes: [UInt8]) -> [UInt8] {
         var stream = z_stream()
         let ready = deflateInit2_(

@@ -4,30 +4,38 @@ import ThicketCrypto
 import ThicketProtocol
 public import ThicketSealed
 
-/// Types a recorded session through real clients and a real server, and compares every end with the recorded one.
+/// Types a recorded session through real clients and a real server, and compares every client's final text with the
+/// recorded one.
 ///
 /// One object holds the text and, for each person, how many of their recorded edits it contains: an edit and its count
-/// are one change, so a client always knows exactly which edits the text before it holds.
+/// are one change, so a client always knows exactly which edits its text contains.
 public final class Replay: Sendable {
     /// Where and how to replay.
     public struct Options: Sendable {
+        /// The server's address.
         public var server: String
+        /// The app's name.
         public var app: String
+        /// The access token of all clients.
         public var token: String
+        /// The bucket's name.
         public var bucket: String = "replay"
+        /// The object's key.
         public var key: String
-        /// Makes it a sealed bucket, whose keys all clients share; nil: an open one.
+        /// The keys of a sealed bucket, shared by all clients; nil: an open bucket.
         public var keys: SealedBucketKeys?
-        /// Clients that take turns in a sequential trace; in a concurrent one each person is a client.
+        /// Clients that take turns in a sequential trace; in a concurrent trace each person is a client.
         public var clients: Int = 2
         /// Edits of one client before the next takes over, in a sequential trace.
         public var turnEdits: Int = 200
-        /// Local store of client `n`; the fresh client at the end has `n` = -1.
+        /// The local store of client `n`; the fresh client at the end has `n` = -1.
         public var store: @Sendable (Int) -> StoreLocation = { _ in .memory }
+        /// The connection options of all clients.
         public var session: SessionOptions = SessionOptions()
         /// Longest wait for one message, after which the replay fails.
         public var patience: Duration = .seconds(60)
 
+        /// Options with the default bucket, two clients and stores in memory.
         public init(server: String, app: String, token: String, key: String) {
             self.server = server
             self.app = app
@@ -38,23 +46,29 @@ public final class Replay: Sendable {
 
     /// How a replay ended.
     public struct Report: Sendable {
-        /// Patches typed, by all clients.
+        /// Patches typed by all clients.
         public let edits: Int
+        /// Duration of the replay in seconds.
         public let seconds: Double
+        /// Bytes sent by all clients.
         public let bytesSent: Int64
-        /// Code points of the recorded end.
+        /// Code points of the recorded final text.
         public let length: Int
         /// nil: every client and a fresh one hold exactly the recorded text.
         public let difference: Difference?
     }
 
-    /// The first place at which a client's text is not the recorded one.
+    /// The first position at which a client's text is not the recorded one.
     public struct Difference: Sendable, CustomStringConvertible {
+        /// The client's name.
         public let client: String
         /// Code points from the start.
         public let position: Int
+        /// The recorded text at the position.
         public let expected: String
+        /// The client's text at the position.
         public let found: String
+        /// The difference as a sentence.
         public var description: String {
             "\(client) differs at code point \(position): expected \(quoted(expected)), found \(quoted(found))"
         }
@@ -63,15 +77,15 @@ public final class Replay: Sendable {
         }
     }
 
-    /// What happens, for a display or for somebody who disturbs on purpose. Called from the clients' tasks.
+    /// Receives the progress, for a display or for deliberate disturbances. Called from the clients' tasks.
     public protocol Observer: Sendable {
-        /// The clients are there and nothing is typed yet.
+        /// The clients exist and nothing is typed yet.
         func opened(_ sessions: [Session]) async
-        /// Client `client` has typed `count` transactions of its own; `inserted` is the text of the last one.
+        /// Client `client` has typed `count` of its transactions; `inserted` is the text of the last one.
         func typed(client: Int, count: Int, inserted: String) async
-        /// Client `client` cannot go on before others' edits arrive.
+        /// Client `client` cannot continue before edits of others arrive.
         func blocked(client: Int) async
-        /// Everything is typed; from here on nobody should disturb.
+        /// Everything is typed; from here on disturbances must stop.
         func ending() async
     }
 
@@ -80,7 +94,7 @@ public final class Replay: Sendable {
     private let carrier: Mutex<TraceCarrier>
     private let byAgent: [[Int]]
     private let observer: (any Observer)?
-    /// What clients have said that does not fit, in a sealed bucket.
+    /// Contradictions that clients of a sealed bucket have reported.
     private let alarms: Mutex<[String]> = Mutex([])
 
     /// - Throws: `TraceError` when the trace contradicts itself.
@@ -93,13 +107,13 @@ public final class Replay: Sendable {
         self.carrier = Mutex(carrier)
     }
 
-    /// Clients that the replay opens, the fresh one at the end not counted.
+    /// Clients that the replay opens, without the fresh one at the end.
     public var clientCount: Int { trace.isConcurrent ? trace.agentCount : max(1, options.clients) }
 
-    /// Replays all.
+    /// Replays the whole trace.
     ///
-    /// - Throws: `ClientError` from the clients; `ReplayError` when they get stuck, or when the object is there
-    ///   already.
+    /// - Throws: `ClientError` from the clients; `ReplayError` when they cannot continue, or when the object already
+    ///   exists.
     public func run() async throws -> Report {
         var sessions = [Session]()
         do {
@@ -153,7 +167,7 @@ public final class Replay: Sendable {
             options: options.session)
     }
 
-    /// The bucket that is typed in, as a client has it.
+    /// The bucket of the replay, opened by a client.
     public func bucket(of session: Session) async throws(ClientError) -> Bucket {
         guard let keys = options.keys else { return try await session.bucket(options.bucket) }
         return try await session.bucket(options.bucket, sealedBy: keys)
@@ -175,7 +189,7 @@ public final class Replay: Sendable {
     private func start(_ sessions: [Session]) async throws -> [Bucket] {
         var buckets = [Bucket]()
         for session in sessions { buckets.append(try await bucket(of: session)) }
-        // The counts in an older document would not be those of this replay.
+        // The counts in an older object would not belong to this replay.
         try await buckets[0].waitUntilSynced(timeout: options.patience)
         guard try await buckets[0].get(options.key) == nil else {
             throw ReplayError("there is an object \(options.key) already: replay under another key")
@@ -226,7 +240,7 @@ public final class Replay: Sendable {
 
     private func text(of row: Int) -> String { trace.transactions[row].patches.last?.inserted ?? "" }
 
-    /// Types one transaction if its parents are there.
+    /// Types one transaction if its parents have arrived.
     private func type(_ row: Int, of agent: Int, in bucket: Bucket) async throws -> Bool {
         try await bucket.edit(options.key) { object, _ in
             guard let object else { return nil }
@@ -248,7 +262,7 @@ public final class Replay: Sendable {
         for edit in carrier.type(row) {
             let step = edit.delta(length: length)
             length = step.targetLength
-            // Lengths fit by construction; were they not to, the object's own check refuses the edit.
+            // Lengths fit by construction; if they did not, the object's own check would refuse the edit.
             delta = (try? TextDelta.compose(delta, step)) ?? step
         }
         var operations: [(key: String, operation: Operation)] = [
@@ -258,7 +272,7 @@ public final class Replay: Sendable {
         return ObjectDiff(operations)
     }
 
-    /// A sequential trace: client after client types a stretch, each from what the one before has left.
+    /// A sequential trace: the clients type in turn, each from the text that the previous one has left.
     private func takeTurns(_ buckets: [Bucket]) async throws {
         var done = 0
         var turn = 0
@@ -282,7 +296,7 @@ public final class Replay: Sendable {
 
     // MARK: - The end
 
-    /// Waits until a client has sent all its own edits and holds everybody's.
+    /// Waits until a client has sent all its edits and holds those of all clients.
     private func settle(_ bucket: Bucket, client: Int) async throws {
         let totals = byAgent.map(\.count)
         try await wait(in: bucket, "all edits at client \(client)") { object in
@@ -325,8 +339,9 @@ public final class Replay: Sendable {
     }
 }
 
-/// Why a replay could not go on.
+/// Why a replay could not continue.
 public struct ReplayError: Error, CustomStringConvertible {
+    /// The reason as a sentence.
     public let description: String
     init(_ description: String) { self.description = description }
 }

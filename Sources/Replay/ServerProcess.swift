@@ -1,19 +1,22 @@
 import CThicketSpawn
 import Glibc
 
-/// A real `thicketd` on a folder of its own: for the demo, the benchmarks and tests that need to kill it.
+/// A real `thicketd` with a temporary data folder: for the demo, the benchmarks and tests that need to kill it.
 public final class ServerProcess {
-    /// The program, found beside the running one unless named.
+    /// The program's path; by default next to the running program.
     public let program: String
+    /// The data folder.
     public let folder: String
-    /// Stays the same over restarts, so clients find the server again.
+    /// Stays the same over restarts, so that clients find the server again.
     public let port: UInt16
+    /// The running process; nil when it is not running.
     public private(set) var process: pid_t?
     private let settings: [String]
-    /// What it says to its standard error, which is not ours: whoever waits for the end of ours would wait for a server
-    /// that has outlived us, too.
+    /// The server's standard error, separate from this program's: a reader that waits for the end of this program's
+    /// standard error would also wait for a server that outlives this program.
     private var errors: UnsafeMutablePointer<FILE>?
 
+    /// The server's address for clients.
     public var address: String { "http://127.0.0.1:\(port)" }
 
     /// Makes an empty data folder; the server is not started yet.
@@ -49,7 +52,7 @@ public final class ServerProcess {
         guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
         defer { for end in ends { close(end) } }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // Of a server that is started again without having been ended.
+        // For a server that is started again without having been ended.
         tellErrors()
         guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
             throw ReplayError("no temporary file: errno \(errno)")
@@ -69,10 +72,10 @@ public final class ServerProcess {
         try awaitListening(ends[0])
     }
 
-    /// Longest time of an administrative command, seconds; it is killed then.
+    /// Longest time of an administrative command in seconds; it is killed then.
     private static let commandSeconds = 180
 
-    /// Longest wait for the line that says that the server listens, seconds.
+    /// Longest wait for the line that says that the server listens, in seconds.
     private static let startSeconds = 30
 
     /// Waits for the first line on the server's standard output; it writes no other.
@@ -98,12 +101,12 @@ public final class ServerProcess {
         }
     }
 
-    /// SIGKILL: no goodbye, no flush.
+    /// Sends SIGKILL: no shutdown, no flush.
     public func kill() { end(SIGKILL) }
 
-    /// SIGTERM, and waits until it has ended.
+    /// Sends SIGTERM and waits for the end.
     ///
-    /// - Returns: its wait status; 0 after a clean end.
+    /// - Returns: the wait status; 0 after a clean end.
     @discardableResult
     public func terminate() -> Int32 { end(SIGTERM) }
 
@@ -123,7 +126,7 @@ public final class ServerProcess {
         return status
     }
 
-    /// Hands on what the server has said to its standard error.
+    /// Forwards the server's standard error.
     private func tellErrors() {
         let said: [UInt8] = Array(takeErrors().utf8)
         _ = write(STDERR_FILENO, said, said.count)
@@ -137,8 +140,8 @@ public final class ServerProcess {
         return Self.readAll(fileno(errors))
     }
 
-    /// CPU seconds that the server has used, user and system, to the nanosecond: the kernel's clock of that process.
-    /// 0 when it is not running.
+    /// CPU seconds that the server has used, user and system, to the nanosecond: the kernel's clock of that process. 0
+    /// when it is not running.
     public func cpuSeconds() -> Double {
         var clock: clockid_t = 0
         var time = timespec()
@@ -149,7 +152,7 @@ public final class ServerProcess {
     /// Proportional resident memory in bytes.
     public func memoryBytes() -> Int { Self.memoryBytes(of: process ?? 0) }
 
-    /// Proportional resident memory of a process in bytes; 0 when it is not ours to see.
+    /// Proportional resident memory of a process in bytes; 0 when this user may not read it.
     public static func memoryBytes(of process: pid_t) -> Int {
         for line in read("/proc/\(process)/smaps_rollup").split(separator: "\n")
         where line.hasPrefix("Pss:") {
@@ -167,7 +170,7 @@ public final class ServerProcess {
         return String(decoding: bytes[0..<count], as: UTF8.self)
     }
 
-    /// The path of a program beside the running one.
+    /// The path of a program next to the running one.
     public static func sibling(_ name: String) throws(ReplayError) -> String {
         var path = [CChar](repeating: 0, count: 4_096)
         let count = readlink("/proc/self/exe", &path, path.count - 1)
@@ -197,7 +200,7 @@ public final class ServerProcess {
         return process
     }
 
-    /// Runs a command to its end. What it says beside its output (keys are shown once) is shown only when it fails.
+    /// Runs a command to its end. Its standard error is shown only when it fails, since keys are printed only once.
     private static func run(_ arguments: [String]) throws(ReplayError) -> String {
         guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
             throw ReplayError("no temporary file: errno \(errno)")
@@ -230,7 +233,7 @@ public final class ServerProcess {
         return output
     }
 
-    /// To its end, or to a moment (`time`).
+    /// Reads to the end, or until a deadline (`time`).
     private static func readAll(_ descriptor: Int32, until deadline: time_t = .max) -> String {
         var text = [UInt8]()
         var chunk = [UInt8](repeating: 0, count: 4_096)

@@ -1,14 +1,18 @@
 import ThicketProtocol
 
-/// A recorded typing session, keystroke by keystroke: who changed what, having seen what.
+/// A recorded typing session, keystroke by keystroke: for each edit its author and which edits the author had seen.
 ///
 /// The format is that of the public collection josephg/editing-traces. Positions count Unicode code points.
 public struct Trace: Sendable, Equatable {
     /// Replaces `deleted` code points at `position` by `inserted`.
     public struct Patch: Sendable, Equatable {
+        /// Code points from the start.
         public var position: Int
+        /// How many code points are deleted.
         public var deleted: Int
+        /// The inserted text.
         public var inserted: String
+        /// A patch of these values.
         public init(position: Int, deleted: Int, inserted: String) {
             self.position = position
             self.deleted = deleted
@@ -16,12 +20,15 @@ public struct Trace: Sendable, Equatable {
         }
     }
 
-    /// Patches made one after another by one person, against the text that the parents, merged, give.
+    /// Consecutive patches by one person, relative to the text that results from merging the parents.
     public struct Transaction: Sendable, Equatable {
+        /// The author's number, from 0.
         public var agent: Int
-        /// Indexes of transactions; in a sequential trace always the one before.
+        /// Indexes of transactions; in a sequential trace always the previous one.
         public var parents: [Int]
+        /// The patches in their order.
         public var patches: [Patch]
+        /// A transaction of these values.
         public init(agent: Int, parents: [Int], patches: [Patch]) {
             self.agent = agent
             self.parents = parents
@@ -29,13 +36,18 @@ public struct Trace: Sendable, Equatable {
         }
     }
 
-    /// Do several people type at once (else: one after another)?
+    /// Several people type at the same time (else: one after another).
     public var isConcurrent: Bool
+    /// The text before the first transaction.
     public var startContent: String
+    /// The text after the last transaction.
     public var endContent: String
+    /// Number of authors.
     public var agentCount: Int
+    /// The transactions; parents precede their children.
     public var transactions: [Transaction]
 
+    /// A trace of these values, which are not checked.
     public init(
         isConcurrent: Bool, startContent: String, endContent: String, agentCount: Int, transactions: [Transaction]
     ) {
@@ -46,17 +58,24 @@ public struct Trace: Sendable, Equatable {
         self.transactions = transactions
     }
 
+    /// Patches of all transactions.
     public var patchCount: Int { transactions.reduce(0) { $0 + $1.patches.count } }
 }
 
-/// Why a trace file was not understood.
+/// Why a trace file could not be read.
 public enum TraceError: Error, Equatable, CustomStringConvertible {
+    /// The file cannot be opened or read.
     case notReadable(path: String)
+    /// The data is not valid gzip; the value names the fault.
     case notGzip(String)
+    /// The text is not JSON; the value names the fault.
     case notJSON(String)
+    /// A member is missing or invalid.
     case field(String)
+    /// A transaction contradicts the rest of the trace.
     case transaction(index: Int, problem: String)
 
+    /// The reason as a sentence.
     public var description: String {
         switch self {
         case .notReadable(let path): "cannot read the trace '\(path)': is the path right?"

@@ -1,18 +1,22 @@
 import ThicketProtocol
 
-/// Carries each transaction of a concurrent trace from the view in which it was recorded to the text that its author's
-/// client shows when it is typed, which may hold more.
+/// Maps each transaction of a concurrent trace from the view in which it was recorded to the text that its author's
+/// client shows when it is typed, which may contain more.
 ///
-/// Two views an author: *recorded* (what the transaction's parents give, counted in code points) and *seen* (what the
-/// client shows, counted in UTF-16 units). Both show parts of one order of characters, so nothing is guessed.
+/// Two views per author: *recorded* (the text of the transaction's parents, counted in code points) and *seen* (the
+/// client's text, counted in UTF-16 units). Both show parts of one order of characters, so the mapping is exact.
 public struct TraceCarrier: Sendable {
     /// An edit of the client's text: at `position` (UTF-16 units) delete `deleted` units, insert `inserted`.
     public struct Edit: Sendable, Equatable {
+        /// UTF-16 units from the start of the client's text.
         public let position: Int
+        /// How many UTF-16 units are deleted.
         public let deleted: Int
+        /// The inserted text.
         public let inserted: String
-        /// What stood on the left in the recorded view is gone from the client's text. Without the mark, what somebody
-        /// else types into that gap would stand at the same place, and the order would be by arrival.
+        /// The left neighbour in the recorded view has been deleted from the client's text. Without the mark, a text
+        /// that another author inserts into that gap would have the same position, and the order would depend on
+        /// arrival.
         public var isBehindGone: Bool = false
 
         /// The edit as a delta of a text of `length` units.
@@ -32,9 +36,10 @@ public struct TraceCarrier: Sendable {
     private let trace: Trace
     private var order: CharacterOrder
     private var steps: [[Step]]
-    /// Transactions by author, in the order they were made.
+    /// Transactions by author, in the order in which they were made.
     public let byAgent: [[Int]]
-    /// What each transaction's author had seen of everybody, as counts of their transactions; itself not counted.
+    /// What each transaction's author had seen of every author, as counts of transactions, without the transaction
+    /// itself.
     private let parentClocks: [[Int]]
     private var recordedClock: [[Int]]
     private var seenClock: [[Int]]
@@ -74,12 +79,12 @@ public struct TraceCarrier: Sendable {
         }
     }
 
-    /// How many transactions of each person must be visible at its author before `transaction` is typed.
+    /// How many transactions of each person its author must see before `transaction` is typed.
     public func needs(_ transaction: Int) -> [Int] { parentClocks[transaction] }
 
-    /// Stretches of `agent`'s transactions that need nothing new of anybody else: what can be typed alone.
+    /// Ranges of `agent`'s transactions that need nothing new from others, so that they can be typed alone.
     ///
-    /// - Returns: place of the first transaction among the agent's own, and how many follow each other; longest first.
+    /// - Returns: index of the first transaction among the agent's, and the number of consecutive ones; longest first.
     public func stretchesAlone(of agent: Int) -> [(start: Int, count: Int)] {
         var found = [(start: Int, count: Int)]()
         var last = [Int]()
@@ -96,13 +101,13 @@ public struct TraceCarrier: Sendable {
         return found.sorted { $0.count > $1.count }
     }
 
-    /// What `agent`'s client shows by now, as counts of everybody's transactions.
+    /// What `agent`'s client shows by now, as counts of every author's transactions.
     public func seen(by agent: Int) -> [Int] { seenClock[agent] }
 
     /// Length of what `agent`'s client shows by now, in UTF-16 units.
     public func seenLength(of agent: Int) -> Int { order.length(of: trace.agentCount + agent) }
 
-    /// What `agent`'s client must show by now if every merge was right.
+    /// The text that `agent`'s client must show by now if every merge was right.
     public func expectedText(of agent: Int) -> String { order.text(of: trace.agentCount + agent) }
 
     /// `agent`'s client shows `count` transactions of `other` from now on.
@@ -112,9 +117,9 @@ public struct TraceCarrier: Sendable {
         seenClock[agent][other] = count
     }
 
-    /// The edits by which `transaction` is typed into its author's client now, one after another.
+    /// The edits that type `transaction` into its author's client now, one after another.
     ///
-    /// The author's client must show all that `needs` names; the transaction counts as seen by it afterwards.
+    /// The author's client must show everything that `needs` names; the transaction counts as seen by it afterwards.
     public mutating func type(_ transaction: Int) -> [Edit] {
         let row = trace.transactions[transaction]
         advanceRecorded(of: row.agent, to: parentClocks[transaction])
@@ -156,7 +161,7 @@ public struct TraceCarrier: Sendable {
         guard !patch.inserted.isEmpty else { return }
         let agent = trace.transactions[transaction].agent
         let seen = trace.agentCount + agent
-        // Behind the character on the left, and so before what was just deleted: where the merge puts it too.
+        // After the left neighbour, and so before the text that was just deleted: the same place as in the merge.
         var left =
             patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent)
         let isBehindGone = left.map { !order.isShown($0, in: seen) } ?? false
@@ -191,7 +196,7 @@ public struct TraceCarrier: Sendable {
 }
 
 extension Trace {
-    /// The first `count` transactions as a trace of their own; its end is what they give.
+    /// The first `count` transactions as a separate trace; its final text is computed from them.
     ///
     /// - Throws: as `TraceCarrier.init`.
     public func prefix(_ count: Int) throws(TraceError) -> Trace {
@@ -200,7 +205,7 @@ extension Trace {
         var carrier = try TraceCarrier(cut)
         for row in cut.transactions.indices {
             let agent = cut.transactions[row].agent
-            // What the author had seen is shown before the author edits it, else a deletion would find nothing.
+            // What the author had seen is shown before the author edits it, otherwise a deletion would find nothing.
             for (other, count) in carrier.needs(row).enumerated() where other != agent {
                 carrier.saw(agent: agent, other: other, count: count)
             }

@@ -1,16 +1,17 @@
-/// Makes a typing session of some people out of given texts: bursts, typos and their correction, jumps into another's
-/// paragraph, cut and paste, times offline. The same seed, texts and number of people give the same session.
+/// Makes a typing session of several people from given texts: bursts, typos and their correction, jumps into another's
+/// paragraph, cut and paste, times offline. The same seed, texts and number of people make the same session.
 ///
-/// No person inserts where another has inserted or deleted something unseen, so every right merge ends in one text.
+/// No person inserts where another has made an unseen insertion or deletion, so every correct merge ends in the same
+/// text.
 public struct TraceGenerator {
     private typealias Character = CharacterOrder.Character
 
-    /// What one person is busy with.
+    /// The present activity of one person.
     private struct Person {
         /// How many transactions of each person this one has seen, or made.
         var clock: [Int]
         var lastTransaction: Int?
-        /// Left neighbour of the caret in the person's own part of the document.
+        /// Left neighbour of the caret in the person's part of the document.
         var home: Character?
         /// Left neighbour of the caret during a jump elsewhere.
         var away: Character?
@@ -19,7 +20,7 @@ public struct TraceGenerator {
         var backspaces = 0
         var isAway = false
         var clipboard = ""
-        /// Steps until this person sees the others' edits again; 0 = online.
+        /// Steps until this person sees the others' edits again; 0: online.
         var offlineSteps = 0
 
         init(among count: Int) { clock = [Int](repeating: 0, count: count) }
@@ -42,12 +43,12 @@ public struct TraceGenerator {
     private var transactions = [Trace.Transaction]()
     private var steps: [[[Step]]]
     private var rows: [[Int]]
-    /// Who made each character, and in which of their transactions.
+    /// The author of each character, and the number of the transaction that made it.
     private var origin = [(person: Int, ordinal: Int)]()
 
     /// - Parameters:
-    ///   - texts: what gets typed, split into paragraphs at empty lines and used in turn as often as needed.
-    ///   - authors: people who type, `Self.authors` of them.
+    ///   - texts: the typed texts, split into paragraphs at empty lines and used in turn as often as needed.
+    ///   - authors: the number of people, in `Self.authors`.
     public init(seed: UInt64, texts: [String], authors: Int = 2) {
         precondition(Self.authors.contains(authors))
         random = SplitMix(state: seed)
@@ -72,12 +73,12 @@ public struct TraceGenerator {
         paragraphs = found.isEmpty ? [Array("nothing to type".unicodeScalars)] : found
     }
 
-    /// The session, of at least `editsMin` transactions.
+    /// Makes the session, with at least `editsMin` transactions.
     public mutating func make(editsMin: Int) -> Trace {
         typeTitle()
         while transactions.count < editsMin || people.contains(where: { !$0.toType.isEmpty || $0.isAway }) {
             let who = random.below(people.count)
-            // Bursts: one keeps the keyboard for a while.
+            // Bursts: one person types for a while.
             for _ in 0..<(1 + random.below(12)) { step(who, isEnding: transactions.count >= editsMin) }
         }
         for who in people.indices { sync(who) }
@@ -86,7 +87,7 @@ public struct TraceGenerator {
             transactions: transactions)
     }
 
-    /// A title, and a line between each person's part and the next one's; then all see it.
+    /// A title, and a separator line between the parts of the persons; then all persons see them.
     private mutating func typeTitle() {
         var left: Character?
         let title = "A page by \(Self.numbers[people.count - Self.authors.lowerBound]) people\n\n"
@@ -113,7 +114,7 @@ public struct TraceGenerator {
         typeLetter(who)
     }
 
-    /// While one is offline none sees the others' edits.
+    /// Whether all are online: while one person is offline, none sees the others' edits.
     private var isTogether: Bool { people.allSatisfy { $0.offlineSteps == 0 } }
 
     private mutating func typeLetter(_ who: Int) {
@@ -145,7 +146,7 @@ public struct TraceGenerator {
         place(who, left)
     }
 
-    /// The hands are free: what next?
+    /// Chooses the next activity of an idle person.
     private mutating func decide(_ who: Int, isEnding: Bool) {
         if people[who].isAway {
             people[who].isAway = false
@@ -166,7 +167,7 @@ public struct TraceGenerator {
         people[who].toType = Array((text + ["\n", "\n"]).reversed())
     }
 
-    /// Sets the caret somewhere in the whole document, often in another's part.
+    /// Moves the caret to a random position in the whole document, often in another's part.
     private mutating func jump(_ who: Int, text: String, pasting: Bool) {
         let length = order.length(of: who)
         guard length > 1, let target = order.character(at: random.below(length), in: who),
@@ -190,7 +191,7 @@ public struct TraceGenerator {
         var text = ""
         for offset in 0..<count {
             guard let character = order.character(at: position + offset, in: who) else { return }
-            // The carets' neighbours stay, or all would have to look for a new place.
+            // The carets' neighbours stay, otherwise each affected person would need a new position.
             if people.contains(where: { $0.home == character || $0.away == character }) { return }
             text.unicodeScalars.append(order.scalars[Int(character)])
         }
@@ -210,7 +211,7 @@ public struct TraceGenerator {
 
     // MARK: Safety
 
-    /// May `who` insert behind `left`: does the neighbourhood hold nothing that another has changed unseen?
+    /// Whether `who` may insert after `left`: the neighbourhood contains no unseen change by another person.
     private func isSafe(_ left: Character?, for who: Int) -> Bool {
         if let left, !order.isShown(left, in: who) { return false }
         let line = order.neighbourhood(after: left, reach: 8)
@@ -227,7 +228,7 @@ public struct TraceGenerator {
         return people.indices.contains { $0 != who && knows($0, character) && !order.isShown(character, in: $0) }
     }
 
-    /// The caret's place is not safe: look at the others' edits if online, and find a new place if it is gone.
+    /// The caret's position is not safe: take over the others' edits if online, and find a new position if it is gone.
     private mutating func makeSafe(_ who: Int) {
         if isTogether { sync(who) }
         guard let caret = people[who].isAway ? people[who].away : people[who].home else { return }
@@ -278,7 +279,7 @@ public struct TraceGenerator {
         transactions.append(Trace.Transaction(agent: who, parents: parents.sorted(), patches: [patch]))
     }
 
-    /// `who` sees all that the others have done.
+    /// `who` takes over all edits of the others.
     private mutating func sync(_ who: Int) {
         for other in people.indices where other != who {
             for made in steps[other][people[who].clock[other]...] {
@@ -294,7 +295,7 @@ public struct TraceGenerator {
     }
 }
 
-/// SplitMix64: small, and the same on every machine.
+/// SplitMix64: small, and with the same numbers on every machine.
 struct SplitMix {
     var state: UInt64
 
@@ -306,6 +307,6 @@ struct SplitMix {
         return mixed ^ (mixed >> 31)
     }
 
-    /// 0 ..< bound.
+    /// A number in 0 ..< bound.
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

@@ -1,49 +1,49 @@
 internal import CSQLite
 
-/// How a connection opens its file.
+/// Access with which a connection opens its file.
 public enum OpenMode: Sendable, Hashable {
-    /// The file must exist; nothing is written.
+    /// The file must exist and is not written.
     case readOnly
     /// The file must exist.
     case readWrite
-    /// The file is made when it is missing.
+    /// The file is created if it is missing.
     case create
 }
 
-/// When a transaction takes the write lock.
+/// The moment at which a transaction acquires the write lock.
 public enum TransactionMode: String, Sendable {
     /// At the first write; for reads.
     case deferred = "BEGIN DEFERRED"
-    /// At once; waits for the busy timeout.
+    /// Immediately; waits for at most the busy timeout.
     case immediate = "BEGIN IMMEDIATE"
 }
 
-/// How far a checkpoint goes (https://sqlite.org/c3ref/wal_checkpoint_v2.html).
+/// Kinds of checkpoint (https://sqlite.org/c3ref/wal_checkpoint_v2.html).
 public enum CheckpointMode: Sendable {
-    /// As many pages as possible without waiting for anybody.
+    /// As many pages as possible without waiting for other connections.
     case passive
-    /// All pages; waits for readers and keeps writers out, so that the log begins anew.
+    /// All pages; waits for readers and blocks writers, so that the next write restarts the log.
     case restart
-    /// As `restart`, and cuts the log file to nothing.
+    /// As `restart`, and truncates the log file to 0 bytes.
     case truncate
 }
 
-/// One connection to a SQLite file. Belongs to one thread (or actor) at a time.
+/// One connection to an SQLite file. Used by one thread (or actor) at a time.
 public final class Database {
     private let connection: Connection
     private var statements = [String: Statement]()
 
-    /// Pages in the write-ahead log after this connection's newest commit; counted after `watchLog()`.
+    /// Pages in the write-ahead log after this connection's newest commit; updated after `watchLog()`.
     public var walPages: Int { connection.walPages }
     private var handle: OpaquePointer { connection.handle }
 
     /// Opens `path`, which may be `:memory:`.
     /// - Parameters:
-    ///   - busyTimeoutMilliseconds: how long a statement waits for other connections' locks. Set before anything else
-    ///     is asked of the file: without it even the first look at the journal mode may fail.
-    ///   - vfs: a file system registered with SQLite (`FaultVFS`); nil for the usual one.
-    ///   - sealed: seals the file, and is kept as long as it is open; then `vfs` says nothing.
-    ///   - isURI: `path` is a URI (https://sqlite.org/uri.html), and so are names in statements.
+    ///   - busyTimeoutMilliseconds: maximum wait of a statement for locks of other connections. Set before any access
+    ///     to the file, because otherwise even reading the journal mode may fail.
+    ///   - vfs: name of a file system registered with SQLite (`FaultVFS`); nil for the default one.
+    ///   - sealed: file system that seals the file; retained while the connection is open. `vfs` is then ignored.
+    ///   - isURI: whether `path`, and names in statements, are URIs (https://sqlite.org/uri.html).
     public init(
         path: String, mode: OpenMode = .create, busyTimeoutMilliseconds: Int32 = 10_000, vfs: String? = nil,
         sealed: SealedFileSystem? = nil, isURI: Bool = false
@@ -67,16 +67,17 @@ public final class Database {
         sqlite3_busy_timeout(opened, busyTimeoutMilliseconds)
     }
 
-    /// Sets what must be set before SQLite is first used in the process. Where it was used before, nothing changes.
+    /// Applies settings that must precede the first use of SQLite in the process; no effect after that.
     static func prepareLibrary() { _ = isPrepared }
 
-    /// Nobody asks SQLite how much memory it has: counting it takes a lock at every call of the heap.
+    /// SQLite's memory statistics are not used, and counting takes a lock at each heap call.
     private static let isPrepared: Bool = thicket_sqlite_forget_memory() == SQLITE_OK
 
-    /// How long the next statements wait for other connections' locks.
+    /// Sets the maximum wait of the following statements for locks of other connections.
     public func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Counts the pages of the log from now on (`walPages`) and stops SQLite's own checkpoints at commit.
+    /// Counts the pages of the log from now on (`walPages`), which also disables SQLite's automatic checkpoints at
+    /// commit.
     public func watchLog() {
         sqlite3_wal_hook(
             handle,
@@ -93,7 +94,7 @@ public final class Database {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
     }
 
-    /// The prepared form of `sql`, made once per connection. `sql` is program text, never made from input.
+    /// The prepared form of `sql`, cached per connection. `sql` must be constant program text, never built from input.
     public func statement(_ sql: String) throws(SQLiteError) -> Statement {
         if let known = statements[sql] { return known }
         let made = try Statement(connection, sql)
@@ -101,15 +102,15 @@ public final class Database {
         return made
     }
 
-    /// A prepared statement that the caller keeps.
+    /// A prepared statement that the caller keeps; it is not cached.
     public func prepare(_ sql: String) throws(SQLiteError) -> Statement { try Statement(connection, sql) }
 
-    /// First column of the first row, as an integer; nil when there is no row or it is NULL.
+    /// First column of the first row as an integer; nil when the row is missing or the value is NULL.
     public func integer(_ sql: String) throws(SQLiteError) -> Int64? {
         try statement(sql).first { $0.isNull(0) ? nil : $0.integer(0) } ?? nil
     }
 
-    /// First column of the first row, as text; nil when there is no row or it is NULL.
+    /// First column of the first row as text; nil when the row is missing or the value is NULL.
     public func text(_ sql: String) throws(SQLiteError) -> String? {
         try statement(sql).first { $0.isNull(0) ? nil : $0.text(0) } ?? nil
     }
@@ -119,21 +120,22 @@ public final class Database {
     /// Whether a transaction is open.
     public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
+    /// Begins a transaction; an immediate one waits for the write lock for at most the busy timeout.
     public func begin(_ mode: TransactionMode) throws(SQLiteError) { try statement(mode.rawValue).run() }
+    /// Commits the open transaction.
     public func commit() throws(SQLiteError) { try statement("COMMIT").run() }
 
-    /// Undoes the open transaction, if there still is one: some errors have undone it already. What the connection has
-    /// in memory of the file is forgotten.
+    /// Rolls back the open transaction if one is still open: some errors have rolled it back already. Drops the
+    /// connection's page cache.
     public func rollback() {
-        // Where reads failed, SQLite 3.40 may have kept pages of what was undone, and would write them with a later
-        // transaction.
+        // After failed reads, SQLite 3.40 may keep pages of a rolled-back transaction and write them with a later one.
         defer { sqlite3_db_release_memory(handle) }
         guard isInTransaction else { return }
         // A ROLLBACK that itself reports an error has nevertheless ended the transaction.
         try? statement("ROLLBACK").run()
     }
 
-    /// Runs `body` in one transaction: all of it is written, or nothing.
+    /// Runs `body` in one transaction: everything is written, or nothing.
     public func transaction<Result>(
         _ mode: TransactionMode, _ body: () throws(SQLiteError) -> Result
     ) throws(SQLiteError) -> Result {
@@ -148,20 +150,21 @@ public final class Database {
         }
     }
 
-    /// See `reservePageEnds`.
+    /// Sets the bytes reserved per page; see `reservePageEnds`.
     func setReservedBytes(_ count: Int32) throws(SQLiteError) {
         var count = count
         try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count))
     }
 
-    /// Rows changed by the newest INSERT, UPDATE or DELETE.
+    /// Number of rows changed by the newest INSERT, UPDATE or DELETE.
     public var changedRows: Int { Int(sqlite3_changes64(handle)) }
+    /// Row id of the newest INSERT of this connection.
     public var lastInsertRow: Int64 { sqlite3_last_insert_rowid(handle) }
 
     // MARK: Files
 
     /// Moves pages from the log into the database.
-    /// - Returns: pages in the log, and how many of them are moved by now.
+    /// - Returns: number of pages in the log, and how many of them have been moved so far.
     @discardableResult
     public func checkpoint(_ mode: CheckpointMode) throws(SQLiteError) -> (pages: Int, moved: Int) {
         let flag =
@@ -176,11 +179,12 @@ public final class Database {
         return (Int(max(pages, 0)), Int(max(moved, 0)))
     }
 
-    /// Makes the write-ahead log's file at least `bytes` long, filled with zeros, so that commits write into it without
-    /// changing its size. SQLite reads a log up to the first frame that does not check out, and zeros never do.
+    /// Extends the file of the write-ahead log to at least `bytes`, filled with zeros, so that commits write into it
+    /// without changing its size. SQLite reads a log up to the first frame with a wrong checksum, and zeros never have
+    /// a valid one.
     ///
-    /// Holds the write lock meanwhile, so that nobody appends. Goes through the connection's file system. After an
-    /// error the file has its old size, or as much more as was written.
+    /// Holds the write lock meanwhile, so that no other connection appends. Uses the connection's file system. After an
+    /// error the file has its old size, or is longer by the bytes already written.
     public func reserveLog(bytes: Int) throws(SQLiteError) {
         guard bytes > 0 else { return }
         try begin(.immediate)
@@ -192,7 +196,7 @@ public final class Database {
         try check(methods.xFileSize(file, &size))
         guard size < bytes else { return }
         let before = size
-        // SQLite's own file system takes less than 128 KiB at once.
+        // SQLite's own file system accepts less than 128 KiB per write.
         let zeros = [UInt8](repeating: 0, count: 1 << 16)
         while size < bytes {
             let count = min(zeros.count, bytes - Int(size))
@@ -205,21 +209,22 @@ public final class Database {
         }
         let result = methods.xSync(file, SQLITE_SYNC_NORMAL)
         guard result == SQLITE_OK else {
-            // What was gathered may not have found room.
+            // The flush of gathered bytes may have failed for lack of space.
             _ = methods.xTruncate(file, before)
             return try check(result)
         }
     }
 
-    /// Largest size of the database in pages; a write beyond gives a full disk's error. Returns what now holds.
+    /// Sets the maximum size of the database in pages; a write beyond it fails like on a full disk. Returns the limit
+    /// in effect.
     @discardableResult
     public func limitPages(_ count: Int) throws(SQLiteError) -> Int {
         Int(try prepare("PRAGMA max_page_count=\(count)").first { $0.integer(0) } ?? 0)
     }
 
-    /// Whether nothing is wrong with the file; each finding is one line.
+    /// Runs SQLite's check; returns one line per finding, empty for a sound file.
     /// - Parameter isQuick: leaves out the comparison of indexes with their tables, which is most of the work.
-    /// - Throws: also when a page could not be read, which SQLite tells as a finding: the file may be sound.
+    /// - Throws: also when a page could not be read. SQLite reports that as a finding, although the file may be sound.
     public func integrityFindings(isQuick: Bool = false) throws(SQLiteError) -> [String] {
         var findings = [String]()
         try prepare(isQuick ? "PRAGMA quick_check" : "PRAGMA integrity_check")
@@ -231,24 +236,24 @@ public final class Database {
         return findings == ["ok"] ? [] : findings
     }
 
-    /// The number behind "error code=", with which SQLite ends the finding on a page that it did not get.
+    /// The number after "error code=", with which SQLite ends the finding on an unreadable page.
     private static func errorCode(in finding: String) -> Int32? {
         let words: [Substring] = finding.split(separator: "=")
         guard words.count > 1, words[words.count - 2].hasSuffix("error code") else { return nil }
         return Int32(words[words.count - 1].prefix { $0.isNumber })
     }
 
-    /// SQLite's version, as "3.40.1".
+    /// SQLite's version, for example "3.40.1".
     public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 
     private func check(_ result: Int32) throws(SQLiteError) { try connection.check(result) }
 }
 
-/// SQLite's own object, closed when the `Database` and the last of its statements are gone.
+/// SQLite's connection object, closed when the `Database` and all of its statements have been released.
 final class Connection {
     let handle: OpaquePointer
     var walPages = 0
-    /// Freed after the connection is closed.
+    /// Released after the connection is closed.
     private let fileSystem: SealedFileSystem?
 
     init(_ handle: OpaquePointer, _ fileSystem: SealedFileSystem?) {

@@ -1,14 +1,14 @@
 internal import CSQLite
 
-/// A prepared statement: bind, step, read, reset. Parameters count from 1, columns from 0, as SQLite counts them.
+/// A prepared statement: bind, step, read, reset. Parameters count from 1, columns from 0, as in SQLite.
 ///
-/// A failed bind is reported by the next step, so that binds can be written one below the other.
+/// A failed bind is reported by the next step, so that binds can be chained.
 public final class Statement {
     private let handle: OpaquePointer
     private let connection: Connection
     private var bindResult: Int32 = SQLITE_OK
 
-    /// SQLITE_TRANSIENT: SQLite copies the bytes during the call. A macro, which Swift does not import.
+    /// SQLITE_TRANSIENT: SQLite copies the bytes during the call. Defined here because Swift does not import the macro.
     private static let copied: sqlite3_destructor_type = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     init(_ connection: Connection, _ sql: String) throws(SQLiteError) {
@@ -25,12 +25,14 @@ public final class Statement {
 
     // MARK: Parameters
 
+    /// Binds an integer; returns self for chaining.
     @discardableResult
     public func bind(_ place: Int32, _ value: Int64) -> Statement {
         note(sqlite3_bind_int64(handle, place, value))
         return self
     }
 
+    /// Binds an integer, or NULL for nil.
     @discardableResult
     public func bind(_ place: Int32, _ value: Int64?) -> Statement {
         if let value { return bind(place, value) }
@@ -52,6 +54,7 @@ public final class Statement {
         return self
     }
 
+    /// Binds a blob, or NULL for nil; the bytes are copied.
     @discardableResult
     public func bind(_ place: Int32, _ bytes: [UInt8]?) -> Statement {
         if let bytes { return bind(place, bytes) }
@@ -72,6 +75,7 @@ public final class Statement {
         return self
     }
 
+    /// Binds a text, or NULL for nil; the bytes are copied.
     @discardableResult
     public func bind(_ place: Int32, _ text: String?) -> Statement {
         if let text { return bind(place, text) }
@@ -79,14 +83,14 @@ public final class Statement {
         return self
     }
 
-    /// Binds a blob without copying: `bytes` must stay where they are until the statement is reset. For large bodies.
+    /// Binds a blob without a copy: `bytes` must stay valid until the statement is reset. For large bodies.
     @discardableResult
     public func bind(_ place: Int32, inPlace bytes: UnsafeRawBufferPointer) -> Statement {
         note(bindBlob(place, bytes, nil))
         return self
     }
 
-    /// Binds a text without copying, as `bind(_:inPlace:)` does a blob.
+    /// Binds a text without a copy, with the same condition as `bind(_:inPlace:)`.
     public func bind(_ place: Int32, textInPlace text: UnsafeBufferPointer<UInt8>) {
         let base = text.baseAddress ?? UnsafePointer(Self.nothing)
         base.withMemoryRebound(to: CChar.self, capacity: max(text.count, 1)) {
@@ -97,14 +101,14 @@ public final class Statement {
     private func bindBlob(
         _ place: Int32, _ bytes: UnsafeRawBufferPointer, _ destructor: sqlite3_destructor_type?
     ) -> Int32 {
-        // A null pointer would bind NULL; an empty blob is something else.
+        // A null pointer would bind NULL instead of an empty blob.
         guard let base = bytes.baseAddress, !bytes.isEmpty else {
             return sqlite3_bind_zeroblob(handle, place, 0)
         }
         return sqlite3_bind_blob64(handle, place, base, UInt64(bytes.count), destructor)
     }
 
-    /// A place for the address of an empty text.
+    /// A valid address for an empty text.
     private nonisolated(unsafe) static let nothing: UnsafeMutablePointer<UInt8> = {
         // Written once here and only read later.
         let place = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
@@ -116,7 +120,7 @@ public final class Statement {
 
     // MARK: Running
 
-    /// The next row; false at the end. Reset before the next run.
+    /// Advances to the next row; false at the end. Reset before the next run.
     public func step() throws(SQLiteError) -> Bool {
         guard bindResult == SQLITE_OK else {
             let result = bindResult
@@ -134,7 +138,7 @@ public final class Statement {
         }
     }
 
-    /// Ends the run, so that the statement holds no lock and no row. Parameters keep their values.
+    /// Ends the run, which releases locks and the current row. Parameters keep their values.
     public func reset() {
         sqlite3_reset(handle)
         bindResult = SQLITE_OK
@@ -146,8 +150,8 @@ public final class Statement {
         reset()
     }
 
-    /// As `run`, for use inside of closures that lend what is bound.
-    /// - Returns: why it failed; nil when it did not.
+    /// As `run`, for closures that lend the bound bytes.
+    /// - Returns: the error; nil on success.
     public func runLent() -> SQLiteError? {
         do {
             try run()
@@ -157,7 +161,7 @@ public final class Statement {
         }
     }
 
-    /// Reads the first row, if there is one, and resets.
+    /// Reads the first row, if any, and resets.
     public func first<Result>(_ read: (Statement) throws(SQLiteError) -> Result) throws(SQLiteError) -> Result? {
         guard try step() else {
             reset()
@@ -175,30 +179,32 @@ public final class Statement {
 
     // MARK: Columns of the current row
 
+    /// The integer in a column; 0 for NULL.
     public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    /// Whether the column is NULL.
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     /// Whether the value is stored as text (and not as a blob or number).
     public func isText(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_TEXT }
 
-    /// nil for NULL.
+    /// The integer in a column; nil for NULL.
     public func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
 
-    /// A blob's or text's bytes; empty for NULL. Copied once.
+    /// The bytes of a blob or text; empty for NULL. Copied once.
     public func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
 
-    /// nil for NULL.
+    /// The bytes of a blob or text; nil for NULL.
     public func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
 
-    /// Text; bytes that are not UTF-8 are replaced, as only our own checked text is stored.
+    /// The text in a column. Invalid UTF-8 is replaced; it does not occur, because only validated text is stored.
     public func text(_ column: Int32) -> String { withBytes(column) { String(decoding: $0, as: UTF8.self) } }
 
-    /// Lends the bytes of a blob or text where SQLite holds them, until `body` returns.
+    /// Passes the bytes of a blob or text to `body` without a copy; valid until `body` returns.
     public func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        // The pointer first, the count second: SQLite asks for this order.
+        // SQLite requires the pointer to be requested before the length.
         let base = sqlite3_column_blob(handle, column)
         return body(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : byteCount(column)))
     }
 
-    /// Bytes of a blob or text.
+    /// Length of a blob or text in bytes.
     public func byteCount(_ column: Int32) -> Int { Int(sqlite3_column_bytes(handle, column)) }
 }

@@ -1,2 +1,2 @@
-// Who works with sealed objects needs their shape too.
+// Code that uses sealed objects needs their shape too.
 @_exported import ThicketSealedShape

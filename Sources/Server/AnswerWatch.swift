@@ -1,27 +1,26 @@
-/// How long the loop looks again and again for what the shard is about to commit, before it sleeps: to be woken takes
-/// as long as a fast disk's sync.
+/// How long the loop polls for the shard's next commit before it sleeps: a wake-up takes as long as the sync of a fast
+/// disk.
 ///
-/// Once for each time that it hands changes over, or that a group has been committed and the next is begun, and no
-/// longer however often others wake it meanwhile. Never where it has one core only: whoever works on the answer waits
-/// for that, be it the shard, a reader, or the kernel's thread that tells the disk to sync. Pure: time is passed in
-/// (nanoseconds of a clock that never goes back).
+/// The window opens each time the loop hands over changes, and each time a group is committed while the next one
+/// begins. Other wake-ups do not extend it. With a single core the loop never polls: the shard, a reader or the kernel
+/// thread that syncs the disk would wait for that core. Pure: times are passed in, in nanoseconds of a monotonic clock.
 struct AnswerWatch {
-    /// Longest watch for one group, nanoseconds.
+    /// Longest polling for one group, in nanoseconds.
     static let longest: Int64 = 200_000
-    /// Changes under way for which it watches: many take longer than that anyway.
+    /// Most changes in progress for which the loop polls: more changes usually take longer than the window.
     static let changesMax = 4
 
     private let hasOtherCores: Bool
     private var until = Int64.min
 
-    /// - Parameter cores: those that the loop's thread may use; 0 when that is not known.
+    /// - Parameter cores: number of cores that the loop's thread may use; 0 when unknown.
     init(cores: Int) { hasOtherCores = cores != 1 }
 
-    /// Changes have been handed over, or the next of them are being written.
+    /// Opens the window: changes were handed over, or the next group of them is being written.
     mutating func begin(now: Int64) { until = now + Self.longest }
 
-    /// Until when to watch; nil: not at all.
-    /// - Parameter changes: those under way.
+    /// The time until which to poll; nil for no polling.
+    /// - Parameter changes: number of changes in progress.
     func end(changes: Int) -> Int64? {
         hasOtherCores && (1...Self.changesMax).contains(changes) ? until : nil
     }

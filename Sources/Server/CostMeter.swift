@@ -1,9 +1,9 @@
 import Glibc
 
-/// Finds, among pieces of work done one after the other on one thread, those that cost it much.
+/// Finds the costly pieces among pieces of work that one thread does in sequence.
 ///
-/// Looking at the clock costs nothing beside a change; the processor's own time, which does not count waiting for the
-/// disk or for a core, is asked for only when a piece took long.
+/// Reading the wall clock costs little compared with a change. The thread's processor time, which excludes waits for
+/// the disk or for a core, is read only after a piece took long.
 struct CostMeter {
     private let costly: Int64
     private var last: Int64
@@ -16,17 +16,17 @@ struct CostMeter {
         processor = SystemClock.threadTime()
     }
 
-    /// What came before is nobody's.
+    /// Starts a span; earlier time counts for no piece.
     mutating func begin() {
         last = SystemClock.monotonic()
         processor = SystemClock.threadTime()
     }
 
-    /// A piece of work begins here, in the span of `begin`.
+    /// Marks the start of a piece within the span of `begin`.
     mutating func start() { last = SystemClock.monotonic() }
 
-    /// A piece of work is done.
-    /// - Returns: what it cost, nanoseconds; nil when it was not costly.
+    /// Marks the end of a piece.
+    /// - Returns: its cost in nanoseconds; nil when it was not costly.
     mutating func lap() -> Int64? {
         let now = SystemClock.monotonic()
         defer { last = now }
@@ -37,7 +37,7 @@ struct CostMeter {
         return cost >= costly ? cost : nil
     }
 
-    /// A build for debugging takes so many times as long for the same work.
+    /// How many times as long a debug build takes for the same work.
     private static var slowness: Int64 {
         #if DEBUG
             50
@@ -47,26 +47,26 @@ struct CostMeter {
     }
 }
 
-/// Users who did something costly of late: whoever does it again rests.
+/// Users that did something costly recently. A user that does so again within the memory time is throttled.
 ///
-/// Not the first time: to a thread that is stopped by the machine below it, or by an interrupt, that time is processor
-/// time as any other, and whoever's small change it was would rest for a second and more. What it really took is on its
-/// account of the thread anyway (`ShareAccount`). Pure: times are nanoseconds of a clock that never goes back.
+/// The first time is not punished: when a hypervisor or an interrupt stops the thread, the lost time looks like
+/// processor time, and the user of a small change would be throttled for more than a second. The time that a user
+/// really uses is counted in its `CPUBudget`. Pure: times are nanoseconds of a monotonic clock.
 struct CostlyUsers {
-    /// Nanoseconds, after the rest, for which it is remembered.
+    /// Nanoseconds after the end of a throttle for which costly work is remembered.
     static let memory: Int64 = 60_000_000_000
-    /// Users who are remembered; beyond it all are forgotten at once, in their favour.
+    /// Users that are remembered. Above this number all are forgotten at once, in favour of the users.
     static let countMax = 4_096
 
-    /// Until when each is remembered.
+    /// The time until which each user is remembered.
     private var remembered = [UInt32: Int64]()
 
-    /// A user did something costly.
+    /// Records costly work of a user.
     ///
     /// - Parameters:
     ///   - cost: nanoseconds.
-    ///   - factor: how many times as long it rests; 0 asks nobody to rest.
-    /// - Returns: until when it is to rest; nil when it may go on.
+    ///   - factor: the throttle lasts this multiple of the cost; 0 disables throttling.
+    /// - Returns: the time until which the user is throttled; nil when it may continue.
     mutating func rest(of user: UInt32, cost: Int64, factor: Int, now: Int64) -> Int64? {
         let (product, isOver) = cost.multipliedReportingOverflow(by: Int64(factor))
         let rest = isOver ? Self.memory : product

@@ -1,30 +1,30 @@
-/// Work of many users in the order in which it is done: each user's own is done in the order it came, and the users
-/// take turns. Whoever cost too much rests, and what it sends meanwhile waits behind nobody but itself. Whoever waits
-/// for something to be done elsewhere is held: its next piece depends on it.
+/// Queues the work of many users. Each user's work keeps its order, and users take turns. A user whose work cost too
+/// much is throttled, and what it sends meanwhile delays only itself. A user is held while its work waits for a result
+/// from another thread, because its next piece depends on that result.
 ///
-/// Pure: time is passed in (nanoseconds of a clock that never goes back).
+/// Pure: times are passed in, in nanoseconds of a monotonic clock.
 struct FairRow<Work> {
-    /// Whose work it is.
+    /// The user whose work it is.
     typealias Lane = UInt32
 
     private struct Waiting {
         var line = WaitingLine<Work>()
         var restsUntil = Int64.min
-        /// Pieces that were taken by `takeOne` and are not `done`.
+        /// Pieces taken by `takeOne` and not reported by `done` yet.
         var atWork = 0
         var isHeld = false
 
         var count: Int { line.count }
     }
 
-    /// What a piece counts of a turn's weight: about how long it takes, in pieces of the usual kind.
+    /// Weight of a piece within a turn: roughly how long it takes, in units of a usual piece.
     private let weigh: (Work) -> Int
     private var lanes = [Lane: Waiting]()
-    /// Lanes with work, in the order of their turns.
+    /// Tenants with queued work, in the order of their turns.
     private var turns = [Lane]()
     private var next = 0
     private(set) var count = 0
-    /// Lanes that wait for something done elsewhere.
+    /// Number of tenants whose work waits for a result from elsewhere.
     private(set) var heldCount = 0
 
     init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
@@ -35,11 +35,11 @@ struct FairRow<Work> {
         lanes[lane, default: Waiting()].line.append(work)
     }
 
-    /// Gives each lane in turn up to `share` pieces, `most` in all.
+    /// Takes up to `share` pieces from each tenant in turn, at most `most` in all.
     ///
     /// - Parameters:
-    ///   - weightMax: what those of one lane may weigh together, the last one left out.
-    ///   - rests: false when nobody rests any more: everything is finished at the end.
+    ///   - weightMax: bound on the weight of one tenant's pieces together, its last piece not counted.
+    ///   - isThrottled: false ignores throttling, so that everything is finished at shutdown.
     mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, rests: Bool = true) -> [Work] {
         var taken = [Work]()
         for _ in 0..<turns.count {
@@ -55,7 +55,7 @@ struct FairRow<Work> {
         return taken
     }
 
-    /// The next piece of the next lane that has fewer than `atOnce` at work; nil when there is none.
+    /// The next piece of the next tenant with fewer than `atOnce` pieces in progress; nil when no such tenant has work.
     mutating func takeOne(atOnce: Int) -> (lane: Lane, work: Work)? {
         for _ in 0..<turns.count {
             if next >= turns.count { next = 0 }
@@ -71,8 +71,8 @@ struct FairRow<Work> {
         return nil
     }
 
-    /// A piece that `takeOne` gave has been done.
-    /// - Returns: whether more of the lane waits.
+    /// Reports that a piece from `takeOne` is finished.
+    /// - Returns: whether the tenant has more work queued.
     @discardableResult
     mutating func done(_ lane: Lane) -> Bool {
         lanes[lane]?.atWork -= 1
@@ -81,7 +81,7 @@ struct FairRow<Work> {
         return waits
     }
 
-    /// Work that was taken and not begun is the lane's next again, in its order.
+    /// Puts work that was taken and not begun back to the front of the tenant's queue, in its order.
     mutating func putBack(_ work: [Work], of lane: Lane) {
         guard !work.isEmpty else { return }
         count += work.count
@@ -91,14 +91,14 @@ struct FairRow<Work> {
         lanes[lane] = waiting
     }
 
-    /// Nothing of the lane is taken until `resume`, not even at the end.
+    /// Hands out no work of the tenant until `resume`, not even at shutdown.
     mutating func hold(_ lane: Lane) {
         guard !isHeld(lane) else { return }
         lanes[lane, default: Waiting()].isHeld = true
         heldCount += 1
     }
 
-    /// The lane goes on, with this first.
+    /// Ends a hold; `work` is the tenant's next piece.
     mutating func resume(_ lane: Lane, with work: Work) {
         if isHeld(lane) { heldCount -= 1 }
         lanes[lane]?.isHeld = false
@@ -107,26 +107,26 @@ struct FairRow<Work> {
 
     func isHeld(_ lane: Lane) -> Bool { heldCount > 0 && lanes[lane]?.isHeld ?? false }
 
-    /// Nothing of the lane is taken before that time, or before the end of a longer rest.
+    /// Throttles the tenant until `time`, or until the end of a longer throttle.
     mutating func rest(_ lane: Lane, until time: Int64) {
         lanes[lane, default: Waiting()].restsUntil = max(time, lanes[lane]?.restsUntil ?? .min)
     }
 
-    /// Whether the lane must wait at that time.
+    /// Whether the tenant is throttled at that time.
     func rests(_ lane: Lane, at now: Int64) -> Bool { lanes[lane]?.restsUntil ?? .min > now }
 
-    /// When the first of those who rest and have work may go on; nil when nobody does.
+    /// The earliest end of a throttle among tenants with work; nil when none is throttled.
     func wakes(after now: Int64) -> Int64? {
         turns.lazy.filter { !isHeld($0) }.compactMap { lanes[$0]?.restsUntil }.filter { $0 > now }.min()
     }
 
-    /// Whether somebody has work, is not held, and does not rest.
-    /// - Parameter rests: as for `take`.
+    /// Whether a tenant has work and is neither held nor throttled.
+    /// - Parameter isThrottled: as in `take`.
     func hasWork(_ now: Int64, rests: Bool = true) -> Bool {
         turns.contains { !isHeld($0) && !(rests && self.rests($0, at: now)) }
     }
 
-    /// Takes some of a lane and passes the turn on.
+    /// Takes pieces of one tenant and passes the turn on.
     private mutating func take(_ wanted: Int, _ weightMax: Int, of lane: Lane, _ taken: inout [Work]) {
         guard var waiting = lanes.removeValue(forKey: lane) else { return }
         var number = min(wanted, waiting.count)
@@ -152,7 +152,7 @@ struct FairRow<Work> {
         lanes[lane] = nil
     }
 
-    /// Forgets rests that are over, so that lanes of users long gone take no room.
+    /// Drops throttles that are over, so that users that left long ago take no memory.
     mutating func forgetRests(before now: Int64) {
         for (lane, waiting) in lanes where waiting.restsUntil <= now {
             lanes[lane]?.restsUntil = .min
@@ -161,31 +161,31 @@ struct FairRow<Work> {
     }
 }
 
-/// A `FairRow` between threads.
+/// A `RoundRobinQueue` shared between threads.
 ///
-/// It has no bound of its own: the hub counts what is under way, in all and of each user, and stops reading from
-/// clients before it grows further.
+/// It has no bound of its own: the hub counts the work in progress, in total and per user, and stops reading from
+/// clients before the queue grows further.
 ///
-/// Another thread may take the place of the one that waits in `take` for a moment (`claim`), so that what is little is
-/// done where it is, without waking anybody.
+/// Another thread can briefly take the place of the thread that waits in `take` (`claim`), so that it does small work
+/// itself, without a wake-up.
 final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
     private let monitor = Monitor()
     private var row: FairRow<Work>
     private var isClosed = false
     private var restCount = 0
-    /// Somebody sleeps in `take`.
+    /// A thread sleeps in `take`.
     private var isAwaited = false
     private var isClaimed = false
-    /// Who sleeps in `take` woke up while the place was taken, and sleeps without end until it is free.
+    /// The thread in `take` woke up while its place was claimed, and sleeps without a deadline until the place is free.
     private var isHeldBack = false
-    /// `take` is to come back, with nothing if need be.
+    /// `take` must return, even with nothing.
     private var isRoused = false
 
-    /// - Parameter weigh: see `FairRow`; called inside of the monitor.
+    /// - Parameter weigh: see `RoundRobinQueue`; called inside the monitor.
     init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) { row = FairRow(weigh: weigh) }
 
-    /// Adds work; after `close` it is dropped.
+    /// Queues work; after `close` it is dropped.
     func push(_ work: [(lane: UInt32, work: Work)]) {
         guard !work.isEmpty else { return }
         monitor.locked {
@@ -194,14 +194,14 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         if work.count == 1 { monitor.wakeOne() } else { monitor.wakeAll() }
     }
 
-    /// No more work comes; what is queued is still handed out.
+    /// Ends the queue: work that is queued is still handed out, new work is dropped.
     func close() {
         monitor.locked { isClosed = true }
         monitor.wakeAll()
     }
 
-    /// Nothing of the lane is handed out until `resume`, which must come; what was handed out of it and not begun comes
-    /// again after that.
+    /// Hands out no work of the tenant until `resume`, which must follow. Pieces that were handed out and not begun are
+    /// handed out again after that.
     func hold(_ lane: UInt32, puttingBack work: [Work]) {
         monitor.locked {
             row.hold(lane)
@@ -209,20 +209,20 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// The lane goes on, with this first; after `close` too.
+    /// Ends a hold, also after `close`; `work` is the tenant's next piece.
     func resume(_ lane: UInt32, with work: Work) {
         monitor.locked { row.resume(lane, with: work) }
         monitor.wakeAll()
     }
 
-    /// Nothing of the lane is handed out before that time, and what was handed out of it and not begun only then.
+    /// Throttles the tenant until `time`. Pieces that were handed out and not begun are handed out again after that.
     func rest(_ lane: UInt32, until time: Int64, puttingBack work: [Work]) {
         monitor.locked { row.putBack(work, of: lane) }
         rest(lane, until: time)
     }
 
-    /// What is next, a share of each lane, waiting for the first; nil when closed and empty.
-    /// - Parameter seconds: longest wait; 0 does not wait. An empty array comes back when it is over.
+    /// The next work, a share of each tenant; waits for the first piece. nil when closed and empty.
+    /// - Parameter seconds: longest wait, after which the result is an empty array; 0 does not wait.
     func take(most: Int, share: Int, weightMax: Int = .max, waitingSeconds seconds: Double) -> [Work]? {
         monitor.locked {
             var now = SystemClock.monotonic()
@@ -241,16 +241,16 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Whether there is nothing to take at that time. When closed, only what is held is waited for.
+    /// Whether nothing can be taken at that time. After `close`, only held work is waited for.
     private func waits(_ now: Int64, until end: Int64) -> Bool {
         guard !row.hasWork(now, rests: !isClosed) else { return false }
         return isClosed ? row.heldCount > 0 : !isRoused && now < end
     }
 
-    /// Puts the caller in the place of the thread that waits in `take`, until `release`: that one is not at work and
-    /// begins nothing, so the caller may do work of these lanes itself, in their order.
-    /// - Returns: false, and nothing has changed, when something waits or is being done, a lane rests, or all is
-    ///   closed.
+    /// Puts the caller in the place of the thread that waits in `take`, until `release`. That thread has no work and
+    /// begins none, so the caller may do work of these tenants itself, in their order.
+    /// - Returns: false, with no effect, when work is queued or in progress, a tenant is throttled or held, or the
+    ///   queue is closed.
     func claim(_ lanes: some Sequence<UInt32>) -> Bool {
         monitor.locked {
             guard isAwaited, !isClaimed, !isClosed, row.count == 0 else { return false }
@@ -261,8 +261,8 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Gives the place back.
-    /// - Parameter rousing: whether the thread is to come back from `take` even when nothing has come.
+    /// Ends a claim.
+    /// - Parameter rousing: whether `take` must return even when no work was queued.
     func release(rousing: Bool) {
         let wakes = monitor.locked {
             isClaimed = false
@@ -272,8 +272,8 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         if wakes { monitor.wakeAll() }
     }
 
-    /// One piece, waiting for it, of a lane that has fewer than `atOnce` at work; nil when closed and empty. `done`
-    /// says when it has been done.
+    /// One piece of a tenant with fewer than `atOnce` pieces in progress; waits for it. nil when closed and empty. The
+    /// caller reports the end of the piece with `done`.
     func next(atOnce: Int) -> (lane: UInt32, work: Work)? {
         monitor.locked {
             while true {
@@ -286,8 +286,8 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// A piece that `next` gave has been done.
-    /// - Returns: whether more of the lane waits.
+    /// Reports that a piece from `next` is finished.
+    /// - Returns: whether the tenant has more work queued.
     @discardableResult
     func done(_ lane: UInt32) -> Bool {
         let (waits, wakes) = monitor.locked { (row.done(lane), row.count > 0) }
@@ -295,7 +295,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         return waits
     }
 
-    /// Nothing of the lane is taken before that time.
+    /// Throttles the tenant until `time`.
     func rest(_ lane: UInt32, until time: Int64) {
         monitor.locked {
             row.rest(lane, until: time)

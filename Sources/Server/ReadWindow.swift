@@ -1,11 +1,12 @@
 import ThicketProtocol
 
-/// Reads on their way to the readers, few of each user at once: answers come back to the loop as fast as readers find
-/// them, and what comes back in one turn is to be little, whoever asked for how much.
+/// Bounds how many reads of each user the reader threads have at a time: answers return to the loop as fast as the
+/// readers find them, and one turn must receive only a few, however much a user asks for.
 struct ReadWindow {
-    /// Reads of one user that the readers have, those with large answers left out.
+    /// Reads of one user that the readers have at a time, reads with large answers not counted.
     static let smallMax = 32
-    /// Those with large answers: what they hold of memory is beyond the reach of the bounds on queued bytes.
+    /// Reads with large answers that the readers have at a time for one user: the bounds on queued bytes do not cover
+    /// the memory of these answers.
     static let largeMax = 4
 
     private var small = FairRow<ReadRequest>()
@@ -15,12 +16,12 @@ struct ReadWindow {
         if request.question.hasLargeAnswer { large.append(request, of: lane) } else { small.append(request, of: lane) }
     }
 
-    /// What the readers may begin with now.
+    /// The next read that a reader may start; nil when every waiting user has reached its bound.
     mutating func takeOne() -> (lane: UInt32, work: ReadRequest)? {
         small.takeOne(atOnce: Self.smallMax) ?? large.takeOne(atOnce: Self.largeMax)
     }
 
-    /// A read was answered, or goes back to waiting.
+    /// Records that a read was answered or waits again.
     mutating func done(_ request: ReadRequest, of lane: UInt32) {
         if request.question.hasLargeAnswer { large.done(lane) } else { small.done(lane) }
     }

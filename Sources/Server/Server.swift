@@ -2,17 +2,17 @@ import Glibc
 import ThicketAuth
 import ThicketProtocol
 
-/// One process per data folder serves the sync protocol.
+/// The sync server. One process serves one data folder.
 public enum ThicketServer {
-    /// What `thicketd version` prints.
+    /// The version that `thicketd version` prints.
     public static let version = "0.1.0"
 }
 
-/// The server: event loop, hub, shard, readers and keeper, put together over one store.
+/// The server: event loop, hub, shard, readers and maintenance over one store.
 ///
-/// Threads: the one that calls `run` is the loop's and has the network, the sessions and the feeds; `shard` decides and
-/// writes, unless the loop does so in its place; `reader-N` read; `keeper` plans retention and segments; `checker` now
-/// and then reads the file. Values cross between them, never objects.
+/// Threads: the caller of `run` is the loop's thread and owns the network, the sessions and the feeds; `shard` decides
+/// and writes, unless the loop does so in its place; `reader-N` read; `keeper` plans retention and segments; `checker`
+/// reads the database file at intervals. Values cross between them, never objects.
 public final class Server {
     private let config: ServerConfig
     private let store: any Store
@@ -24,10 +24,13 @@ public final class Server {
     private let clock: @Sendable () -> Int64
     private let loop: EventLoop
     private let tls: TLSFiles?
+    /// The metrics that the server records.
     public let metrics: Metrics
+    /// The readiness that `/health/ready` reports.
     public let health: Health
+    /// The log that the server writes to.
     public let log: Log
-    /// Where clients connect; tells the port when the configured one was 0.
+    /// Where clients connect; reports the chosen port when the configured port was 0.
     public let listener: Listener
     /// For other threads and for the control socket.
     public let handle: ServerHandle
@@ -35,15 +38,15 @@ public final class Server {
     /// Opens the listener. Nothing is served before `run`.
     ///
     /// - Parameters:
-    ///   - store: closed by its owner after `run` has returned.
-    ///   - reload: called on the loop's thread at SIGHUP; must be quick. Gives the settings that are to be in force
-    ///     now, nil to leave everything as it is.
-    ///   - directory: opens the directory of partners and their users, on a thread of its own; without it the server
-    ///     knows no partners.
+    ///   - store: the caller closes it after `run` has returned.
+    ///   - reload: called on the loop's thread at SIGHUP; must be quick. Returns the settings to apply, or nil to
+    ///     change nothing.
+    ///   - directory: opens the directory of partners and their users, on its own thread; without it the server has no
+    ///     partners.
     ///   - accounts: the same for built-in accounts.
-    ///   - outbox: takes messages to users, such as codes for another password; without it none is sent.
-    ///   - clock: milliseconds since 1970, by which tokens are judged and changes dated; nil is the machine's.
-    /// - Throws: when the address cannot be listened on, or the certificate not be used.
+    ///   - outbox: accepts messages to users, such as codes for a new password; without it none is sent.
+    ///   - clock: milliseconds since 1970, used to check tokens and to date changes; nil uses the machine's clock.
+    /// - Throws: when the address cannot be bound or the certificate cannot be used.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
@@ -69,12 +72,12 @@ public final class Server {
         handle = ServerHandle(loop: loop.handle)
     }
 
-    /// Turns SIGTERM, SIGINT and SIGHUP into an orderly end and into `reload`. `EventLoop.blockSignals()` must have
-    /// been called before the first thread was started.
+    /// Makes SIGTERM and SIGINT stop the server in order, and SIGHUP call `reload`. Call `EventLoop.blockSignals()`
+    /// before the first thread is started.
     public func watchSignals() throws(NetError) { try loop.watchSignals() }
 
-    /// Serves on the calling thread until it is told to stop; returns when everything has ended and all that was
-    /// acknowledged is on disk.
+    /// Serves on the calling thread until the server is told to stop. Returns when every thread has ended and all
+    /// acknowledged changes are on disk.
     ///
     /// - Parameter listening: called once, when the store has been opened and connections are about to be served.
     public func run(listening: () -> Void = {}) {
@@ -160,12 +163,12 @@ public final class Server {
     }
 }
 
-/// What a server needs to have accounts of its own.
+/// What a server needs to offer its own accounts.
 public struct AccountAccess: Sendable {
     let secrets: AccountSecrets
     let directory: @Sendable () throws -> any AccountDirectory
 
-    /// - Parameter directory: opens it, on a thread of its own.
+    /// - Parameter directory: opens the directory, on its own thread.
     public init(secrets: AccountSecrets, directory: @escaping @Sendable () throws -> any AccountDirectory) {
         (self.secrets, self.directory) = (secrets, directory)
     }
@@ -175,30 +178,31 @@ public struct AccountAccess: Sendable {
 public struct ServerHandle: Sendable {
     let loop: LoopHandle
 
-    /// As SIGTERM does: finishes what is under way, closes every connection with 1001, and makes `run` return.
+    /// Stops the server as SIGTERM does: finishes work in progress, closes every connection with 1001, and makes `run`
+    /// return.
     public func stop() {
         loop.post { loop in (loop.delegate as? ServerLoop)?.beginStop() }
     }
 
-    /// Ends as a killed process would, as far as clients can tell: connections break without a word, and what was not
-    /// acknowledged may or may not be on disk. For tests.
+    /// Ends as a killed process would, from the clients' view: connections break without a close, and unacknowledged
+    /// changes may or may not be on disk. For tests.
     public func abort() {
         loop.post { loop in loop.abort() }
     }
 
-    /// Closes what tokens of a user have opened that have ended; for the control socket.
+    /// Closes connections that were opened with a user's ended tokens; for the control socket.
     public func signOut(_ app: AppID, _ user: UserID) {
         loop.post { loop in (loop.delegate as? ServerLoop)?.signOut(Tenant.Name(app: app, user: user)) }
     }
 
-    /// Tells clients that buckets of a name have another mode; for the control socket.
+    /// Notifies clients that buckets with this name have another mode; for the control socket.
     public func changeMode(_ app: AppID, _ name: BucketName, _ mode: BucketMode) {
         loop.post { loop in (loop.delegate as? ServerLoop)?.changeMode(app, name, mode) }
     }
 
     /// Asks the clients of a bucket; for the control socket.
     ///
-    /// `tell` is called on the loop's thread and must not wait. The function that comes back ends the question early.
+    /// `tell` is called on the loop's thread and must not block. The returned function cancels the question.
     public func ask(
         _ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void
     ) -> @Sendable () -> Void {
@@ -216,9 +220,9 @@ public struct ServerHandle: Sendable {
         }
     }
 
-    /// Where the number of a question is kept between two visits of the loop.
+    /// Holds the identifier of a question between two visits of the loop.
     private final class AskPlace: @unchecked Sendable {
-        // Touched on the loop's thread only.
+        // Accessed on the loop's thread only.
         var id: AskID?
     }
 }

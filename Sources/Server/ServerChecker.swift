@@ -1,13 +1,13 @@
-/// The thread that checks the database file now and then while it is served, so that damage is known before the last
-/// good backup is gone.
+/// The thread that checks the database file at intervals while it is served, so that damage is found before the last
+/// good backup is deleted.
 final class ServerChecker: Sendable {
     private let done = WaitingRow<Never>(bound: 0)
     private let thread: OwnThread
 
-    /// Seconds from the start to the first check, when the interval is longer: a start has other things to read.
+    /// Seconds from the start to the first check when the interval is longer: a start already causes many reads.
     private static let firstSeconds: Double = 3_600
 
-    /// - Parameter seconds: between two checks; 0 is never.
+    /// - Parameter seconds: interval between two checks; 0 disables them.
     init(store: any Store, seconds: Double, metrics: Metrics, log: Log) {
         let done = self.done
         thread = OwnThread("checker", stackBytes: 1 << 20) {

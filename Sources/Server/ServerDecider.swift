@@ -1,24 +1,25 @@
 import ThicketProtocol
 
-/// The thread that decides what would keep the shard's too long, and lets go of what takes long to let go of.
+/// The thread that decides changes that would occupy the shard's thread too long, and frees values that are slow to
+/// free.
 ///
-/// A user has one change here at most: the user's next ones wait for it. So it has no bound of its own.
+/// A user has at most one change here, because its later changes wait for that one. So the queue needs no bound of its
+/// own.
 final class ServerDecider: Sendable {
     /// What is handed to the thread.
     enum Work: Sendable {
         case decide(LongDecision)
-        /// Large values that nobody needs any more: with the last reference to them their memory is given back, piece
-        /// by piece.
+        /// Large values that are not used any more. Dropping the last references frees their memory, piece by piece.
         case release([any Sendable])
     }
 
     private let queue = FairQueue<Work>()
     private let thread: OwnThread
 
-    /// Acknowledgements of others go first where there are more threads than cores.
+    /// Gives way to threads that produce acknowledgements when more threads are busy than cores exist.
     private static let niceness: Int32 = 5
 
-    /// - Parameter report: gets each result; called on the thread.
+    /// - Parameter report: receives each result; called on this thread.
     init(
         store: any Store, metrics: Metrics, log: Log,
         report: @escaping @Sendable (LongDecision.Result) -> Void
@@ -46,13 +47,13 @@ final class ServerDecider: Sendable {
 
     func release(_ values: [any Sendable]) { queue.push([(ShardRequest.houseLane, .release(values))]) }
 
-    /// Finishes what has been handed over and ends.
+    /// Finishes the queued work, then ends the thread.
     func finish() {
         queue.close()
         thread.join()
     }
 
-    /// nil when the store cannot be read now: what needs it is then decided where it is written.
+    /// nil when the store cannot be read now: a change that needs the store is then decided on the shard's thread.
     private static func open(_ store: any Store, _ log: Log) -> (any StoreReader)? {
         do {
             return try store.makeReader()

@@ -2,23 +2,23 @@ import Glibc
 import Synchronization
 import ThicketProtocol
 
-/// The thread that looks for background work: what the two retentions cut, and new segments. It plans from its own
-/// reader; the shard applies between two groups, so that there is one writer.
+/// The maintenance thread: it plans the removals of the two retentions and new segments, with its own reader. The shard
+/// applies the plan between two groups, so that the store has one writer.
 final class ServerKeeper: Sendable {
-    /// Seconds between two looks when there was nothing to do: under load the write-ahead log grows by tens of MiB
-    /// in one.
+    /// Seconds between two checks after one without work: under load the write-ahead log grows by tens of MiB per
+    /// second.
     private static let restSeconds: Double = 1
     private static let niceness: Int32 = 10
-    /// Seconds between two lines about heads that are not taken: each look tries again.
+    /// Seconds between two log lines about heads that were not written: each check tries again.
     private static let tellingSeconds: Int64 = 60
 
-    /// What is kept, which may change while the thread runs.
+    /// Retention settings, which can change while the thread runs.
     private final class Settings: Sendable {
         let value: Mutex<RetentionSettings>
         init(_ settings: RetentionSettings) { value = Mutex(settings) }
     }
 
-    /// Gets one word when the shard has written a batch.
+    /// Receives one value when the shard has written a batch.
     private let done = WaitingRow<Bool>(bound: 1)
     private let settings: Settings
     private let thread: OwnThread
@@ -32,7 +32,7 @@ final class ServerKeeper: Sendable {
         }
     }
 
-    /// Other retentions from the next look on.
+    /// Sets the retentions from the next check on.
     func use(_ settings: RetentionSettings) { self.settings.value.withLock { $0 = settings } }
 
     func finish() {
@@ -59,8 +59,8 @@ final class ServerKeeper: Sendable {
                     let isWritten = done.takeAll().first ?? false
                     guard !done.isOver else { return }
                     if isWritten { continue }
-                    // What was planned rests on what was not written: a later piece would remove what an earlier one
-                    // was to keep.
+                    // The plan assumed that the batch was written: a later piece would remove what an earlier one was
+                    // meant to keep.
                     if !batch.isHeadsOnly { keeper = nil }
                 }
             } catch {
@@ -74,26 +74,26 @@ final class ServerKeeper: Sendable {
         }
     }
 
-    /// Which failures to write heads were looked at, and when the next one is told.
+    /// How many failures to write heads were seen, and when the next one may be logged.
     private struct HeadFailures {
         var seen = 0
         var tellsAgain = Int64.min
     }
 
-    /// Logs that heads were not taken, once a minute at most.
+    /// Logs that heads were not written, at most once a minute.
     private static func tell(_ failures: inout HeadFailures, _ store: any Store, _ log: Log) {
         guard let (count, last) = (store as? SQLiteStore)?.headFailures, count > failures.seen else {
             return
         }
         failures.seen = count
         let now = SystemClock.monotonic()
-        // If it lasts, more come after the pause.
+        // A lasting problem produces more failures after the pause.
         guard now >= failures.tellsAgain else { return }
         log.error("store.heads_failed", ["error": .text(last), "next": "run 'thicketd check'"])
         failures.tellsAgain = now + tellingSeconds * 1_000_000_000
     }
 
-    /// Notes how large the files are.
+    /// Records the sizes of the files.
     private static func measure(_ store: any Store, _ metrics: Metrics) {
         guard let store = store as? SQLiteStore else { return }
         metrics.storeLateHeads.set(store.lateHeadCount)

@@ -2,13 +2,13 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// What the event loop tells, told to the hub; and the hub's actions, done. Lives on the loop's thread.
+/// Passes the event loop's events to the hub and performs the hub's actions. Runs on the loop's thread.
 final class ServerLoop: LoopDelegate {
-    /// Changes gathered in one turn before the shard is given some to begin with.
+    /// Changes collected in one turn before the shard receives a first part of them.
     private static let requestsAtOnce = 64
     /// Bytes queued for a connection above which the next part of a long answer waits.
     private static let pendingBytesPart = 1 << 20
-    /// Milliseconds between two looks whether a slow reader may have the next part.
+    /// Milliseconds between two checks whether a slow reader can take the next part.
     private static let partMilliseconds = 5
 
     private unowned let loop: EventLoop
@@ -18,16 +18,16 @@ final class ServerLoop: LoopDelegate {
     private let commits: Mailbox<ServerShard.Report>
     private let readers: ServerReaders
     private let keeper: ServerKeeper
-    /// nil where there are no partners.
+    /// nil without partners.
     let access: ServerAccess?
-    /// nil where there are no built-in accounts.
+    /// nil without built-in accounts.
     let accounts: ServerAccounts?
     var routes: ServerRoutes
     private let log: Log
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
     private var drainTimeout: Duration
-    /// nil where plain HTTP is spoken.
+    /// nil for plain HTTP.
     private let tls: TLSFiles?
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
@@ -36,11 +36,11 @@ final class ServerLoop: LoopDelegate {
 
     private var requests = [(lane: UInt32, work: ServerShard.Work)]()
     private var reads = [(lane: UInt32, work: ReadRequest)]()
-    /// Reads that the readers do not have yet.
+    /// Reads that were not handed to the readers yet.
     private var window = ReadWindow()
-    /// Parts of long answers that wait for their readers.
+    /// Parts of long answers that wait until their clients have read earlier parts.
     private var waitingReads = [ReadRequest]()
-    /// How many at its end came in this turn.
+    /// How many at the end of `waitingReads` were added in this turn.
     private var freshReads = 0
     private var instant = HubInstant(monotonic: .min, unix: 0)
     private var nextTick: Int64?
@@ -53,10 +53,10 @@ final class ServerLoop: LoopDelegate {
         loop: loop, host: self, settings: sockJSSettings, metrics: hub.metrics
     ) { RandomBytes.make(4).reduce(0) { (number: UInt32, byte: UInt8) in number << 8 | UInt32(byte) } }
 
-    /// How far the end has come.
+    /// Progress of the shutdown.
     private enum Drain {
         case none
-        /// Nothing more is read; what is under way is finished. Nanoseconds of the end of patience.
+        /// Nothing more is read; work in progress is finished. The deadline is in nanoseconds.
         case waiting(deadline: Int64)
         case stopping
     }
@@ -146,7 +146,7 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
-    /// Puts settings in force; those that only a start can put there are as they were (`ServerSettings.fixed`).
+    /// Applies settings; those that only a start can change keep their values (`ServerSettings.fixed`).
     private func use(_ config: ServerConfig) {
         loop.use(NetSettings(config))
         hub.use(config.limits)
@@ -187,7 +187,7 @@ final class ServerLoop: LoopDelegate {
     }
 
     func answered(_ answers: [ServerReaders.Answered]) {
-        // Many short answers take more of the loop than the questions did. What is asked next counts with them.
+        // Many short answers cost the loop more time than their requests. Follow-up requests are timed with them.
         loop.timed(answers.lazy.map(\.lane)) {
             for answered in answers {
                 window.done(answered.request, of: answered.lane)
@@ -205,7 +205,7 @@ final class ServerLoop: LoopDelegate {
             case .admission(let request, let answer): hub.admitted(request, answer, now: now())
             case .revoked(let revocation):
                 let tokens = hub.revoke(revocation, now: now())
-                // Of a user who signs out; those of a disabled partner are refused anyway.
+                // These belong to a user that signs out; tokens of a disabled partner are refused in any case.
                 if case .partner = revocation { break }
                 if !tokens.isEmpty { access?.deny(tokens) }
             }
@@ -221,7 +221,7 @@ final class ServerLoop: LoopDelegate {
         perform()
     }
 
-    // MARK: Doing
+    // MARK: Actions
 
     func perform() {
         hub.drainActions(perform)
@@ -250,8 +250,7 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
-    /// What the readers may begin with, in turns of the users. Whoever does not take its answers waits for the next
-    /// ones.
+    /// Moves reads to the readers, the users in turn. A client that does not take its answers waits for its next ones.
     private func takeReads() {
         while let (lane, request) = window.takeOne() {
             if request.question.hasLargeAnswer, !mayAnswer(request.origin.connection) {
@@ -286,13 +285,13 @@ final class ServerLoop: LoopDelegate {
         reads.removeAll(keepingCapacity: true)
     }
 
-    /// Commits the changes of this turn here and now, if that takes no longer than to wake the shard's thread for them.
+    /// Commits the changes of this turn on the loop's thread if that takes no longer than to wake the shard's thread.
     private func commitNow() -> Bool {
         guard !requests.isEmpty else { return false }
-        // What the turn has for others leaves before: it does not wait for the disk.
+        // Output of this turn for other clients is sent first, so that it does not wait for the disk.
         guard shard.commitNow(requests, beforehand: sendAll) else { return false }
         requests = []
-        // The turn began before the disk was waited for.
+        // Both clocks are read again: the turn began before the wait for the disk.
         committed(commits.takeAll(), at: HubInstant(monotonic: SystemClock.monotonic(), unix: clock()))
         return true
     }
@@ -302,8 +301,8 @@ final class ServerLoop: LoopDelegate {
         loop.flushDirty()
     }
 
-    /// Hands over the reads at `start` and behind whose clients have read what was sent. New ones are looked at in the
-    /// turn they came, the others every few milliseconds.
+    /// Hands over the reads from index `start` on whose clients have read what was sent. New reads are checked in their
+    /// own turn, the others every few milliseconds.
     private func releaseReads(from start: Int) {
         let waiting = waitingReads[start...]
         waitingReads.removeSubrange(start...)
@@ -317,7 +316,7 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
-    /// Both clocks, read once in a turn.
+    /// Both clocks, read once per turn.
     func now() -> HubInstant {
         if instant.monotonic != loop.now {
             instant = HubInstant(monotonic: loop.now, unix: clock())
@@ -374,9 +373,9 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
-    // MARK: Ending
+    // MARK: Shutdown
 
-    /// Takes nothing more, finishes what is under way, then says goodbye.
+    /// Reads nothing more, finishes work in progress, then closes all connections.
     func beginStop() {
         guard case .none = drain else { return }
         log.info("server.stopping", ["connections": .int(hub.connectionCount)])
@@ -398,7 +397,7 @@ final class ServerLoop: LoopDelegate {
     }
 }
 
-// Sessions of SockJS are connections like any other.
+// SockJS sessions are treated like other connections.
 extension ServerLoop: SockJSHost {
     func sessionOpened(_ session: ConnectionID, app: String) {
         hub.opened(session, app: app)
@@ -417,7 +416,7 @@ extension ServerLoop: SockJSHost {
         perform()
     }
 
-    /// A message took much of the loop.
+    /// Throttles the user of a message that took much of the loop's time.
     private func rest(_ session: ConnectionID, after cost: Int64) {
         guard isShared(session) else { return }
         let rest = costly.rest(
@@ -425,13 +424,13 @@ extension ServerLoop: SockJSHost {
         if let rest { hub.rest(session, until: rest) }
     }
 
-    /// A session that no socket is tied to is one of many.
+    /// A session without a socket of its own always counts as shared.
     private func isShared(_ session: ConnectionID) -> Bool { !session.isSocket || loop.isShared(session) }
 
     func lane(of session: ConnectionID) -> UInt32 { hub.lane(of: session) }
 
-    /// What attempts are counted by that a client makes: the one place from which parts of the server get to know where
-    /// somebody comes from.
+    /// The key under which a client's attempts are counted. Only through this function do other parts of the server
+    /// learn the address of a client.
     func address(of connection: ConnectionID) -> String {
         ClientAddress.counted(connection.isSocket ? loop.peerAddress(connection) : sockjs.address(of: connection))
     }

@@ -1,16 +1,16 @@
 import Synchronization
 import ThicketProtocol
 
-/// Threads that read from the store, each with a reader of its own.
+/// Threads that read from the store. Each has its own store reader.
 final class ServerReaders: Sendable {
-    /// A question with its answer.
+    /// A read request with its answer.
     struct Answered: Sendable {
         let lane: UInt32
         let request: ReadRequest
         let answer: ReadAnswer
     }
 
-    /// Bounds that may change while the threads run.
+    /// Bounds that can change while the threads run.
     final class SharedLimits: Sendable {
         private let value: Mutex<ServerLimits>
         init(_ limits: ServerLimits) { value = Mutex(limits) }
@@ -23,14 +23,14 @@ final class ServerReaders: Sendable {
     private let threads: [OwnThread]
 
     /// - Parameters:
-    ///   - count: threads; at least one is started.
+    ///   - count: number of threads; at least one is started.
     ///   - report: called on a reader's thread after each answer.
     init(
         count: Int, store: any Store, limits: ServerLimits, metrics: Metrics, log: Log,
         report: @escaping @Sendable (Answered) -> Void
     ) {
         let queue = self.queue
-        // One reader at least is always free for the others, if there are two.
+        // With two or more readers, one user cannot occupy all of them.
         let share = max(1, count / 2)
         let pages = IndexPageCache(bytesMax: limits.indexCacheBytes)
         let limits = SharedLimits(limits)
@@ -44,20 +44,20 @@ final class ServerReaders: Sendable {
         }
     }
 
-    /// Hands over questions, each in the lane of its user.
+    /// Queues requests, each for its tenant.
     func push(_ requests: [(lane: UInt32, work: ReadRequest)]) { queue.push(requests) }
 
-    /// Other bounds for what is read from now on.
+    /// Sets the bounds for later reads.
     func use(_ limits: ServerLimits) { self.limits.set(limits) }
 
-    /// Finishes what has been handed over and ends.
+    /// Finishes the queued reads, then ends the threads.
     func finish() {
         queue.close()
         for thread in threads { thread.join() }
     }
 }
 
-/// The body of a reader's thread.
+/// Runs on a reader's thread.
 private final class ReaderRunner {
     private let store: any Store
     private let limits: ServerReaders.SharedLimits
@@ -86,7 +86,7 @@ private final class ReaderRunner {
     }
 
     func run(_ queue: FairQueue<ReadRequest>, share: Int) {
-        // Where there are more threads with work than cores, acknowledgements go first.
+        // Acknowledgements take precedence when more threads are busy than cores exist.
         OwnThread.yieldToOthers(by: Self.niceness)
         let pacer = Pacer()
         while let (lane, request) = queue.next(atOnce: share) {
@@ -94,14 +94,14 @@ private final class ReaderRunner {
             let answer = pacer.working { self.answer(request) }
             metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
             report(ServerReaders.Answered(lane: lane, request: request, answer: answer))
-            // Of many short answers to one user few last until the pacer's turn; who asks for one at a time waits for
-            // it.
+            // When a user has many short reads queued, few of them last long enough for the preemption timer to act. A
+            // user that asks for one at a time would wait behind them.
             if queue.done(lane) { OwnThread.yield() }
         }
     }
 
     private func answer(_ request: ReadRequest) -> ReadAnswer {
-        // Needs no store, and must not wait for one.
+        // These need no store and must not wait for one.
         switch request.question {
         case .message(let message): return .message(message.read())
         case .body(let body): return .body(body.read())

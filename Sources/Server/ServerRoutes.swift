@@ -5,16 +5,16 @@ import ThicketProtocol
 struct ServerRoutes {
     let metrics: Metrics
     let health: Health
-    /// Whether `/metrics` is answered here.
+    /// Whether `/metrics` is served on this listener.
     var showsMetrics: Bool
-    /// Whether `/` is answered with a page for people.
+    /// Whether `/` is served with a page for people.
     var showsPage: Bool
     /// Which web pages may use the data API.
     var cors: CORSPolicy
-    /// What `/version` tells; nil: nothing, as with an empty list.
+    /// What `/version` reports; nil reports nothing, like an empty list.
     var versions: AppVersions?
 
-    /// What apps of partners ask, without a look at who they are; nil for other paths.
+    /// The route of a request from a partner's app, without authentication; nil for other paths.
     static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {
         let path = request.path.utf8
         if path.starts(with: "/1/".utf8) { return AccountService.route(of: request.path)?.ofPartner(request) }
@@ -36,7 +36,7 @@ struct ServerRoutes {
         return .respond(route == .version ? cors.marking(answer, to: request) : answer)
     }
 
-    /// The app that a path for WebSockets names; nil for other paths.
+    /// The app named in a WebSocket path; nil for other paths.
     static func app(of request: HTTPRequest) -> String? {
         var path = request.path
         guard path.utf8.starts(with: prefix.utf8) else { return nil }

@@ -1,47 +1,48 @@
 import ThicketProtocol
 
-/// The thread that decides changes and writes them: it owns the `ShardCore` and with it the one store writer.
+/// The thread that decides changes and writes them. It owns the `ShardCore` and with it the only store writer.
 ///
-/// It takes everything that has queued while the last group was being written, decides it, and commits it as one group:
-/// the slower the disk, the larger the groups. While it waits for work the loop may take its place for a few small
+/// It takes everything that was queued while the last group was being written, decides it and commits it as one group:
+/// the slower the disk, the larger the groups. While it waits for work, the loop may take its place for a few small
 /// changes (`commitNow`).
 final class ServerShard: Sendable {
-    /// What is handed to the thread.
+    /// Work for the thread.
     enum Work: Sendable {
         case request(ShardRequest)
-        /// Background work of the keeper, between two groups.
+        /// Background work of the maintenance thread, done between two groups.
         indirect case maintain(MaintenanceBatch, done: @Sendable (Bool) -> Void)
-        /// Other bounds from here on.
+        /// New bounds for the work that follows.
         indirect case settings(ShardSettings, ServerLimits)
 
         /// Bytes of changes that take about as long as one small change.
         private static let bytesOfOne = 4_096
 
-        /// In small changes.
+        /// In units of a small change.
         var weight: Int {
             if case .request(.change(let change)) = self { return 1 + change.ticket.bytes / Self.bytesOfOne }
             return 1
         }
     }
 
-    /// What comes back to the loop.
+    /// What the shard reports to the loop.
     struct Report: Sendable {
         let outcome: CommitOutcome
     }
 
     private let queue = FairQueue<Work> { $0.weight }
     private let runner: ShardRunner
-    /// Gets one word when the store was opened, or could not be, for the first time.
+    /// Receives one value after the first attempt to open the store, successful or not.
     private let opened = WaitingRow<Bool>(bound: 1)
     private let thread: OwnThread
     private let decider: ServerDecider
 
-    /// Longest wait for the store at the start: a file that somebody else locks must not keep health from being asked.
+    /// Longest wait for the store at the start: a file that another process locks must not make the health checks
+    /// unreachable.
     private static let openingPatience = Duration.seconds(5)
 
     /// - Parameters:
     ///   - limits: what one user may have of the thread.
-    ///   - report: called after each group, on the thread that committed it; `isHere` when that is the one of
+    ///   - report: called after each group on the thread that committed it; `isHere` when that is the caller of
     ///     `commitNow`.
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
@@ -60,13 +61,14 @@ final class ServerShard: Sendable {
         thread = OwnThread("shard", stackBytes: 16 << 20) { runner.run(queue) { opened.add($0) } }
     }
 
-    /// Waits until the store was tried for the first time, so that a server that says it listens takes changes at once.
+    /// Waits for the first attempt to open the store, so that a server that reports that it listens accepts changes at
+    /// once.
     func awaitOpening() { _ = opened.takeAll(until: OwnThread.steadyTime() + Self.openingPatience) }
 
-    /// Decides and commits changes on the calling thread, if they are few and small, the shard's has nothing to do, and
-    /// commits have been quick of late. What they came to has then been reported.
-    /// - Parameter beforehand: called once when it is as good as certain that they will be committed here.
-    /// - Returns: false when nothing was done: `push` them.
+    /// Decides and commits changes on the calling thread if they are few and small, the shard's thread is idle, and
+    /// recent commits were quick. Their outcome has been reported when this returns.
+    /// - Parameter beforehand: called once when it is almost certain that the changes will be committed here.
+    /// - Returns: false when nothing was done; the caller must `push` the changes.
     func commitNow(_ requests: [(lane: UInt32, work: Work)], beforehand: () -> Void = {}) -> Bool {
         guard requests.count <= InlineGate.changesMax else { return false }
         var changes = [ShardRequest]()
@@ -79,20 +81,20 @@ final class ServerShard: Sendable {
         return isDone
     }
 
-    /// Hands over changes, each in the lane of its user.
+    /// Queues changes, each for its tenant.
     func push(_ requests: [(lane: UInt32, work: Work)]) { queue.push(requests) }
 
-    /// Hands over background work; `done` is told, on the shard's thread, whether it was written.
+    /// Queues background work; `done` is called on the shard's thread and receives whether the work was written.
     func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable (Bool) -> Void) {
         queue.push([(ShardRequest.houseLane, .maintain(batch, done: done))])
     }
 
-    /// Other bounds for the changes that are handed over from now on.
+    /// Sets the bounds for changes queued from now on.
     func use(_ limits: ServerLimits) {
         queue.push([(ShardRequest.houseLane, .settings(ShardSettings(limits), limits))])
     }
 
-    /// Finishes what has been handed over and ends.
+    /// Finishes the queued work, then ends the threads.
     func finish() {
         queue.close()
         thread.join()
@@ -100,9 +102,9 @@ final class ServerShard: Sendable {
     }
 }
 
-/// What the shard's thread does.
+/// Runs on the shard's thread.
 private final class ShardRunner: @unchecked Sendable {
-    // Belongs to the shard's thread; to another one between a `claim` of the queue and its `release`.
+    // Owned by the shard's thread, or by another thread between `claim` and `release` of the queue.
     private let store: any Store
     private var settings: ShardSettings
     private var limits: ServerLimits
@@ -116,26 +118,26 @@ private final class ShardRunner: @unchecked Sendable {
     private var gate: InlineGate
     /// Nanoseconds that the last commit took.
     private var commitNanoseconds: Int64 = 0
-    /// When the first decision of the group began.
+    /// When the first decision of the current group began, in nanoseconds.
     private var groupBegun: Int64 = 0
-    /// When a store that failed is tried again, nanoseconds.
+    /// When a failed store is tried again, in nanoseconds.
     private var triesAgain: Int64 = 0
-    /// What each user took of the thread, and which users there were.
+    /// What each user has used of the thread, and which users used it recently.
     private var shares = LaneShares()
     private var waits = RecentWaits()
     private var costly = CostlyUsers()
-    /// Groups that were written since work was last taken from the queue.
+    /// Groups committed since work was last taken from the queue.
     private var commitsOfTurn = 0
-    /// Objects that the core had forgotten because of their users' share.
+    /// Number of objects that the core has evicted because of their users' quotas.
     private var shareEvictions = 0
-    /// The group is that of `commitNow`.
+    /// Whether the current group belongs to `commitNow`.
     private var isHere = false
 
-    /// Changes taken from the queue at once; the core says when a group is full.
+    /// Most changes taken from the queue at once; the core reports when a group is full.
     private static let takenAtOnce = 4_096
-    /// What a change costs to decide, about, nanoseconds.
+    /// Approximate time to decide a change, in nanoseconds.
     private static let decisionNanoseconds: Int64 = 25_000
-    /// Seconds between two tries of a store that does not answer.
+    /// Seconds between two attempts on a store that does not answer.
     private static let retrySeconds = 0.5
 
     init(
@@ -155,7 +157,7 @@ private final class ShardRunner: @unchecked Sendable {
         gate = InlineGate(limits)
     }
 
-    /// - Parameter opened: told once, after the first try, whether the store is open.
+    /// - Parameter opened: called once, after the first attempt, with whether the store is open.
     func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
         opened(openCore() != nil)
         while true {
@@ -175,8 +177,8 @@ private final class ShardRunner: @unchecked Sendable {
         return health.isReady && core != nil ? 60 : max(0, Double(triesAgain - SystemClock.monotonic()) / 1e9)
     }
 
-    /// The same for changes that the caller has and nobody else waits for, on the caller's thread.
-    /// - Returns: false when that might take long, and nothing was done.
+    /// Takes and commits changes on the caller's thread while no other work is queued.
+    /// - Returns: false when that might take long; nothing was done then.
     func commitNow(
         _ changes: [ShardRequest], _ queue: FairQueue<ServerShard.Work>, _ beforehand: () -> Void
     ) -> Bool {
@@ -190,11 +192,11 @@ private final class ShardRunner: @unchecked Sendable {
         return true
     }
 
-    /// Whether the thread has to look after something that nobody hands it: a store to try again.
+    /// Whether the thread has work that is not queued, such as a store to try again.
     var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
 
-    /// Changes of one user in a group, and what they may weigh. Where the disk takes long, so many that deciding them
-    /// takes no longer.
+    /// Bounds on one user's part of a group: the number of changes and their weight. On a slow disk the number grows
+    /// until deciding the changes takes as long as a commit.
     private var share: (count: Int, weightMax: Int) {
         let worthIt = Int(commitNanoseconds / Self.decisionNanoseconds)
         guard shares.isShared(now: SystemClock.monotonic()) else {
@@ -217,7 +219,7 @@ private final class ShardRunner: @unchecked Sendable {
         commitsOfTurn = 0
         defer { settleShares(since: taken, queue) }
         var meter = CostMeter(limits)
-        // Lanes whose work of this batch was put back.
+        // Tenants whose work in this batch was put back.
         var left = Set<UInt32>()
         for (index, work) in batch.enumerated() {
             switch work {
@@ -256,40 +258,40 @@ private final class ShardRunner: @unchecked Sendable {
             }
         }
         if requests > 0 || core.hasBacklog { commit(core) }
-        // It may have come back before that, to wait no longer than until then.
+        // The wait may have ended early, before `triesAgain`; then the probe is not due yet.
         if batch.isEmpty && !health.isReady && SystemClock.monotonic() >= triesAgain { probe(core) }
     }
 
-    /// What is not begun of a lane.
+    /// The tenant's requests in the batch after `index`, which have not begun.
     private static func rest(of batch: [ServerShard.Work], after index: Int, _ lane: UInt32) -> [ServerShard.Work] {
         batch[(index + 1)...].filter { if case .request(let request) = $0 { request.lane == lane } else { false } }
     }
 
-    /// Until when the author of a change rests that was costly to decide here.
+    /// The time until which a tenant is throttled whose change was costly to decide on this thread.
     private func rest(of lane: UInt32, costing cost: Int64?) -> Int64? {
-        // As on the loop: what somebody did who was alone is not remembered.
+        // As on the loop: costly work of a user that was alone is not remembered.
         guard let cost, isShared(with: lane) else { return nil }
         return costly.rest(of: lane, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
     }
 
-    /// Until when the author of a change rests that was decided elsewhere, so that it took a part of that thread, too.
+    /// The time until which a tenant is throttled whose change another thread decided: it used a part of that thread.
     private func elsewhere(_ request: ShardRequest) -> Int64? {
         guard case .decided(let result) = request, result.nanoseconds >= Int64(limits.costlyMicroseconds) * 1_000
         else { return nil }
         return SystemClock.monotonic() + result.nanoseconds * Self.elsewhereRestFactor
     }
 
-    /// Of the thread that decides what takes long a user has a twentieth, while others want this one: with a quarter,
-    /// such changes kept the cores busier than the others' acknowledgements bear.
+    /// While other users want the shard's thread, a user gets a twentieth of `SlowChangeWorker`'s time. With a quarter,
+    /// slow changes kept the cores busier than the acknowledgements of other users allow.
     private static let elsewhereRestFactor: Int64 = 19
 
-    /// Whether anybody else wants the thread. Nobody rests for something costly who is alone.
+    /// Whether another user wants the thread. A user that is alone is not throttled for costly work.
     private func isShared(with lane: UInt32) -> Bool {
         shares.hasOther(than: lane, now: SystemClock.monotonic())
     }
 
-    /// The users of what was taken from the queue have had the thread since then; whoever takes more than its part of
-    /// it rests.
+    /// Charges the thread's time since `taken` to the users of the work taken then. A user that exceeds its share is
+    /// throttled.
     private func settleShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
         let now = ThreadMoment()
         let used = waits.used(
@@ -314,7 +316,7 @@ private final class ShardRunner: @unchecked Sendable {
         }
     }
 
-    /// Commits one group and tells the loop.
+    /// Commits one group and reports it to the loop.
     /// - Returns: whether it was committed.
     @discardableResult
     private func commit(_ core: ShardCore) -> Bool {
@@ -322,7 +324,7 @@ private final class ShardRunner: @unchecked Sendable {
         let outcome = core.commit()
         let end = SystemClock.monotonic()
         commitNanoseconds = end - begin
-        // What a group's changes leave in memory is some 250 KiB; the next one's has room then.
+        // A group's changes leave about 250 KiB in memory; this reserves room for those of the next group.
         if !isHere { EventLoop.padHeap() }
         if outcome.appliedCount > 0 {
             gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun)
@@ -383,7 +385,7 @@ private final class ShardRunner: @unchecked Sendable {
             metrics.versionsCut.add(batch.cuts.reduce(0) { $0 + $1.rows.count })
             return true
         } catch {
-            // The keeper tells of heads, which it tries again each second.
+            // The maintenance thread reports failures to write heads; it retries each second.
             if !batch.isHeadsOnly || !error.mayBeOfOneTable {
                 log.warning("store.maintenance_failed", ["error": .text(error.description)])
             }
@@ -391,7 +393,7 @@ private final class ShardRunner: @unchecked Sendable {
         }
     }
 
-    /// Finds out whether a store that failed works again, so that readiness does not wait for the next change.
+    /// Checks whether a failed store works again, so that readiness does not wait for the next change.
     private func probe(_ core: ShardCore) {
         do {
             try core.probe()
@@ -402,7 +404,7 @@ private final class ShardRunner: @unchecked Sendable {
         }
     }
 
-    /// Without a store every change is answered 503.
+    /// Answers every change with code 503 while the store is not open.
     private func refuse(_ batch: [ServerShard.Work]) {
         var outcome = CommitOutcome()
         outcome.failure = "the store cannot be opened"
@@ -427,10 +429,10 @@ private final class ShardRunner: @unchecked Sendable {
 }
 
 extension ShardRequest {
-    /// The lane of work that is no user's.
+    /// The tenant of work that belongs to no user.
     static let houseLane: UInt32 = 0
 
-    /// Whose turn it takes.
+    /// The tenant whose turn the request uses.
     var lane: UInt32 {
         switch self {
         case .change(let submitted): submitted.ticket.tenant
@@ -442,7 +444,7 @@ extension ShardRequest {
 }
 
 extension ShardSettings {
-    /// What takes a millisecond is decided on another thread.
+    /// Settings under which changes that take a millisecond or more are decided on another thread.
     fileprivate var decidingLongOnesElsewhere: ShardSettings {
         var settings = self
         settings.decidedHereMax = 1 << 20
@@ -451,7 +453,7 @@ extension ShardSettings {
 }
 
 extension CommitOutcome {
-    /// Adds a refusal that no bucket was asked for.
+    /// Adds a refusal for which no bucket was read.
     fileprivate mutating func refuse(_ submitted: SubmittedChange, _ code: ErrorCode) {
         let request = submitted.request
         let refused = RefusedOutcome(

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The clocks of the machine, read at the edge and passed inwards.
+/// The clocks of the machine. Only the outermost code reads them and passes times inwards.
 enum SystemClock {
     static func monotonic() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
     static func unixMilliseconds() -> Int64 { nanoseconds(CLOCK_REALTIME) / 1_000_000 }
@@ -15,10 +15,10 @@ enum SystemClock {
     }
 }
 
-/// When something began or ended, with what the calling thread had computed until then.
+/// A moment in time, with the processor time that the calling thread had used until then.
 struct ThreadMoment {
     /// Nanoseconds of the monotonic clock.
     let time = SystemClock.monotonic()
-    /// Nanoseconds.
+    /// Nanoseconds of processor time.
     let processor = SystemClock.threadTime()
 }

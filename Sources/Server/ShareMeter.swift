@@ -1,24 +1,24 @@
-/// What one user takes of a thread that it shares with others, paid off as time passes.
+/// The time that one user has used on a thread shared with others. Passing time pays the debt off.
 ///
-/// A user that has taken more than its part rests until it is paid: the thread then lies idle for a part of the time,
-/// and who asks little finds it so. Without that a flood in turns that are short still keeps the thread busy without
-/// end, and everybody waits for a turn of the flood each time. Pure: times are nanoseconds of a clock that never goes
-/// back.
+/// A user that has used more than its share is throttled until the debt is paid. The thread then idles for part of the
+/// time, and a user that sends little finds it free. Without the throttle, a flood of short turns keeps the thread busy
+/// without a break, and every other user waits for a turn of the flood each time. Pure: times are nanoseconds of a
+/// monotonic clock.
 struct ShareAccount {
-    /// Nanoseconds taken and not paid off.
+    /// Nanoseconds used and not paid off yet.
     private var debt: Int64 = 0
     private var paidAt = Int64.min
 
-    /// Longest rest: a step that took very long is another limit's business.
+    /// Longest throttle, in nanoseconds. Another limit bounds a single step that takes very long.
     static let restMax: Int64 = 1_000_000_000
 
-    /// Notes what was taken.
+    /// Records time that was used.
     ///
     /// - Parameters:
-    ///   - percent: the part of the time that pays off, 1...100; 100 asks nobody to rest.
-    ///   - free: nanoseconds that may be owed.
-    ///   - mustShare: whether anybody else wants the thread; if not, nothing is owed.
-    /// - Returns: until when the user is to rest; nil when it may go on.
+    ///   - percent: the share of the time that pays off debt, 1...100; 100 disables throttling.
+    ///   - free: nanoseconds of debt that are allowed.
+    ///   - mustShare: whether another user wants the thread; if not, the debt is cleared.
+    /// - Returns: the time until which the user is throttled; nil when it may continue.
     mutating func take(_ used: Int64, percent: Int, free: Int64, mustShare: Bool, now: Int64) -> Int64? {
         guard mustShare, percent < 100 else {
             (debt, paidAt) = (0, now)
@@ -32,12 +32,12 @@ struct ShareAccount {
     }
 }
 
-/// Who wanted a thread of late: the two last ones are enough to know whether there was anybody else.
+/// Which users wanted a thread recently. The last two suffice to know whether a user was alone.
 struct RecentUsers {
     private var last: (user: UInt32, time: Int64)?
     private var other: (user: UInt32, time: Int64)?
 
-    /// Nanoseconds after which a user is no longer there.
+    /// Nanoseconds after which a user is not counted any more.
     static let memory: Int64 = 1_000_000_000
 
     mutating func note(_ user: UInt32, now: Int64) {
@@ -45,10 +45,10 @@ struct RecentUsers {
         last = (user, now)
     }
 
-    /// Whether there was more than one.
+    /// Whether more than one user wanted the thread recently.
     func isShared(now: Int64) -> Bool { last.map { hasOther(than: $0.user, now: now) } ?? false }
 
-    /// Whether anybody but `user` was there.
+    /// Whether any user except `user` wanted the thread recently.
     func hasOther(than user: UInt32, now: Int64) -> Bool {
         let found = last?.user == user ? other : last
         guard let found else { return false }
@@ -56,40 +56,41 @@ struct RecentUsers {
     }
 }
 
-/// What the users took of a thread whose work comes in mixed groups: each has the part of a group's time that it has of
-/// its pieces.
+/// What the users have used of a thread whose work comes in mixed groups. A group's time is divided among its users by
+/// their number of pieces.
 struct LaneShares {
-    /// Users whose account is kept; beyond it all are forgotten at once, in their favour.
+    /// Users with a budget in memory. Above this number all budgets are dropped at once, in favour of the users.
     static let accountsMax = 4_096
-    /// Nanoseconds that a user may owe: some groups and their commits, one of which the disk may have kept waiting.
+    /// Nanoseconds of debt that a user may have: a few groups and their commits, one of which the disk may have
+    /// delayed.
     static let free: Int64 = 1_000_000
 
-    /// Pieces of one user in a group while others want the thread too: a change takes some 20 microseconds, and who
-    /// comes behind the group waits for all of it.
+    /// Pieces of one user in a group while other users want the thread: a change takes about 20 microseconds, and a
+    /// user behind the group waits for all of it.
     static let shareOfGroup = 16
 
     private var accounts = [UInt32: ShareAccount]()
     private var recent = RecentUsers()
-    /// Pieces of the group at hand.
+    /// Pieces in the current group, by user.
     private var counts = [UInt32: Int]()
     private var total = 0
 
-    /// A piece of the group is this user's.
+    /// Counts a piece of the current group for this user.
     mutating func count(_ lane: UInt32) {
         counts[lane, default: 0] += 1
         total += 1
     }
 
-    /// Whether anybody but this user is in the group at hand, or was there of late.
+    /// Whether another user is in the current group or wanted the thread recently.
     func hasOther(than lane: UInt32, now: Int64) -> Bool {
         counts.count > 1 || counts.count == 1 && counts[lane] == nil || recent.hasOther(than: lane, now: now)
     }
 
-    /// Whether more than one user was there of late.
+    /// Whether more than one user wanted the thread recently.
     func isShared(now: Int64) -> Bool { recent.isShared(now: now) }
 
-    /// The group is done.
-    /// - Parameter rest: gets each user that is to rest, and until when.
+    /// Divides the time of the finished group among its users.
+    /// - Parameter throttle: called with each user to throttle and the time until which it is throttled.
     mutating func settle(used: Int64, percent: Int, now: Int64, rest: (UInt32, Int64) -> Void) {
         guard total > 0 else { return }
         for lane in counts.keys { recent.note(lane, now: now) }
@@ -105,24 +106,24 @@ struct LaneShares {
     }
 }
 
-/// How long commits of late waited, for the disk above all.
+/// How long recent commits waited, mostly for the disk.
 ///
-/// A user pays for the waits that its changes need, and for no others: while the disk was busy or others had the core,
-/// nobody had the thread, and whoever's change it happened to hold would rest four times as long for it. What a commit
-/// needs is what the quickest of late got by with.
+/// A user pays for the waits that its own changes need. While the disk is busy with other work, or other threads have
+/// the core, no user uses the thread, and the user whose change happens to wait would be throttled four times as long
+/// for it. The shortest recent wait is taken as what a commit needs.
 struct RecentWaits {
-    /// Commits that are looked back to.
+    /// Number of recent commits that are taken into account.
     static let commitsMax = 16
 
-    /// Nanoseconds, the oldest at `next`.
+    /// Nanoseconds; the oldest is at `next`.
     private var waits = [Int64](repeating: .max, count: Self.commitsMax)
     private var next = 0
 
-    /// What some changes took of the thread.
+    /// The time that some changes used of the thread, in nanoseconds.
     /// - Parameters:
     ///   - computed: nanoseconds of processor time.
-    ///   - passed: nanoseconds that went by.
-    ///   - commits: groups that were written in that time.
+    ///   - passed: nanoseconds of elapsed time.
+    ///   - commits: groups that were committed in that time.
     mutating func used(computed: Int64, passed: Int64, commits: Int) -> Int64 {
         let waited = max(0, passed - computed)
         let count = Int64(max(1, commits))

@@ -1,17 +1,17 @@
-/// What waits, first in, first out. What was handed out is not held: a piece may be large, and its memory is somebody
-/// else's account from then on.
+/// A first-in, first-out queue. It keeps no reference to elements that were taken: an element may be large, and from
+/// then on its memory is counted for its receiver.
 struct WaitingLine<Element> {
-    /// nil before `start`.
+    /// nil before index `start`.
     private var places = [Element?]()
     private var start = 0
 
-    /// Places that were handed out are given back when there are so many, and half of all.
+    /// Memory of taken places is released when this many, and at least half of all places, are empty.
     private static var emptyMax: Int { 1_024 }
 
     var count: Int { places.count - start }
     var isEmpty: Bool { count == 0 }
 
-    /// - Parameter place: 0 is the next one; below `count`.
+    /// - Parameter place: distance from the front, below `count`.
     subscript(place: Int) -> Element {
         guard let element = places[start + place] else { preconditionFailure("handed out already") }
         return element
@@ -19,7 +19,7 @@ struct WaitingLine<Element> {
 
     mutating func append(_ element: Element) { places.append(element) }
 
-    /// These are the next ones, in this order.
+    /// Puts elements back to the front, in this order.
     mutating func putBack(_ elements: [Element]) {
         places.replaceSubrange(..<start, with: elements)
         start = 0
@@ -27,7 +27,7 @@ struct WaitingLine<Element> {
 
     mutating func takeFirst() -> Element? { takeFirst(1).first }
 
-    /// - Parameter number: at most `count` of them come.
+    /// - Parameter number: at most `count` elements are returned.
     mutating func takeFirst(_ number: Int) -> [Element] {
         var taken = [Element]()
         for _ in 0..<min(number, count) {

@@ -1,4 +1,4 @@
-/// What will happen, in order of time; at one moment in the order it was planned.
+/// The planned events in order of time; events of one moment in the order in which they were planned.
 final class Agenda {
     private struct Entry {
         let time: Int64
@@ -11,10 +11,10 @@ final class Agenda {
     /// Microseconds of virtual time.
     private(set) var now: Int64 = 0
     private var serial: UInt64 = 0
-    /// A binary heap, the next entry in front.
+    /// A binary heap, the next entry first.
     private var heap = [Entry]()
 
-    /// Plans `body`; a moment that has passed means now, behind what is planned for now.
+    /// Plans `body`; a time in the past means now, after what is already planned for now.
     func at(_ time: Int64, _ body: @escaping () -> Void) {
         serial += 1
         heap.append(Entry(time: max(time, now), serial: serial, body: body))
@@ -25,8 +25,8 @@ final class Agenda {
         }
     }
 
-    /// Lets the next thing happen, if it is due by `limit`.
-    /// - Returns: whether something happened; if not, the clock stands at `limit`.
+    /// Executes the next event, if it is due by `limit`.
+    /// - Returns: whether an event was executed; if not, the clock is at `limit`.
     func step(until limit: Int64) -> Bool {
         guard let first = heap.first, first.time <= limit else {
             now = max(now, limit)
@@ -38,7 +38,7 @@ final class Agenda {
         return true
     }
 
-    /// Nothing more happens. Breaks the circles of what was planned.
+    /// Drops all planned events, which breaks the reference cycles of their closures.
     func clear() { heap = [] }
 
     private func removeFirst() {

@@ -1,20 +1,23 @@
 import Synchronization
 import ThicketServer
 
-/// Plays one seed after the other, on all cores, for a while.
+/// Plays one seed after the other, on all cores, for a given time.
 public enum Campaign {
-    /// What came of it.
+    /// The outcome of a campaign.
     public struct Report: Sendable {
         /// Seeds played.
         public private(set) var runs: Int = 0
-        /// Those that went wrong, as they came.
+        /// The results of failed seeds, in order of completion.
         public private(set) var failures: [SimulationResult] = []
+        /// Events of all runs.
         public private(set) var events: Int = 0
+        /// Virtual seconds of all runs.
         public private(set) var virtualSeconds: Int64 = 0
+        /// Virtual seconds of all clients of all runs.
         public private(set) var clientSeconds: Int64 = 0
-        /// Wall time it took.
+        /// Wall time in seconds.
         public fileprivate(set) var seconds: Double = 0
-        /// Seeds that had sealed buckets.
+        /// Seeds with sealed buckets.
         public private(set) var sealedRuns: Int = 0
         private var tally = Tally()
 
@@ -28,13 +31,13 @@ public enum Campaign {
             if !result.problems.isEmpty { failures.append(result) }
         }
 
-        /// Client-days a minute that days of people are to reach on 2 cores.
+        /// The required number of client-days per minute for `days`, on 2 cores.
         public static let clientDaysMin = 1_000
 
-        /// Days that clients lived through, in one minute of wall time.
+        /// Virtual days of all clients per minute of wall time.
         public var clientDaysPerMinute: Int { seconds > 0 ? Int(Double(clientSeconds) / 1_440 / seconds) : 0 }
 
-        /// For people, in lines that begin with `SimulationResult.prefix`.
+        /// A report for a person, in lines that begin with `SimulationResult.prefix`.
         public var summary: String {
             let refusals = tally.refusals.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
                 .joined(separator: ", ")
@@ -49,19 +52,19 @@ public enum Campaign {
         }
     }
 
-    /// Failures after which nobody needs more of them.
+    /// After so many failures the campaign ends.
     private static let failuresMax = 10
-    /// How far the seeds stand back behind other work of the machine.
+    /// The nice value of the threads, so that the machine's other work takes precedence.
     private static let niceness: Int32 = 10
 
     /// - Parameters:
-    ///   - seconds: wall time after which no other seed is begun.
-    ///   - tasks: seeds played at once.
+    ///   - seconds: wall time after which no further seed is begun.
+    ///   - tasks: seeds played at the same time.
     ///   - kind: what is played; nil: each seed decides.
-    ///   - isSealed: whether all must have sealed buckets; false: each seed decides.
-    ///   - runsMax: seeds to play at most.
-    ///   - mutant: a bug to build in; the first failure is then enough.
-    ///   - tell: called with each seed's result as it comes.
+    ///   - isSealed: all seeds must have sealed buckets; false: each seed decides.
+    ///   - runsMax: most seeds to play.
+    ///   - mutant: a bug to build in; the first failure then ends the campaign.
+    ///   - tell: called with each seed's result as it arrives.
     public static func run(
         firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false, runsMax: Int = .max,
         mutant: Mutant? = nil, tell: @escaping @Sendable (SimulationResult) -> Void
@@ -70,7 +73,7 @@ public enum Campaign {
         let end = start + .milliseconds(Int64(seconds * 1_000))
         let progress = Progress(
             firstSeed, failuresMax: mutant == nil ? failuresMax : 1, runsMax: runsMax)
-        // Threads of their own, behind all others: a seed never waits, and would keep a thread that tasks share.
+        // Dedicated threads with low priority: a seed never suspends, and would block a thread of the shared pool.
         let (played, ends): (AsyncStream<Void>, AsyncStream<Void>.Continuation) = AsyncStream.makeStream()
         let threads = (0..<max(1, tasks)).map { (number: Int) in
             OwnThread("seeds-\(number)", stackBytes: 16 << 20) {
@@ -95,12 +98,12 @@ public enum Campaign {
         return report
     }
 
-    /// What the tasks share.
+    /// The state that the threads share.
     private final class Progress: Sendable {
         private let state: Mutex<(next: UInt64, report: Report)>
 
         private let failuresMax: Int
-        /// The seed behind the last one; nil: there is none.
+        /// The seed after the last one; nil: no bound.
         private let end: UInt64?
 
         init(_ first: UInt64, failuresMax: Int, runsMax: Int) {
@@ -111,7 +114,7 @@ public enum Campaign {
 
         var report: Report { state.withLock { $0.report } }
 
-        /// nil: there are failures or seeds enough.
+        /// nil: the bound of failures or seeds is reached.
         func next() -> UInt64? {
             state.withLock { state in
                 guard state.report.failures.count < failuresMax, state.next != end else { return nil }
@@ -125,12 +128,12 @@ public enum Campaign {
 }
 
 extension SimulationResult {
-    /// What each line about a run begins with, so that whoever keeps only some lines of a log keeps these.
+    /// The beginning of each line about a run, so that a filter of a log can select these lines.
     public static let prefix = "simulation: "
-    /// Of what went wrong, and of one line of it.
+    /// Most problems in a failure text, and most characters of one of them.
     private static let (linesMax, charactersMax) = (6, 300)
 
-    /// What failed, and the one command that plays it again; one fact a line.
+    /// The failure, and the command that plays it again; one fact per line.
     public var failureText: String {
         let facts = problems.prefix(Self.linesMax).map { fact in
             "  " + String(fact.prefix(Self.charactersMax)) + (fact.count > Self.charactersMax ? "…" : "")

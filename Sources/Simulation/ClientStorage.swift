@@ -2,20 +2,20 @@ import ThicketClient
 import ThicketProtocol
 import ThicketSQLite
 
-/// What a simulated client keeps its copy in, over all lives of its program.
+/// Where a simulated client stores its copy, over all restarts of its program.
 protocol ClientStorage: AnyObject {
-    /// Of this life.
+    /// The store of the present process.
     var store: any LocalStore { get }
-    /// Something goes wrong in the transactions of one turn: the program dies in one, or one is refused.
+    /// Plans a fault in the transactions of one turn: the program dies in one, or one is refused.
     func beginTurn(dies: Bool, fails: Bool, _ random: inout SimulationRandom)
     func endTurn()
-    /// The program is killed, or its machine, and begins anew with what is left.
+    /// The program or its machine is killed, and starts again with what is left.
     func restart(_ random: inout SimulationRandom) throws
-    /// What was done to its disk since this was asked last; nil: nothing, or there is none.
+    /// What happened on its disk since the last call; nil: nothing, or it has no disk.
     func takeShape() -> UInt64?
 }
 
-/// A store in memory: a transaction is lost whole, or kept.
+/// A store in memory: a transaction is lost as a whole, or kept.
 final class MemoryClientStorage: ClientStorage {
     private let kept = MemoryLocalStore(replaysSteps: true)
     var store: any LocalStore { kept }
@@ -29,10 +29,10 @@ final class MemoryClientStorage: ClientStorage {
     func takeShape() -> UInt64? { nil }
 }
 
-/// The real store over a disk that fails or crashes in the middle of any call.
+/// The real store on a disk that fails or crashes in the middle of any call.
 ///
-/// With the durability `program` a loss of power may take back edits that were not sent yet, by contract; so there only
-/// the program is killed. With `power` the power goes, and what was not synced is lost or torn.
+/// With the durability `program` a power loss may undo edits that were not sent yet, by contract; so only the program
+/// is killed. With `power` the machine loses power, and unsynced data is lost or torn.
 final class DiskClientStorage: ClientStorage {
     private let disk: SimulatedDisk
     private let durability: StoreDurability
@@ -40,7 +40,7 @@ final class DiskClientStorage: ClientStorage {
     private(set) var store: any LocalStore
 
     private static let fileName = "client.db"
-    /// Changes of files among which one is chosen: a turn makes none to twenty.
+    /// The range of file changes in which the crash is placed: a turn makes none to twenty.
     private static let changesMax = 16
 
     init(_ durability: StoreDurability) throws {
@@ -54,8 +54,8 @@ final class DiskClientStorage: ClientStorage {
     func beginTurn(dies: Bool, fails: Bool, _ random: inout SimulationRandom) {
         if dies, random.chance(700) { return disk.crash(atChange: 1 + random.below(Self.changesMax)) }
         guard fails else { return }
-        // Not the sync itself: what then was written and is not known to be there may come back after a crash, and the
-        // person behind it was told otherwise.
+        // The sync itself does not fail: data that was written then and is not known to be durable may come back after
+        // a crash, although the user was told otherwise.
         let failures: [FaultRule.Failure] = [.io, .full, .short]
         disk.fail(FaultRule(.write, failures[random.below(3)], skipping: random.below(4), times: 1))
     }

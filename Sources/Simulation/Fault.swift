@@ -1,24 +1,38 @@
-/// What goes wrong in a run while the world is not calm. `docs/SIMULATION.md` tells of each.
+/// The faults of a run while the world is not calm. `docs/SIMULATION.md` describes each.
 public enum Fault: Int, CaseIterable, Sendable {
+    /// The server is killed between two events and starts again after 50 ms to 10 s.
     case serverKill
+    /// The store refuses a commit group.
     case commitRefused
+    /// The server dies inside a commit.
     case commitCrash
+    /// A read takes seconds.
     case slowRead
+    /// A client stops reading for 5 to 60 s.
     case slowReader
+    /// A client's program is killed.
     case clientKill
+    /// A client's store refuses a transaction.
     case clientStore
+    /// A connection breaks with messages in flight.
     case cut
+    /// The first packet of a connection is lost.
     case lostDial
+    /// No messages pass between a client and the server for 1 to 50 s.
     case partition
+    /// A change arrives twice at the server.
     case doubledRequest
+    /// An answer to a change arrives twice at the client.
     case doubledAnswer
+    /// The server ends and continues from an earlier backup; only on disks.
     case serverRestore
+    /// An older program of the user writes clear text into a sealed bucket; the server must refuse it.
     case clearWrite
 
-    /// As in the catalogue and after `--with`.
+    /// The name in the catalogue and in `--with`.
     public var name: String { "\(self)" }
 
-    /// What happens, for people: the words of the catalogue.
+    /// The description for a person: the text of the catalogue.
     public var summary: String {
         switch self {
         case .serverKill: "the server is killed between two events and starts again after 50 ms to 10 s"
@@ -45,7 +59,7 @@ public enum Fault: Int, CaseIterable, Sendable {
     }
 }
 
-/// How often each fault befalls, in 1,000 of what it is about.
+/// The rate of each fault, in 1,000 opportunities.
 struct FaultRates: Sendable {
     private var rates = Array(repeating: 0, count: Fault.allCases.count)
 

@@ -1,13 +1,14 @@
 import ThicketProtocol
 
-/// The changes of one connection that await their answer, as the client's end knows them: of one object never two.
-/// Beside an operation of a sealed object one compaction of it may be on its way: it changes nothing that anybody
-/// reads, and the server carries the one over the other (decision 0044). And once the client has read that an object is
-/// gone, what was on its way to it is decided: it can only be refused. It reads that in a removal, or, where the log
-/// that has the removal was cut before it was told, in an index that was asked for since and lists the object no more.
+/// The changes of one connection that await their answer, as the client's end knows them: never two of one object.
+/// Beside an operation of a sealed object one compaction of it may be in flight: it changes nothing that a reader sees,
+/// and the server rebases the one over the other (decision 0044). Once the client has read that an object is gone, a
+/// change in flight to it is decided: it can only be refused. The client reads that in a removal, or, if the log with
+/// the removal was cut before the client received it, in an index that was requested since and does not list the object
+/// any more.
 ///
-/// Only this end can tell. A change that is sent again while the first answer to it is on its way is answered twice,
-/// and the client rightly goes on with the first.
+/// Only this end can check it. A change that is sent again while the first answer is in flight is answered twice, and
+/// the client correctly continues after the first answer.
 package struct Flights {
     package init() {}
 
@@ -21,20 +22,20 @@ package struct Flights {
 
     private struct Flight: Equatable {
         let ccid: String
-        /// It is a removal, or an operation of a sealed object: its author gives it up where an index does not list the
-        /// object. An edit of an open object keeps its ccid then (0082).
+        /// It is a removal, or an operation of a sealed object: its author drops it if an index does not list the
+        /// object. An edit of an open object keeps its ccid then (0005).
         let endsWithObject: Bool
     }
 
-    /// An index that the client reads.
+    /// An index scan of the client.
     private struct Walk {
-        /// What awaited its answer when it was asked for.
+        /// The changes that were in flight when the scan was requested.
         let before: [Slot: Flight]
         var keys = Set<String>()
     }
 
     /// The client sends `text`.
-    /// - Returns: what is wrong with that; nil: nothing.
+    /// - Returns: the violation; nil: none.
     package mutating func sent(_ text: [UInt8]) -> String? {
         switch try? ClientMessage(parsing: text) {
         case .channel(let number, .index(let request))? where request.mark == nil:
@@ -52,7 +53,7 @@ package struct Flights {
         }
     }
 
-    /// The client looks at `text`.
+    /// The client processes `text`.
     package mutating func heard(_ text: [UInt8]) {
         switch try? ServerMessage(parsing: text) {
         case .channel(let number, .changes(let events))?: answered(events, on: number)
@@ -68,7 +69,7 @@ package struct Flights {
             switch event {
             case .applied(let change):
                 answered.formUnion(change.ccids)
-                // What was in flight to an object that is gone can only be refused.
+                // A change in flight to an object that is gone can only be refused.
                 let slot = Slot(key: change.key.text, isCompaction: false)
                 if change.operation == .remove, let own = flights[slot] { answered.insert(own.ccid) }
             case .refused(let refusal): answered.formUnion(refusal.ccids)

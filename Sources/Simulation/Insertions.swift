@@ -1,9 +1,8 @@
-/// Changes whose authors only inserted into texts: wherever they are carried, nothing may go.
+/// Changes whose authors only inserted into texts: wherever they are rebased, they must not delete anything.
 ///
-/// A change that is refused is made anew under its own ccid (0082), and may delete then: where an object was gone and
-/// its author brings it back as a whole beside somebody who does the same, one of the two texts takes the place of the
-/// other. So a change counts only when it inserts in every form in which it was sent, whichever of them the server
-/// applies.
+/// A refused change is made again under the same ccid (0005), and may delete then: if an object was gone and two
+/// authors bring it back as a whole, one of the two texts replaces the other. So a change counts only if every form in
+/// which it was sent inserts only, whichever of them the server applies.
 struct Insertions {
     private var known = [String: Bool]()
 

@@ -2,25 +2,25 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// A second account of what the store holds, made by replaying its log as it grows: each row must follow from the ones
-/// before it.
+/// An independent copy of the store's content, made by replaying its log as it grows: each row must follow from the
+/// previous rows.
 final class Ledger {
     /// One bucket, replayed.
     struct Mirror {
         var head: GlobalID = 0
-        /// The row before each row of the bucket; 0 before the first.
+        /// The previous row of each row of the bucket; 0 before the first.
         var previous = [GlobalID: GlobalID]()
         var changeIDs = [String: GlobalID]()
         var rows = [GlobalID: Row]()
         var entities = [EntityKey: Entity]()
-        /// Versions of new objects begin above.
+        /// Versions of new objects begin above this one.
         var base: Version = 0
-        /// A sealed bucket: its objects, read with the keys.
+        /// A sealed bucket: its objects are read with the keys.
         var isSealed = false
         var sealed = [EntityKey: SealedTruth]()
     }
 
-    /// What is told of a change besides its difference.
+    /// What is sent of a change besides its difference.
     struct Row {
         let source: Version?
         let version: Version
@@ -30,19 +30,19 @@ final class Ledger {
         var version: Version = 0
         /// nil: removed.
         var object: JSONObject?
-        /// By version; a removal is absent.
+        /// The states by version; a removal has none.
         var history = [Version: JSONObject]()
     }
 
     private(set) var mirrors = [BucketID: Mirror]()
     private let names: WorldNames
-    /// What clients sent, by ccid.
+    /// The changes that clients sent, by ccid.
     private var insertions = Insertions()
 
-    /// Versions of objects that never existed begin above this.
+    /// Versions of objects that never existed begin above this one.
     private var base: Version = 0
 
-    /// The server goes on from what it held at that moment, with higher versions.
+    /// The server continues from the state of an earlier moment, with higher versions.
     func restore(_ kept: [BucketID: Mirror], adding versions: Version, base: Version) {
         self.base = base
         mirrors = kept.mapValues { $0.raised(by: versions, base: base) }
@@ -54,7 +54,7 @@ final class Ledger {
 
     func mirror(_ bucket: BucketID) -> Mirror { mirrors[bucket] ?? Mirror() }
 
-    /// Reads what the log has more than when it was last looked at.
+    /// Reads the rows that were added to the log since the last call.
     func observe(_ server: SimulatedServer) {
         guard let reader = server.auditor else { return }
         do {
@@ -74,7 +74,7 @@ final class Ledger {
         _ bucket: BucketID, _ record: BucketRecord, _ reader: any StoreReader, _ world: World
     ) throws(StoreError) {
         guard record.head != mirrors[bucket]?.head else { return }
-        // Taken out while it grows, or each row would copy the whole of it.
+        // Taken out of the dictionary while it grows, otherwise each row would copy all of it.
         var mirror = mirrors.removeValue(forKey: bucket) ?? Mirror(base: base)
         let keys = names.keys(bucket)
         mirror.isSealed = keys != nil
@@ -115,7 +115,7 @@ extension Ledger.Mirror {
     }
 
     /// Replays one row.
-    /// - Returns: what is wrong with it.
+    /// - Returns: the violation; nil: none.
     fileprivate mutating func take(
         _ row: ChangeRecord, isInsertion: Bool, _ keys: SealedBucketKeys?, _ world: World
     ) -> String? {
@@ -161,7 +161,7 @@ extension Ledger.Mirror {
         return nil
     }
 
-    /// A character that was in the text and is there fewer times now.
+    /// A character that occurs less often in the text now than before.
     private static func missing(in object: JSONObject, from base: JSONObject) -> Unicode.Scalar? {
         var counts = [Unicode.Scalar: Int]()
         for scalar in (object["t"]?.stringValue ?? "").unicodeScalars {

@@ -2,17 +2,17 @@ import ThicketProtocol
 
 /// One bucket of a `LegacyClient`.
 final class LegacyChannel {
-    /// What is known of one object.
+    /// What the client knows of one object.
     private struct Object {
         var ghost: JSONObject?
         var version: Version = 0
         var local: JSONObject?
         var pending: ChangeRequest?
-        /// Not sent until the ghost moves or somebody edits.
+        /// Not sent until the ghost changes or the object is edited.
         var rests = false
         /// The next change carries the whole object.
         var sendsWhole = false
-        /// Asked for with `e`.
+        /// The version that was requested with `e`.
         var wanted: Version?
 
         var isDirty: Bool { local != ghost }
@@ -45,7 +45,7 @@ final class LegacyChannel {
 
     func local(_ key: EntityKey) -> JSONObject? { objects[key]?.local }
 
-    // MARK: - Asking
+    // MARK: - Requests
 
     private func send(_ request: ChannelRequest) { client.send(.channel(number, request)) }
 
@@ -112,8 +112,8 @@ final class LegacyChannel {
 
     private func received(_ page: IndexPage) {
         guard phase == .walking else { return }
-        // iOS takes all pages up to the last for one walk, and keeps the position of the last. Who goes on from the
-        // index has to look whether it is another one, and begin its run anew.
+        // iOS treats all pages up to the last as one scan, and stores the position of the last page. A client that
+        // continues from the index must compare the position of each page, and start its list again if it differs.
         let isOther = walk.current != nil && walk.current != page.current.text
         if isOther, client.habit == .goesOn { walk.seen = [] }
         walk.current = page.current.text
@@ -152,7 +152,7 @@ final class LegacyChannel {
         pump(key)
     }
 
-    /// The ghost becomes another one; local edits are carried over the difference.
+    /// The ghost changes; local edits are rebased over the difference.
     private func adopt(_ key: EntityKey, _ version: Version, _ ghost: JSONObject?) {
         var object = objects[key] ?? Object()
         if object.isDirty, let local = object.local, let new = ghost {
@@ -180,7 +180,7 @@ final class LegacyChannel {
         switch event {
         case .applied(let change):
             applied(change)
-            // During a walk the position to keep is that of its pages.
+            // During a scan the position to store is that of its pages.
             if phase != .walking { position = change.cv.text }
             if phase == .live { pump(change.key) }
         case .refused(let refusal):
@@ -245,8 +245,8 @@ final class LegacyChannel {
         case .duplicateChange, .emptyChange:
             object.rests = true
         case .notFound:
-            // Gone at the server: what is left here makes it anew. It may be there again, in a version that was heard
-            // of already.
+            // Removed at the server: the local state creates it again. It may exist again, in a version that was
+            // received already.
             (object.ghost, object.version) = (nil, 0)
             if sent?.operation == .remove { object.local = nil }
         case .badVersion, .invalidDiff:
@@ -259,7 +259,7 @@ final class LegacyChannel {
             object.local = object.ghost
         }
         objects[key] = object
-        // Made by somebody just as it is here: which version that is the index tells.
+        // Another client has created an equal object: the index has its version.
         let isThere = code == ErrorCode.emptyChange.rawValue && object.ghost == nil
         if isThere || code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginWalk() }
         if phase == .live { pump(key) }
@@ -267,7 +267,7 @@ final class LegacyChannel {
 
     // MARK: - Sending
 
-    /// What was in flight goes again as it was, then what has changed since.
+    /// The change in flight is sent again unchanged, then what has changed since.
     private func sendAgain() {
         if let emptying { send(.change(emptying)) }
         for key in objects.keys.sorted() {

@@ -1,14 +1,14 @@
 import ThicketProtocol
 
-/// A client as the older libraries are: one change in flight per object, the same ccid when it is sent again, local
-/// edits found by comparing with the ghost and rebased by the reference's rules. It keeps everything while the network
-/// comes and goes; its program is never killed.
+/// A client like the older libraries: one change in flight per object, the same ccid when it is sent again, local edits
+/// found by comparison with the ghost and rebased by the reference's rules. It keeps its state while the network comes
+/// and goes; its program is never killed.
 final class LegacyClient: Peer {
-    /// How this one differs from others of its age.
+    /// The behaviour in which legacy clients differ.
     enum Habit: Int {
-        /// Asks `cv` after each index, as iOS does.
+        /// Sends `cv` after each index, as iOS does.
         case asksAfterIndex = 0
-        /// Goes on from the index.
+        /// Continues from the index.
         case goesOn
     }
 
@@ -54,7 +54,7 @@ final class LegacyClient: Peer {
         channel.edit(key, to: model.scribbled(channel.local(key) ?? JSONObject(), &world.random))
     }
 
-    /// Types one character into the text that everybody types into.
+    /// Types one character into the shared text.
     private func type(_ channel: LegacyChannel) {
         guard let key = try? EntityKey("mixed"), var object = channel.local(key),
             let text = object["t"]?.stringValue, model.hasRoom(key),
@@ -132,7 +132,7 @@ final class LegacyClient: Peer {
         comeBack()
     }
 
-    /// The server does not open a bucket, or does not answer: begin anew.
+    /// The server does not open a bucket, or does not answer: start again.
     func startAgain() { if link != nil { lose() } }
 
     func send(_ message: ClientMessage) { link?.send(message.encoded()) }

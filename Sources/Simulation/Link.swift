@@ -1,14 +1,14 @@
 import ThicketProtocol
 import ThicketServer
 
-/// One who connects to the server.
+/// A client of the server.
 class Peer {
     unowned let world: World
     let number: Int
     let account: Account
-    /// The connection as this side sees it.
+    /// The connection as the client sees it.
     final var link: Link?
-    /// Microseconds; until then nothing passes, as if the cable was out.
+    /// Microseconds; until then no messages pass, as if the network cable was unplugged.
     final var unreachableUntil: Int64 = 0
 
     init(_ world: World, _ number: Int, _ account: Account) {
@@ -26,7 +26,7 @@ class Peer {
     func linkOpened() {}
     func linkReceived(_ text: [UInt8]) {}
     func linkClosed(code: UInt16?, _ detail: String) {}
-    /// Everything is well again: whoever was away comes back.
+    /// All faults end: an absent client comes back.
     func heal() { unreachableUntil = 0 }
 
     final func dial() {
@@ -42,7 +42,7 @@ class Peer {
     }
 }
 
-/// One connection: two ordered ways whose ends may be of different opinions about whether it stands.
+/// One connection: two ordered directions, whose ends may disagree about whether it is open.
 final class Link {
     private enum Item {
         case opened
@@ -51,10 +51,10 @@ final class Link {
     }
 
     private struct Way {
-        /// The last message that was sent arrives then; none overtakes it.
+        /// Arrival time of the last message; later messages arrive after it.
         var freeAt: Int64 = 0
         var inFlight = 0
-        /// Of what is in flight, this many arrive; nil: all.
+        /// How many of the messages in flight arrive; nil: all.
         var allowance: Int?
 
         mutating func cut(_ random: inout SimulationRandom) {
@@ -62,21 +62,21 @@ final class Link {
         }
     }
 
-    /// Microseconds in which a server notices that a client is gone without a word.
+    /// Microseconds until a server notices a client that is gone without a close.
     private static let idle: ClosedRange<Int64> = 60_000_000...120_000_000
 
     unowned let world: World
     let peer: Peer
     let serial: Int
-    /// The server's name of it; nil before and after.
+    /// The server's identifier of it; nil before it is accepted and after it is closed.
     var id: ConnectionID?
     /// What the server sent on it, checked.
     let watch: Watch
     private var flights = Flights()
-    /// The server reads nothing more for now.
+    /// The server reads nothing more at present.
     var isPaused = false
     private var held = [[UInt8]]()
-    /// Until then the client reads nothing, microseconds.
+    /// Until then the client reads nothing; microseconds.
     private var readsAgainAt: Int64 = 0
     /// Bytes sent to a client that does not read.
     private var unread = 0
@@ -91,13 +91,13 @@ final class Link {
         watch = Watch(world, serial, peer.account)
     }
 
-    /// Both ends hold it for open, and nothing is under way.
+    /// Both ends consider it open, and no messages are in flight.
     var isQuiet: Bool {
         id != nil && up.allowance == nil && down.allowance == nil && up.inFlight == 0 && down.inFlight == 0
             && held.isEmpty
     }
 
-    /// The client reads nothing for a while; what is sent to it waits at the server's end.
+    /// The client reads nothing for a while; messages to it wait at the server's end.
     func stopReading(for time: Int64) {
         world.note("stops reading", serial)
         readsAgainAt = world.now + time
@@ -110,10 +110,10 @@ final class Link {
         return max(time, way.freeAt)
     }
 
-    // MARK: - Beginning
+    // MARK: - Opening
 
     func dial() {
-        // A first packet that is lost for good: the caller's own patience has to end.
+        // A first packet that is lost for good: the client's timeout must end the attempt.
         if world.befalls(.lostDial) { return }
         world.agenda.at(arrival(up)) { [self] in
             guard peer.link === self else { return }
@@ -130,7 +130,7 @@ final class Link {
 
     // MARK: - Messages
 
-    /// From the client.
+    /// A message from the client.
     func send(_ text: [UInt8]) {
         if Self.isChange(text) || Self.isIndex(text), let flaw = flights.sent(text) {
             world.problem("link \(serial): \(flaw)")
@@ -138,7 +138,7 @@ final class Link {
         guard up.allowance == nil else { return }
         up.freeAt = arrival(up)
         up.inFlight += 1
-        // A client that sends a change twice, as some do when an answer takes long.
+        // Some clients send a change twice when an answer takes long.
         let count = Self.isChange(text) && world.befalls(.doubledRequest) ? 2 : 1
         world.agenda.at(up.freeAt) { [self] in
             up.inFlight -= 1
@@ -152,7 +152,7 @@ final class Link {
         }
     }
 
-    /// The client looks at what came.
+    /// The client processes a message.
     func heard(_ text: [UInt8]) {
         if Self.isChange(text) || Self.isIndex(text) { flights.heard(text) }
     }
@@ -163,8 +163,8 @@ final class Link {
         while !isPaused, !held.isEmpty { world.server.received(self, held.removeFirst()) }
     }
 
-    /// From the server.
-    /// - Returns: false when too much waits for a client that does not read: it is to be dropped.
+    /// A message from the server.
+    /// - Returns: false when too many bytes wait for a client that does not read: the server must drop it.
     func answer(_ text: [UInt8]) -> Bool {
         sendDown(.text(text))
         guard readsAgainAt > world.now else { return true }
@@ -172,7 +172,7 @@ final class Link {
         return unread <= world.scenario.readerBytesMax
     }
 
-    /// The server ends it behind what it has sent.
+    /// The server closes it after the messages that it has sent.
     func close(_ code: UInt16, _ reason: String) {
         id = nil
         sendDown(.closed(code, reason))
@@ -201,10 +201,10 @@ final class Link {
         }
     }
 
-    /// `N:c:…`, either way.
+    /// `N:c:…`, in either direction.
     private static func isChange(_ text: [UInt8]) -> Bool { command(text, "c") }
 
-    /// `N:i:…`, either way.
+    /// `N:i:…`, in either direction.
     private static func isIndex(_ text: [UInt8]) -> Bool { command(text, "i") }
 
     private static func command(_ text: [UInt8], _ name: String) -> Bool {
@@ -214,7 +214,7 @@ final class Link {
 
     // MARK: - Ends
 
-    /// The network loses it: some of what is in flight arrives, and each side finds out in its own time.
+    /// The network loses it: some messages in flight arrive, and each side notices at a different time.
     func cut() {
         world.note("cut", serial)
         up.cut(&world.random)
@@ -223,7 +223,7 @@ final class Link {
         tellServer(within: world.random.chance(700) ? 0...3_000_000 : Self.idle)
     }
 
-    /// The client ends it.
+    /// The client closes it.
     func leave() {
         let isClean = up.allowance == nil && !world.befalls(100)
         if !isClean { up.cut(&world.random) }
@@ -231,7 +231,7 @@ final class Link {
         tellServer(within: isClean ? (last + 1)...(last + 100_000) : Self.idle)
     }
 
-    /// The server's process is gone.
+    /// The server's process has died.
     func serverDied() {
         id = nil
         held = []

@@ -1,18 +1,18 @@
 import ThicketProtocol
 
-/// What people did and what of it must be there at the end.
+/// What people did, and what of it must exist at the end.
 struct Model {
     var markers: MarkerSource
-    /// In every string that is no typed text: whose it is.
+    /// Contained in every string that is not a typed text: marks the account.
     let mark: String
     private(set) var texts = [EntityKey: TypedText]()
-    /// All increments together; nil: nobody can say any more.
+    /// The sum of all increments; nil: not known any more.
     var sum: Int64? = 0
 
-    /// Characters typed by object, whatever became of them.
+    /// Characters typed per object, whatever happened to them later.
     private var lengths = [EntityKey: Int]()
-    /// At four bytes a character this stays under `Scenario.shard.documentBytesMax`: a text that is full is refused,
-    /// and then what was typed last rightly stays with its author. The object `big` plays that.
+    /// At four bytes a character this stays under `Scenario.shard.documentBytesMax`: edits of a full text are refused,
+    /// and the last typed characters then correctly stay with their author. The object `big` covers that case.
     private static let charactersMax = 5_500
 
     init(account: Int) {
@@ -20,7 +20,7 @@ struct Model {
         mark = MarkerSource.mark(of: account)
     }
 
-    /// Whether everything that was typed into this text and one character more find room in one object.
+    /// Whether one object can hold everything that was typed into this text and one character more.
     func hasRoom(_ key: EntityKey) -> Bool { lengths[key] ?? 0 < Model.charactersMax }
 
     mutating func typed(_ key: EntityKey, _ scalars: [Unicode.Scalar]) {
@@ -28,8 +28,8 @@ struct Model {
         if !Model.isMixed(key) { texts[key, default: TypedText()].type(scalars) }
     }
 
-    /// The object whose text older clients type into, too. They find their edits by comparing texts that were patched
-    /// by search, and may so delete what others typed: what is there at the end is not for us to say.
+    /// The object into whose text older clients type, too. They find their edits by comparing texts that were patched
+    /// by search, and may so delete what others typed: its final content is not checked.
     static func isMixed(_ key: EntityKey) -> Bool { key.text.utf8.elementsEqual("mixed".utf8) }
 
     mutating func count(_ step: Int64) { sum = sum.map { $0 + step } }
@@ -38,7 +38,7 @@ struct Model {
         texts[key, default: TypedText()].delete(scalars)
     }
 
-    /// Any other object an app may make of this one.
+    /// A random other object that an app may make of this one.
     mutating func scribbled(_ object: JSONObject, _ random: inout SimulationRandom) -> JSONObject {
         var next = object
         switch random.below(9) {
@@ -65,22 +65,22 @@ struct Model {
 
     // MARK: - After a restore
 
-    /// Of a sealed bucket.
+    /// For a sealed bucket.
     mutating func restoredSealed() {
         for key in texts.keys { texts[key]?.restoredSealed() }
         sum = nil
     }
 
-    /// The server goes on from an older state: `texts` are those of its backup, and `own` what was typed and is not
-    /// confirmed yet at the clients that typed it. These must be there at the end; of everything else a client may
-    /// bring it back with its own edits or not. Objects in `shown` stand at a client and come back
+    /// The server continues from an older state: `texts` are those of its backup, and `own` the typed characters that
+    /// are not acknowledged yet at the clients that typed them. These must exist at the end; of everything else a
+    /// client may or may not bring it back with its own edits. Objects in `shown` exist at a client and come back
     /// (docs/decisions/0083).
     mutating func restored(
         to backup: [EntityKey: String], own: [EntityKey: Set<UInt32>], shown: Set<EntityKey>, sum: Int64?
     ) {
         for key in texts.keys.sorted() {
             guard let text = backup[key] else {
-                // A client that has the object sends it again, and of two that do the later wins.
+                // A client that has the object sends it again; of two such clients the later one wins.
                 texts[key]?.abandon()
                 if shown.contains(key) { texts[key]?.stand() }
                 continue

@@ -1,67 +1,68 @@
 import ThicketProtocol
 import ThicketServer
 
-/// A deliberate bug. Each stands for mistakes that could be made; a simulation that does not find it within a minute
-/// would not find them either. They are made in the simulation's own wrappers around the real parts.
+/// A deliberate bug. Each represents mistakes that could be made; a simulation that does not find it within a minute
+/// would not find them either. The bugs are in the simulation's own wrappers around the real parts.
 public enum Mutant: String, CaseIterable, Sendable {
-    /// A change is durable and nobody is told, one in twenty.
+    /// A change is durable and its author gets no answer, one in twenty.
     case lostAcknowledgement
-    /// A whole group is durable and the loop never hears of it, one in ten.
+    /// A whole group is durable and the loop never receives the outcome, one in ten.
     case groupWithoutAnswer
     /// Groups reach the loop late and out of order.
     case swappedGroups
     /// Every other broadcast of changes is not sent.
     case silentFeed
-    /// Changes are told with an `sv` that is one too low.
+    /// Changes are sent with an `sv` that is one too low.
     case staleSource
-    /// Changes are told with the position of the change before.
+    /// Changes are sent with the position of the previous change.
     case staleVersion
-    /// Changes are told before they are on disk: they are written with the next group.
+    /// Changes are sent before they are on disk: they are written with the next group.
     case broadcastBeforeCommit
     /// A group is acknowledged and never written, one in twenty.
     case forgottenCommit
-    /// A ccid that was applied is not found again.
+    /// A ccid that was applied is not recognised again.
     case noDuplicateCheck
-    /// A catch-up from disk leaves out its first change.
+    /// A catch-up from disk omits its first change.
     case catchUpSkipsOne
     /// A catch-up from disk begins one change too early.
     case catchUpRepeatsOne
-    /// An index page leaves out its last object.
+    /// An index page omits its last object.
     case indexLeavesOut
     /// Readers see what is committed but not published.
     case readsAhead
-    /// A late edit is carried over the newest change it missed as if that had typed at the very beginning.
+    /// A late edit is rebased over the newest change that it missed as if that change had inserted at the very
+    /// beginning.
     case rebaseMisplaces
-    /// Edits of our library are carried by the rule of the others.
+    /// Edits of Thicket's library are rebased by the rule for the older libraries.
     case wrongRule
     /// An object is read from disk with the version before its newest.
     case staleHead
-    /// A client sends what it has not kept.
+    /// A client sends edits that it has not stored.
     case unsavedPending
-    /// A client keeps the server's changes and not what became of its own edits, one in twenty.
+    /// A client stores the server's changes but not the outcome of its own edits, one in twenty.
     case tornTurn
-    /// A client keeps positions but not the objects of foreign changes, one in twenty.
+    /// A client stores positions but not the objects of others' changes, one in twenty.
     case lostGhost
-    /// The server's disk pretends to sync, one in seven times.
+    /// The server's disk only pretends to sync, one in seven times.
     case lyingDisk
-    /// A restore puts the backup in place as it is: positions and versions come again with other content.
+    /// A restore uses the backup unchanged: positions and versions are used again with other content.
     case plainRestore
-    /// The table of heads is said to be whole when the newest heads have not been written into it.
+    /// The table of heads is marked as complete before the newest heads have been written into it.
     case eagerHeads
-    /// Changes are told in the bucket of the same name of another user, one group in ten.
+    /// Changes are sent to the bucket of the same name of another user, one group in ten.
     case mixedFeed
-    /// A token admits to the account of another user, one time in five.
+    /// A token opens the account of another user, one time in five.
     case wrongGrant
-    /// The snapshot of a sealed object lacks what the last operation did.
+    /// The snapshot of a sealed object lacks the effect of the last operation.
     case forgetfulCompaction
     /// A client that sends a sealed operation again seals it again.
     case freshSealing
-    /// The server takes clear text in sealed buckets.
+    /// The server accepts clear text in sealed buckets.
     case takesClear
     /// A client removes a sealed object without its tombstone.
     case bareRemoval
 
-    /// What has to be played for it to show.
+    /// The kind of run that can show it.
     public var kind: Kind {
         switch self {
         case .lyingDisk, .plainRestore, .eagerHeads: .disks
@@ -74,20 +75,20 @@ public enum Mutant: String, CaseIterable, Sendable {
         default: false
         }
     }
-    /// The bucket that is sealed where the seed seals none: things are removed only in one.
+    /// The bucket that is sealed if the seed seals none: objects are removed only in `scratch`.
     var sealing: SealingShare { self == .bareRemoval ? .scratch : .notes }
     var needsAccounts: Bool { self == .mixedFeed || self == .wrongGrant }
 }
 
-/// One mutant at work in one run.
+/// One mutant in one run.
 final class Mutation {
     let mutant: Mutant
     private var random: SimulationRandom
-    /// The group that `broadcastBeforeCommit` has yet to write; gone with the process.
+    /// The group that `broadcastBeforeCommit` has not written yet; lost with the process.
     var late: WriteBatch?
     private var lastVersion = [UInt8]()
 
-    /// All buckets there may be.
+    /// All buckets of the run.
     private let ids: [BucketID]
     let accounts: [Account]
 
@@ -114,7 +115,7 @@ final class Mutation {
         return strikes(oneIn: 5) ? 2_000_000 : 0
     }
 
-    /// What the loop hears of a group; nil: nothing.
+    /// The outcome of a group that reaches the loop; nil: none.
     func told(_ outcome: CommitOutcome) -> CommitOutcome? {
         switch mutant {
         case .groupWithoutAnswer: return outcome.appliedCount > 0 && strikes(oneIn: 10) ? nil : outcome

@@ -1,7 +1,7 @@
 import ThicketClient
 import ThicketProtocol
 
-/// A client's store with a bug in it.
+/// A client's store with a bug.
 final class MutantLocalStore: LocalStore {
     private let inner: any LocalStore
     private let mutant: Mutant
@@ -40,7 +40,7 @@ final class MutantLocalStore: LocalStore {
     func commit(_ batch: LocalBatch) throws(ClientError) {
         var batch = batch
         turns += 1
-        // Steps lead on from what was kept, which with a bug is another thing: whole records are written.
+        // Steps continue from what was stored, which differs with a bug: whole records are written instead.
         batch.entities = batch.entities.map { Self.without([], $0) }
         switch mutant {
         case .unsavedPending where batch.isOnDisk: batch.entities.removeAll { $0.parts.contains(.edits) }

@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketServer
 
-/// A reader with a bug in it.
+/// A reader with a bug.
 class MutantReader: StoreReader {
     private let inner: any StoreReader
     let mutation: Mutation
@@ -72,7 +72,7 @@ class MutantReader: StoreReader {
         return EntityHistory(base: history.base, changes: history.changes.dropLast() + [Self.misplaced(newest)])
     }
 
-    /// The change with all its insertions into the text `t` in front.
+    /// The change with all its insertions into the text `t` at the beginning.
     private static func misplaced(_ row: ChangeRecord) -> ChangeRecord {
         guard let value = try? JSONValue(parsing: row.diff), let diff = try? ObjectDiff(value),
             case .text(let delta)? = diff["t"]
@@ -155,7 +155,7 @@ class MutantReader: StoreReader {
     }
 }
 
-/// A writer with a bug in it.
+/// A writer with a bug.
 final class MutantWriter: MutantReader, StoreWriter {
     private let inner: any StoreWriter
 

@@ -1,7 +1,7 @@
 import ThicketClient
 import ThicketProtocol
 
-/// Somebody who uses one client: types, counts, makes and removes things, walks out of reach.
+/// The user of one client: types, counts, creates and removes objects, and goes offline.
 final class Person {
     private unowned let client: SimulatedClient
     private let world: World
@@ -21,7 +21,7 @@ final class Person {
 
     // MARK: - Days
 
-    /// A stretch of work, then something else, over and over.
+    /// A stretch of work, then another activity, again and again.
     private func live() {
         guard !world.isCalm else { return }
         let end = world.now + world.random.between(30, 240) * 1_000_000
@@ -29,7 +29,7 @@ final class Person {
         world.agenda.at(end + world.random.between(60, 360) * 60_000_000) { [self] in live() }
     }
 
-    /// The night: most people shut their machines, some leave them on.
+    /// The night: most people turn their machines off, some leave them on.
     private func sleep() {
         guard !world.isCalm else { return }
         isAsleep = true
@@ -63,7 +63,7 @@ final class Person {
         }
     }
 
-    /// Out of reach by choice.
+    /// Goes offline on purpose.
     private func rest() {
         let now = world.milliseconds
         client.turn { (machine) in machine.goOffline(now: now) }
@@ -91,7 +91,8 @@ final class Person {
         guard client.model.hasRoom(key), let marker = client.model.markers.next() else { return }
         let (bucket, now) = (world.names.notes, world.milliseconds)
         guard let text = client.object(bucket, key)?["t"]?.stringValue else {
-            // Two creations of one object: the later wins. So one makes it, and the others type when they see it.
+            // If two clients create one object, the later one wins. So one client creates it, and the others type when
+            // they see it.
             guard client.isFirst else { return }
             let isDone = client.turn(on: EntityAddress(bucket: bucket, key: key)) {
                 (machine) throws(ClientError) in
@@ -174,7 +175,7 @@ final class Person {
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: full, now: now) }
     }
 
-    /// Makes an object small that the server refused.
+    /// Makes an object smaller that the server refused.
     func mend() {
         guard let key = try? EntityKey("big") else { return }
         let (bucket, now) = (world.names.notes, world.milliseconds)
@@ -187,7 +188,7 @@ final class Person {
 
     // MARK: - Alarms
 
-    /// Chooses between what is here and what the server shows, wherever an object is read-only.
+    /// For every read-only object, chooses between the local state and the server's.
     func choose() {
         for bucket in world.names.buckets where world.names.keys(bucket, of: client.account) != nil {
             for key in client.blocked(bucket) {
@@ -207,26 +208,26 @@ final class Person {
             client.turn { (machine) throws(ClientError) in try machine.keepMine(bucket, key, now: now).1 }
             return
         }
-        // They see what they give up.
+        // The user sees what is given up.
         world.giveUp(client.object(bucket, key))
         client.turn { (machine) throws(ClientError) in
             do throws(ClientError) { return try machine.takeServers(bucket, key, now: now).1 } catch {
-                // What the server shows does not open: only the other choice is left.
+                // The server's state does not open: only the other choice is left.
                 guard error.code == .integrity else { throw error }
                 return []
             }
         }
     }
 
-    // MARK: - In calm weather
+    // MARK: - In the calm phase
 
-    /// Writes something of which is known when it is everywhere.
+    /// Writes an object whose arrival at every client is known.
     func probe(_ key: EntityKey, _ object: JSONObject) {
         let (bucket, now) = (world.names.scratch, world.milliseconds)
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: object, now: now) }
     }
 
-    // MARK: - Anything
+    // MARK: - Random edits
 
     private func scribble() {
         guard let key = try? EntityKey("thing\(world.random.below(5))") else { return }

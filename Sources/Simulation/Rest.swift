@@ -3,15 +3,15 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// Waits until nothing moves any more and looks at what everybody holds then.
+/// Waits until the system is idle and compares what every client holds.
 struct Rest {
-    /// Microseconds of virtual time in which everybody has to get to the end.
+    /// Microseconds of virtual time in which all clients must reach the final state.
     private static let patience: Int64 = 1_800_000_000
-    /// Microseconds of watching that nothing but heartbeats is sent afterwards.
+    /// Microseconds after that in which only heartbeats may be sent.
     private static let silence: Int64 = 200_000_000
-    /// Microseconds that machines take for one change in calm weather, at most.
+    /// Most microseconds that machines need for one change in the calm phase.
     private static let probeSlack: Int64 = 3_000_000
-    /// Microseconds between two looks.
+    /// Microseconds between two checks.
     private static let look: Int64 = 1_000_000
 
     private let world: World
@@ -23,7 +23,7 @@ struct Rest {
         let before = world.headsWrites
         world.play(until: world.now + Self.silence)
         guard world.problems.isEmpty else { return }
-        // Once an hour each, in every bucket; another that wrote at once may have to be mended.
+        // Once an hour per device, in every bucket; a change that collides with another device's may need a second one.
         if world.headsWrites - before > 2 * world.people.count * world.names.buckets.count {
             return world.problem("devices go on writing heads: \(world.headsWrites - before) changes in silence")
         }
@@ -42,10 +42,10 @@ struct Rest {
         if settle("with a new client") { compare() }
     }
 
-    /// - Returns: whether everybody got to the end.
+    /// - Returns: whether all clients reached the final state.
     private func settle(_ when: String) -> Bool {
         let end = world.now + Self.patience
-        // Half of the clients hear no events: an alarm of theirs shows when somebody looks.
+        // Half of the clients do not follow events: their alarms show only when the objects are checked.
         if world.scenario.sealing != .none { world.hasAlarms = true }
         while world.now < end {
             world.play(until: world.now + Self.look)
@@ -65,7 +65,8 @@ struct Rest {
 
     // MARK: - Liveness
 
-    /// In calm weather a change is confirmed and everywhere within the time its messages need, and a little.
+    /// In the calm phase a change is acknowledged and delivered to all clients within the time that its messages need,
+    /// plus a margin.
     private func probe() {
         guard let key = try? EntityKey("probe") else { return }
         let bucket = world.names.scratch
@@ -127,7 +128,7 @@ struct Rest {
         }
     }
 
-    /// The objects of a sealed bucket as apps have to see them.
+    /// The objects of a sealed bucket as apps must see them.
     private func clear(
         _ mirror: Ledger.Mirror, _ objects: [EntityKey: (version: Version, body: [UInt8])], _ bucket: BucketName,
         of account: Account
@@ -160,7 +161,7 @@ struct Rest {
             return world.problem("\(who) has \(keys.map(\.text)), the server \(objects.keys.sorted().map(\.text))")
         }
         let (all, refused) = client.machine.unconfirmed(bucket)
-        // Its hour may come at the very moment of the comparison.
+        // Its hourly write may happen exactly at the time of the comparison.
         let edited = all - (client.machine.isWritingHeads(bucket) ? 1 : 0)
         if edited + refused > 0 { world.problem("\(who) still has \(edited) unconfirmed objects in \(bucket.text)") }
         for key in keys {

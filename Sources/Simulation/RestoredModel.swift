@@ -2,8 +2,8 @@ import ThicketProtocol
 import ThicketServer
 
 extension World {
-    /// What must be there at the end is what the backup holds, and what clients typed and the server had not applied:
-    /// of what it had, the confirmation may be on its way still.
+    /// At the end, the content of the backup must exist, and what clients typed and the server had not applied: for
+    /// changes that it had applied, the acknowledgement may still be in flight.
     func restoreModel(_ account: Account, to backup: [BucketID: Ledger.Mirror]) {
         let notes = names.notes
         guard names.keys(notes, of: account) == nil else { return models[account.number].restoredSealed() }
@@ -38,7 +38,7 @@ extension World {
         models[account.number].restored(to: texts, own: own, shown: shown, sum: sum)
     }
 
-    /// A store that cannot be read would leave what its client holds unwatched.
+    /// A store that cannot be read is reported, otherwise its client's content would not be checked.
     private func keys(of client: SimulatedClient, in bucket: BucketName) -> [EntityKey] {
         do {
             return try client.machine.keys(bucket, after: nil, limit: 10_000)

@@ -1,8 +1,8 @@
-/// What can be turned by hand and by shrinking: `--with clients=2,cut=0`.
+/// The parameters that can be changed by hand and by shrinking: `--with clients=2,cut=0`.
 extension Scenario {
     struct Knob: Sendable {
         let name: String
-        /// The value with which least happens.
+        /// The value with the least effect.
         let least: Int
         let get: @Sendable (Scenario) -> Int
         let set: @Sendable (inout Scenario, Int) -> Void
@@ -39,15 +39,15 @@ extension Scenario {
             Knob(name: fault.name, least: 0, get: { $0.faults[fault] }, set: { $0.faults[fault] = max(0, $1) })
         }
 
-    /// Turns one knob.
-    /// - Returns: false when there is none of that name.
+    /// Sets one knob.
+    /// - Returns: false when no knob has that name.
     mutating func turn(_ name: String, to value: Int) -> Bool {
         guard let knob = Self.knobs.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else { return false }
         knob.set(&self, value)
         return true
     }
 
-    /// The bounds of server and shard as they are by default, but for the size of an object.
+    /// Sets the bounds of server and shard to their defaults, except the size of an object.
     private mutating func loosen() {
         let bytes = shard.documentBytesMax
         (limits, shard, isTight) = (.init(), .init(), false)

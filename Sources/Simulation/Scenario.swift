@@ -1,58 +1,58 @@
 import ThicketServer
 
-/// What one seed plays: who takes part, what they do, what goes wrong, how tight the bounds are.
+/// What one seed plays: the participants, their actions, the faults, and how tight the bounds are.
 struct Scenario: Sendable {
     let seed: UInt64
     let kind: Kind
-    /// A bug that is built in, for the check that it is found; nil: none.
+    /// A bug that is built in, to check that it is found; nil: none.
     private(set) var mutant: Mutant?
-    /// Users and apps that share nothing but the server.
+    /// Users and apps that share only the server.
     var accounts: Int
-    /// Clients of ours, and clients that keep the older libraries' rules.
+    /// Clients of Thicket's library, and clients with the older libraries' rules.
     var clients: Int
     var legacies: Int
-    /// Microseconds until everything heals.
+    /// Microseconds until all faults end.
     var duration: Int64
-    /// Microseconds between two acts of one person, about.
+    /// Approximate microseconds between two actions of one person.
     var pace: Int64
-    /// Index of the client whose token may only read until the end; nil: none.
+    /// Index of the client whose token is read-only until the end; nil: none.
     var reader: Int?
-    /// Objects our clients type into, in the bucket in which nothing is removed.
+    /// Objects into which Thicket's clients type, in the bucket in which nothing is removed.
     var texts: Int
     /// Whether characters are deleted, too.
     var deletes: Bool
     /// Which buckets are sealed.
     var sealing = SealingShare.none
-    /// Sealed buckets were asked for, and not drawn.
+    /// Sealed buckets were requested, not drawn.
     let isSealedByWish: Bool
 
     var faults = FaultRates()
-    /// Microseconds of the longest way of a message.
+    /// Longest delay of a message in microseconds.
     var latency: Int64
-    /// Bytes that wait for a client that does not read, before it is dropped.
+    /// Most bytes that wait for a client that does not read, before it is dropped.
     var readerBytesMax: Int64
 
-    /// Whether bounds may be smaller than they are by default.
+    /// Whether bounds may be smaller than their defaults.
     var isTight = true
     var limits: ServerLimits
     var shard: ShardSettings
     /// nil: the log is never cut.
     var retention: RetentionSettings?
 
-    /// One virtual day, microseconds.
+    /// One virtual day in microseconds.
     static let day: Int64 = 86_400_000_000
-    /// Of 1,000 seeds that may be anything.
+    /// How many of 1,000 seeds play days and disks, if the kind is not given.
     private static let (daysPerMille, disksPerMille) = (30, 100)
-    /// Of 1,000 seeds, those that have sealed buckets.
+    /// How many of 1,000 seeds have sealed buckets.
     private static let sealedPerMille = 250
 
     var isDays: Bool { kind == .days }
-    /// Microseconds between two throws of the dice for machines and cables; days have fewer, as life has.
+    /// Microseconds between two random decisions about machines and connections; days have fewer.
     var weatherStep: Int64 { isDays ? 60_000_000 : 1_000_000 }
 
     /// - Parameters:
     ///   - kind: what it plays; nil: the seed decides.
-    ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
+    ///   - isSealed: sealed buckets are required; false: the seed decides.
     init(seed: UInt64, kind wished: Kind? = nil, isSealed: Bool = false) {
         self.seed = seed
         var random = SimulationRandom(seed: seed ^ 0x5ce7_a210)
@@ -71,7 +71,7 @@ struct Scenario: Sendable {
         reader = random.chance(150) && clients > 1 ? 1 : nil
         texts = 1 + random.below(3)
         deletes = random.chance(500)
-        // One quarter of the seeds goes well, so that the rules are met there, too.
+        // A quarter of the seeds has no faults, so that the rules are checked in that case, too.
         let isRough = random.chance(750)
         func rate(_ most: Int, _ random: inout SimulationRandom) -> Int {
             isRough && random.chance(600) ? random.below(most + 1) : 0
@@ -94,9 +94,10 @@ struct Scenario: Sendable {
         limits = Self.limits(&random)
         shard = Self.shard(&random)
         retention = random.chance(400) ? Self.retention(&random) : nil
-        // All, or those that are late or meet something large: last, so that a seed plays what it did without.
+        // All changes, or those that are late or meet a large object. Drawn last, so that older seeds stay the same
+        // otherwise.
         if random.chance(300) { shard.decidedHereMax = random.chance(500) ? -1 : 20_000 }
-        // A stream of its own: with open buckets a seed plays what it did before there were others.
+        // A separate random stream: a seed with open buckets plays what it did before sealed buckets existed.
         var dice2 = SimulationRandom(seed: seed ^ 0x5ea1_ed00)
         let share = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
         isSealedByWish = isSealed
@@ -104,19 +105,19 @@ struct Scenario: Sendable {
         seal(share, isRough ? dice2.below(60) : 0)
     }
 
-    /// Seals buckets. Clients that keep the older libraries' rules stay on an open one.
+    /// Seals buckets. Clients with the older libraries' rules keep an open one.
     /// - Parameter rate: of `Fault.clearWrite`.
     mutating func seal(_ share: SealingShare, _ rate: Int) {
         sealing = share == .both && legacies > 0 ? .notes : share
         faults[.clearWrite] = rate
-        // Snapshots hold the last operations, too, and what they replaced.
+        // Snapshots also contain the last operations, and what they replaced.
         shard.documentBytesMax = max(shard.documentBytesMax, Self.snapshotBytesMax)
     }
 
-    /// Bytes of a sealed snapshot in these scenarios, at most.
+    /// Most bytes of a sealed snapshot in these scenarios.
     private static let snapshotBytesMax = 400_000
 
-    /// Builds a bug in, and what has to be there for it to show.
+    /// Builds a bug in, and the conditions under which it shows.
     mutating func build(in bug: Mutant?) {
         mutant = bug
         if bug?.needsAccounts == true, accounts < 2 { (accounts, clients) = (2, max(2, clients)) }
@@ -178,10 +179,10 @@ enum SealingShare: Int, Sendable {
 
 /// What a seed plays.
 public enum Kind: String, Sendable, CaseIterable {
-    /// Minutes in which everybody types all the time; stores are in memory.
+    /// Minutes in which all people type all the time; stores are in memory.
     case storm = "storms"
-    /// Days of people who work now and then, sleep at night and leave their programs open; stores are in memory.
+    /// Days of people that work now and then, sleep at night and leave their programs open; stores are in memory.
     case days
-    /// A shorter storm over the real stores, server's and clients', on disks that crash in the middle of any write.
+    /// A shorter storm with the real stores of server and clients, on disks that crash in the middle of any write.
     case disks
 }

@@ -4,8 +4,7 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// A bug in sealing at work at one client: what it sends is made another thing on its way to the cable, with the keys
-/// that it has.
+/// A sealing bug in one client: its messages are altered on the way to the network, with the client's keys.
 final class SealedMutation {
     private unowned let client: SimulatedClient
     private let mutant: Mutant
@@ -23,7 +22,7 @@ final class SealedMutation {
         random = client.world.random.split()
     }
 
-    /// What goes out in the place of `text`.
+    /// What is sent in the place of `text`.
     func sent(_ text: [UInt8]) -> [UInt8] {
         guard case .channel(let number, .change(let change))? = try? ClientMessage(parsing: text),
             let bucket = client.bucket(of: number),
@@ -61,7 +60,7 @@ final class SealedMutation {
         return change
     }
 
-    /// The compaction with a snapshot of the object as it was before the last operation.
+    /// The compaction with a snapshot of the object before the last operation.
     private func forgetful(_ change: ChangeRequest, in bucket: BucketName, _ sealer: ObjectSealer) -> JSONValue? {
         guard change.isCompaction, let value = change.diff?.value,
             let diff = try? ObjectDiff(value),
@@ -98,13 +97,13 @@ final class SealedMutation {
 
 /// Clear text that an older program of the same user writes into a sealed bucket.
 enum ClearWrite {
-    /// Whether `text` is a change of a sealed object: beside it one is sent.
+    /// Whether `text` is a change of a sealed object: a clear change is then sent beside it.
     static func fits(_ text: [UInt8]) -> Bool {
         guard case .channel(_, .change(let change))? = try? ClientMessage(parsing: text) else { return false }
         return change.sealedOperation != nil
     }
 
-    /// A new object, or a member of the object that `text` is about.
+    /// A new object, or a member of the object that `text` changes.
     static func made(beside text: [UInt8], of account: Account, number: Int) -> [UInt8]? {
         guard case .channel(let channel, .change(let sealed))? = try? ClientMessage(parsing: text) else { return nil }
         let isNew = number % 2 == 0
@@ -123,7 +122,7 @@ extension ChangeRequest {
         return try? ObjectDiff(value)
     }
 
-    /// The text of the sealed operation, if it is an insertion of one.
+    /// The text of the sealed operation, if the change inserts one.
     var sealedOperation: String? {
         guard let diff = sealedDiff, diff.operations.count == 1, case .list(let list)? = diff["d"],
             list.operations.count == 1, case .insert(.string(let text)) = list.operations[0].operation
@@ -131,7 +130,7 @@ extension ChangeRequest {
         return text
     }
 
-    /// Whether it is a sealed object's compaction: it changes `s` and takes from `d`.
+    /// Whether it is a compaction of a sealed object: it changes `s` and removes from `d`.
     var isCompaction: Bool {
         guard sv != nil, let diff = sealedDiff, diff.operations.count == 2, case .object? = diff["s"],
             case .list? = diff["d"]

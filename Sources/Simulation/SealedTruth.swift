@@ -2,19 +2,19 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// A sealed object as somebody knows it who has the keys and reads every operation since its creation, and no snapshot
-/// but that of the creation.
+/// A sealed object as a reader knows it that has the keys and reads every operation since the creation, and only the
+/// snapshot of the creation.
 struct SealedTruth {
     private(set) var log: SealedLog
     /// The object before the newest operation.
     private(set) var before: JSONObject?
-    /// Incarnations that were there before.
+    /// Earlier incarnations.
     private var past = [[UInt8]]()
-    /// After a restore of the server somebody wrote on what the backup did not hold: every device stops there, until
-    /// one keeps its own.
+    /// After a restore of the server a client continued from operations that the backup did not contain: every device
+    /// stops at that point, until one keeps its own state.
     private(set) var isForked = false
 
-    /// What apps see; nil: it is deleted, or for the devices alone.
+    /// What apps see; nil: it is deleted, or used by the devices only.
     var object: JSONObject? { log.appKey.utf8.elementsEqual(SealedHeads.appKey.utf8) ? nil : log.object }
 
     /// What a row of the log does to the object.
@@ -22,7 +22,7 @@ struct SealedTruth {
         case creation, operation([UInt8]), compaction
     }
 
-    /// The object as the server holds it now, which nobody knew before.
+    /// A newly created object as the server holds it now.
     /// - Throws: `Flaw`.
     init(_ entity: SealedEntity, after truth: SealedTruth?, _ place: SealedPlace, _ sealer: ObjectSealer) throws(Flaw) {
         log = try Self.opened(entity, place, sealer)
@@ -33,7 +33,7 @@ struct SealedTruth {
         guard !past.contains(log.incarnation) else { throw Flaw("an incarnation comes again") }
     }
 
-    /// What is wrong, in words.
+    /// A violation, in words.
     struct Flaw: Error {
         let text: String
         init(_ text: String) { self.text = text }
@@ -67,7 +67,7 @@ struct SealedTruth {
         }
     }
 
-    /// All that a device without anything reads.
+    /// Everything that a device without a local copy reads.
     private static func opened(
         _ entity: SealedEntity, _ place: SealedPlace, _ sealer: ObjectSealer
     ) throws(Flaw) -> SealedLog {
@@ -89,8 +89,8 @@ extension Ledger.Mirror {
     ///
     /// - Parameters:
     ///   - diff: nil for a removal.
-    ///   - object: the server's object behind the row.
-    /// - Returns: what is wrong with it; nil: nothing.
+    ///   - object: the server's object after the row.
+    /// - Returns: the violation; nil: none.
     mutating func takeSealed(
         _ row: ChangeRecord, _ diff: ObjectDiff?, _ object: JSONObject?, _ keys: SealedBucketKeys, _ world: World
     ) -> String? {
@@ -104,7 +104,7 @@ extension Ledger.Mirror {
             guard world.replaced.contains(row.key) else {
                 return "a removal of \(row.key.text) without its tombstone"
             }
-            // Somebody keeps theirs: what the server had was to be seen.
+            // A user keeps the local state and has seen the server's.
             world.giveUp(left)
             return nil
         }
@@ -138,7 +138,7 @@ extension Ledger.Mirror {
         return .operation(SealedObject.bytes(of: text))
     }
 
-    /// The objects of the bucket as apps know them, by the apps' keys.
+    /// The objects of the bucket as apps see them, by the apps' keys.
     var objects: [EntityKey: JSONObject] {
         guard isSealed else { return entities.compactMapValues(\.object) }
         var objects = [EntityKey: JSONObject]()

@@ -4,31 +4,31 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketServer
 
-/// What a simulated server keeps its changes in, over all lives of its process.
+/// Where a simulated server stores its changes, over all restarts of its process.
 protocol ServerStorage: AnyObject {
     var identity: StoreIdentity { get }
     /// The process is dead: every handle fails until `restart`.
     var isDown: Bool { get }
     func makeWriter() throws(StoreError) -> any StoreWriter
     func makeReader() throws(StoreError) -> any StoreReader
-    /// nil: nobody works in the background.
+    /// nil: the store has no background work.
     func makeKeeper() throws(StoreError) -> (any StoreKeeper)?
     /// The process is killed.
     func crash()
-    /// The next one begins.
+    /// The next process starts.
     func restart() throws
-    /// Something is about to be written: what goes wrong from here on until `endWrite` goes wrong in it.
+    /// A write begins: faults from here until `endWrite` happen inside it.
     func beginWrite()
     func endWrite()
-    /// What was done to its disk since this was asked last; nil: nothing, or there is none.
+    /// What happened on its disk since the last call; nil: nothing, or it has no disk.
     func takeShape() -> UInt64?
-    /// From now on nothing goes wrong.
+    /// No faults from now on.
     func heal()
-    /// What an audit finds, one line each.
+    /// The findings of an audit, one line each.
     func findings() -> [String]
-    /// A copy of what is committed; nil where there is no such thing.
+    /// A copy of what is committed; nil where the storage has no backups.
     func backUp() throws -> [UInt8]?
-    /// The process ends, and a copy takes the store's place.
+    /// The process ends, and a copy replaces the store.
     func restore(_ copy: [UInt8]) throws
 }
 
@@ -70,7 +70,7 @@ final class MemoryServerStorage: ServerStorage {
     func restore(_ copy: [UInt8]) {}
 }
 
-/// The real store over a disk that may fail or lose its power at every call.
+/// The real store on a disk that may fail or lose power at every call.
 final class DiskServerStorage: ServerStorage {
     private let disk: SimulatedDisk
     private let settings: StoreSettings
@@ -79,13 +79,13 @@ final class DiskServerStorage: ServerStorage {
     private var refused: Int
     private var crashes: Int
     private var store: SQLiteStore
-    /// Its restores copy the file and do nothing else.
+    /// Its restores only copy the file.
     private let restoresPlainly: Bool
-    /// What a start would read of the log for the table of heads is passed over.
+    /// Skips the part of the log that a start would read for the table of heads.
     private let forgetsHeads: Bool
     var identity: StoreIdentity { store.identity }
 
-    /// Changes of files among which one is chosen: a commit makes about ten to thirty.
+    /// The range of file changes in which the crash is placed: a commit makes about ten to thirty.
     private static let changesMax = 30
 
     init(_ scenario: Scenario, _ names: WorldNames, _ random: SimulationRandom) throws {
@@ -106,21 +106,21 @@ final class DiskServerStorage: ServerStorage {
         try disk.settle()
     }
 
-    /// Small bounds, so that minutes go through all that months bring.
+    /// Small bounds, so that minutes cover what otherwise takes months.
     private static func settings(_ disk: SimulatedDisk, _ random: inout SimulationRandom) -> StoreSettings {
         let stream = Mutex<SimulationRandom>(random.split())
         var settings = StoreSettings()
         settings.vfs = disk.name
-        // All connections belong to one thread: whoever waits for another waits in vain.
+        // All connections belong to one thread: waiting for another one would be pointless.
         (settings.busyTimeoutMilliseconds, settings.restartWaitMilliseconds) = (0, 0)
         settings.cacheKiB = random.chance(500) ? 256 : 16
         settings.logReservedBytes = random.chance(500) ? 0 : 256 << 10
         settings.passivePages = 20 + random.below(60)
         settings.restartPages = settings.passivePages + random.below(120)
-        // Heads are behind by a few changes or by all that there are; no number is drawn, so that older seeds stay what
-        // they are.
+        // Heads are behind by a few changes or by all changes; no random number is drawn, so that older seeds stay the
+        // same.
         settings.lateHeadsMax = settings.passivePages % 3 == 0 ? 8_192 : 1 + settings.passivePages * 7 % 48
-        // Half of the stores leave all of it to the keeper.
+        // Half of the stores leave all of it to the maintenance.
         settings.changeIDRunLength = random.chance(500) ? 6 + random.below(40) : 1_000
         settings.random = { count in
             stream.withLock { stream in (0..<count).map { _ in UInt8(truncatingIfNeeded: stream.next()) } }
@@ -150,17 +150,17 @@ final class DiskServerStorage: ServerStorage {
     func crash() { disk.crash() }
 
     func restart() throws {
-        // Nothing was begun yet when it is started first.
+        // Nothing has happened yet before the first start.
         if disk.isCrashed {
             let losses = DiskModel.Loss.allCases
             try disk.restart(losses[random.below(losses.count)], &random)
-            // Nothing goes wrong with this disk before it is written to again.
+            // This disk has no faults before it is written to again.
             if forgetsHeads { try forgetHeads() }
         }
         store = try SQLiteStore(path: disk.path(SQLiteStore.fileName), settings: settings)
     }
 
-    /// As if the mark had been written before the heads that it speaks of.
+    /// As if the mark had been written before the heads to which it refers.
     private func forgetHeads() throws {
         let database = try Database(path: disk.path(SQLiteStore.fileName), mode: .readWrite, vfs: disk.name)
         try database.execute(
@@ -194,7 +194,7 @@ final class DiskServerStorage: ServerStorage {
 
     func restore(_ copy: [UInt8]) throws {
         let name = SQLiteStore.fileName
-        // The server ended well or was killed: what it had is there.
+        // The server ended cleanly or was killed: its data is intact.
         let old = disk.files(after: .nothing, &random)
         if restoresPlainly {
             try disk.restart(with: [name: copy])
@@ -223,7 +223,7 @@ final class DiskServerStorage: ServerStorage {
 }
 
 extension Account {
-    /// One that may write, one that may read.
+    /// A token that may write, and one that may read.
     fileprivate var tokens: [ImportedToken] {
         [(token, false), (readToken, true)].map { (token, isReadOnly) in
             ImportedToken(grant: TokenGrant(app: app, user: user, isReadOnly: isReadOnly), token: token)
@@ -231,7 +231,7 @@ extension Account {
     }
 }
 
-/// Decides the fate of commits in memory.
+/// Decides about commits in memory.
 private final class CommitFaults: Sendable {
     private let state: Mutex<(random: SimulationRandom, refused: Int, crash: Int)>
 

@@ -1,28 +1,30 @@
 import Synchronization
 
-/// Makes a failing scenario smaller until nothing can be left out: what remains is easier to read.
+/// Makes a failing scenario smaller until nothing can be left out: the rest is easier to read.
 public enum Shrinking {
-    /// A scenario that fails, and what was changed of what its seed makes.
+    /// A scenario that fails, and how it differs from the scenario of its seed.
     public struct Outcome: Sendable {
+        /// The changed knobs and their values.
         public let changes: [String: Int]
+        /// The result of the smallest failing run.
         public let result: SimulationResult
-        /// Runs it took.
+        /// Number of runs that the search took.
         public let runs: Int
-        /// Events of the run as it was found.
+        /// Events of the original run.
         public let eventsBefore: Int
-        /// What takes part: the knobs that are above their least.
+        /// The participants: the knobs above their least value.
         let cast: String
-        /// The events up to the failure, the newest last.
+        /// The events up to the failure, newest last.
         let lines: [String]
 
-        /// The one command that plays it again.
+        /// The command that plays it again.
         public var command: String {
             let words = changes.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(
                 separator: ",")
             return "./dev soak \(result.arguments)" + (words.isEmpty ? "" : " --with \(words)") + " --verbose"
         }
 
-        /// For people: who takes part, what happened last, what is wrong, and how to see it again.
+        /// A report for a person: the participants, the last events, the failure, and how to play it again.
         public var story: String {
             let left = result.events - lines.count
             var text = [
@@ -37,16 +39,16 @@ public enum Shrinking {
         }
     }
 
-    /// Other seeds tried with what is left, because in one of them it may go faster.
+    /// How many other seeds are tried with the rest, because one of them may need fewer events.
     private static let neighbours: UInt64 = 40
-    /// Events that a story shows.
+    /// Most events in a report.
     private static let linesMax = 40
 
     /// - Parameters:
     ///   - kind: what is played; nil: the seed decides.
-    ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
+    ///   - isSealed: sealed buckets are required; false: the seed decides.
     ///   - mutant: a bug to build in.
-    ///   - runsMax: scenarios to try at most.
+    ///   - runsMax: most scenarios to try.
     ///   - tell: called with each step that still fails.
     /// - Returns: nil when the seed does not fail.
     public static func run(
@@ -64,7 +66,7 @@ public enum Shrinking {
         return search.outcome(eventsBefore: found.events, linesMax: linesMax)
     }
 
-    /// What a problem is about, without names and numbers: a smaller scenario has to fail in the same way.
+    /// The subject of a problem, without names and numbers: a smaller scenario must fail in the same way.
     static func shape(_ problem: String) -> [Substring] {
         let text: Substring = problem.firstRange(of: " ms: ").map { problem[$0.upperBound...] } ?? problem[...]
         let words: [Substring] = text.split { " :,'".contains($0) }
@@ -76,7 +78,7 @@ public enum Shrinking {
         text.unicodeScalars.count > most ? String(text.unicodeScalars.prefix(most)) + "…" : text
     }
 
-    /// Keeps the end of what it is told.
+    /// Keeps the last lines.
     private final class Tail: Sendable {
         private let kept = Mutex<[String]>([])
         private let most: Int
@@ -100,7 +102,7 @@ public enum Shrinking {
         var runs: Int
         let runsMax: Int
 
-        /// Plays it, and takes it for the best when it fails in the same way.
+        /// Plays the scenario, and adopts it as the best when it fails in the same way.
         mutating func adopts(_ candidate: Scenario, onlyIfSmaller: Bool = false) -> Bool {
             guard runs < runsMax else { return false }
             runs += 1
@@ -112,7 +114,7 @@ public enum Shrinking {
             return true
         }
 
-        /// Turns every knob towards its least, as long as that leads anywhere.
+        /// Lowers every knob towards its least value, while that makes progress.
         mutating func turnKnobs(_ tell: (String) -> Void) {
             var isSmaller = true
             while isSmaller, runs < runsMax {
@@ -133,7 +135,7 @@ public enum Shrinking {
             }
         }
 
-        /// Other seeds with the same knobs: the same bug may show in fewer events.
+        /// Tries other seeds with the same knobs: the same bug may show in fewer events.
         /// - Returns: whether one did.
         mutating func visitNeighbours(_ count: UInt64, _ tell: (String) -> Void) -> Bool {
             let (start, least) = (scenario, best.events)

@@ -2,20 +2,20 @@ import ThicketClient
 import ThicketProtocol
 import ThicketSealed
 
-/// A client of ours: the real machine over a store in memory or on a simulated disk. The program can be killed between
-/// any two turns, and between what a turn keeps and what it sends.
+/// A client of Thicket's library: the real machine over a store in memory or on a simulated disk. The program can be
+/// killed between any two turns, and between what a turn stores and what it sends.
 final class SimulatedClient: Peer {
     private let storage: any ClientStorage
     private(set) var machine: SyncMachine
     private var inbox = [[UInt8]]()
     private var isDraining = false
     private var alarm = 0
-    /// The app has opened its buckets; before, nothing goes wrong.
+    /// The app has opened its buckets; before that, no faults happen.
     private var isOpen = false
-    /// What an editor that follows only the events shows.
+    /// What an editor shows that only follows the events.
     private var shown = [BucketName: [EntityKey: JSONObject]]()
     private(set) lazy var person = Person(self)
-    /// What a bug in sealing makes of what is sent; nil: there is none.
+    /// The sealing bug that alters what is sent; nil: none.
     private lazy var mutation: SealedMutation? = SealedMutation(self)
 
     init(joining world: World, as number: Int, of account: Account) throws {
@@ -26,7 +26,7 @@ final class SimulatedClient: Peer {
         super.init(world, number, account)
     }
 
-    /// The first of its account: the one that makes what all type into.
+    /// The first client of its account: the one that creates the shared objects.
     var isFirst: Bool { number < world.names.accounts.count }
 
     private static func machine(
@@ -42,7 +42,7 @@ final class SimulatedClient: Peer {
         return machine
     }
 
-    /// Some have an editor open that follows the events; of the others' objects nobody is told.
+    /// Some clients have an editor that follows the events; the others receive no events about objects.
     private static func follows(_ number: Int) -> Bool { number % 2 == 0 }
 
     func begin() {
@@ -52,7 +52,7 @@ final class SimulatedClient: Peer {
         person.begin()
     }
 
-    /// Nothing goes wrong in it.
+    /// No faults happen in it.
     private func openBuckets() {
         for bucket in world.names.buckets {
             let now = world.milliseconds
@@ -67,9 +67,9 @@ final class SimulatedClient: Peer {
 
     // MARK: - Turns
 
-    /// One call of the machine, with whatever may go wrong around it.
-    /// - Parameter place: what it is to edit, if it is known when that has happened.
-    /// - Returns: whether it happened for good.
+    /// One call of the machine, with the faults around it.
+    /// - Parameter place: the object that it edits, if the edit must be observed.
+    /// - Returns: whether the call took effect for good.
     @discardableResult
     func turn(
         on place: EntityAddress? = nil, _ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]
@@ -87,7 +87,8 @@ final class SimulatedClient: Peer {
             return true
         } catch {
             storage.endTurn()
-            // Until somebody has chosen, the object is read-only. Who hears no events learns of the alarm by this.
+            // The object is read-only until the user has chosen. A client that does not follow events learns of the
+            // alarm here.
             if error.code == .integrity {
                 if let place { world.alarm(on: place, of: self) }
                 return false
@@ -98,7 +99,7 @@ final class SimulatedClient: Peer {
             }
             if dies {
                 die()
-                // It died in the middle of it: the store says whether it was before or after.
+                // The program died in the call: the store shows whether the edit was stored.
                 return place.map { bytes($0) != before } ?? false
             }
             look()
@@ -174,7 +175,7 @@ final class SimulatedClient: Peer {
         world.after(world.random.delay(10_000, 5_000_000)) { [self] in wake() }
     }
 
-    /// What the program had kept and not told when it died.
+    /// Receives the events that the program had stored and not delivered when it died.
     private func hearUntold() {
         for bucket in world.names.buckets where world.names.isSealed(bucket) {
             do {
@@ -240,13 +241,13 @@ final class SimulatedClient: Peer {
                     shown[bucket, default: [:]][key] = try machine.object(bucket, key)
                 }
             } catch {
-                // An editor that shows nothing would have nothing to be told wrongly.
+                // An empty editor would hide wrong events.
                 world.problem("client \(number): its store cannot be read at a start: \(error)")
             }
         }
     }
 
-    /// An editor applies the differences it is told, and must end up with what the machine holds.
+    /// An editor applies the differences that it receives, and must end with the state that the machine holds.
     private func follow(_ bucket: BucketName, _ event: BucketEvent) {
         switch event {
         case .changed(let change):
@@ -275,7 +276,7 @@ final class SimulatedClient: Peer {
 
     func object(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? { (try? machine.object(bucket, key)) ?? nil }
 
-    /// The bucket of a channel: they are opened in this order.
+    /// The bucket of a channel: buckets are opened in this order.
     func bucket(of channel: ChannelNumber) -> BucketName? {
         let buckets = world.names.buckets
         return Int(channel) < buckets.count ? buckets[Int(channel)] : nil
@@ -288,10 +289,10 @@ final class SimulatedClient: Peer {
 
     func ghost(_ bucket: BucketName, _ key: EntityKey) -> Ghost? { try? machine.ghost(bucket, key) }
 
-    /// Objects that are read-only until somebody chooses.
+    /// Objects that are read-only until the user has chosen.
     func blocked(_ bucket: BucketName) -> [EntityKey] { (try? machine.problems(bucket)) ?? [] }
 
-    /// What makes an object read-only; nil: nothing.
+    /// Why an object is read-only; nil: it is not.
     func blockade(_ bucket: BucketName, _ key: EntityKey) -> String? { (try? machine.problem(bucket, key)) ?? nil }
 
     func refusal(_ bucket: BucketName, _ key: EntityKey) -> Int? { (try? machine.standing(bucket, key))?.refusal }

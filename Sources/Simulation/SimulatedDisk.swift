@@ -2,19 +2,19 @@ import Glibc
 import Synchronization
 import ThicketSQLite
 
-/// The disk of one simulated machine: SQLite's calls go to real files, and a model beside them knows what of these a
-/// crash would leave. After a crash the machine goes on in another folder, with the files as the model has them, so
-/// that connections of before reach nothing any more.
+/// The disk of one simulated machine: SQLite's calls go to real files, and a model beside them knows what a crash would
+/// leave of them. After a crash the machine continues in another folder, with the files that the model has, so that old
+/// connections cannot reach them any more.
 final class SimulatedDisk {
     private let device: FaultVFS
     private let history: DiskHistory
     private let root: String
     private var life = 0
 
-    /// File systems stay registered with SQLite, so runs take over those of runs that have ended.
+    /// File systems stay registered with SQLite, so runs reuse those of runs that have ended.
     private static let idle = Mutex<(devices: [FaultVFS], made: Int, roots: Int)>(([], 0, 0))
 
-    /// - Parameter lies: of so many syncs one is only pretended; nil: none is.
+    /// - Parameter lies: one of so many syncs is only pretended; nil: none.
     init(lies: Int? = nil) throws(SimulatedDiskError) {
         let (device, number) = Self.idle.withLock { idle in
             idle.roots += 1
@@ -27,7 +27,7 @@ final class SimulatedDisk {
         guard let history = device.history else { throw SimulatedDiskError("a disk without history") }
         self.device = device
         self.history = history
-        // In memory where there is such a place: nothing here has to outlive the process.
+        // In memory if possible: nothing here must outlive the process.
         let place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
         root = "\(place)/thicket-simulation-\(getpid())-\(number)"
         device.heal()
@@ -49,29 +49,29 @@ final class SimulatedDisk {
     }
 
     private var folder: String { "\(root)/\(life)" }
-    /// To open databases with.
+    /// The VFS name with which databases are opened.
     var name: String { device.name }
     var isCrashed: Bool { device.isCrashed }
 
     func path(_ file: String) -> String { "\(folder)/\(file)" }
 
-    /// What was done to it since this was asked last (`DiskHistory.takeShape`).
+    /// What happened on it since the last call (`DiskHistory.takeShape`).
     func takeShape() -> UInt64? { history.takeShape() }
 
-    // MARK: - What befalls it
+    // MARK: - Faults
 
-    /// The power goes, or the machine's process is killed, at the `count`th change of a file from now.
+    /// The machine loses power, or its process is killed, at the `count`th change of a file from now.
     func crash(atChange count: Int) { device.fail(FaultRule(.change, .crash, skipping: count - 1)) }
 
     func fail(_ rule: FaultRule) { device.fail(rule) }
 
-    /// What was ordered and has not happened does not happen.
+    /// Cancels planned faults that have not happened yet.
     func heal() { device.heal() }
 
-    /// The power goes now, or the process is killed.
+    /// The machine loses power now, or the process is killed.
     func crash() { device.crash() }
 
-    /// All that is there now is sure: a beginning.
+    /// All present data becomes durable: a starting point.
     func settle() throws(SimulatedDiskError) {
         var files = [String: [UInt8]]()
         for name in Self.names(folder) where !name.hasSuffix("-shm") {
@@ -80,13 +80,13 @@ final class SimulatedDisk {
         history.reset(to: DiskModel(files))
     }
 
-    /// Begins the next life.
-    /// - Parameter loss: what a crash did to what was not synced.
+    /// Starts the machine again.
+    /// - Parameter loss: what a crash did to unsynced data.
     func restart(_ loss: DiskModel.Loss, _ random: inout SimulationRandom) throws(SimulatedDiskError) {
         try restart(with: files(after: loss, &random))
     }
 
-    /// What a crash would leave, by name.
+    /// The files that a crash would leave, by name.
     func files(after loss: DiskModel.Loss, _ random: inout SimulationRandom) -> [String: [UInt8]] {
         let left = history.model?.crashed(loss, &random) ?? [:]
         var files = [String: [UInt8]]()
@@ -94,13 +94,13 @@ final class SimulatedDisk {
         return files
     }
 
-    /// Takes a file away that is no part of a store.
+    /// Removes a file that is not part of a store.
     func remove(_ file: String) {
         unlink(path(file))
         history.forget(path(file))
     }
 
-    /// Begins the next life on a disk that holds these files, by name.
+    /// Starts the machine again with a disk that holds these files, by name.
     func restart(with files: [String: [UInt8]]) throws(SimulatedDiskError) {
         device.crash()
         let old = folder
@@ -163,7 +163,7 @@ final class SimulatedDisk {
     }
 }
 
-/// The real file system below a simulated disk does not do as it should: no fault of what is tested.
+/// The real file system below a simulated disk failed: not a fault of the code under test.
 struct SimulatedDiskError: Error, CustomStringConvertible {
     let description: String
 

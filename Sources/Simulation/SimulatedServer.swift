@@ -2,15 +2,15 @@ import ThicketProtocol
 import ThicketServer
 
 /// The real hub, shard and readers over a store in memory or on a simulated disk, with delays where threads pass work
-/// to each other, and with an end at any moment: what is not in the store is then gone.
+/// to each other, and with a possible end at any moment: what is not in the store is lost then.
 final class SimulatedServer {
-    /// One life of the process.
+    /// One process of the server.
     private final class Life {
         let hub: Hub
         let core: ShardCore
         let readers: [ReadExecutor]
         let keeper: (any StoreKeeper)?
-        /// For those who look from outside.
+        /// For checks from outside of the server.
         let auditor: any StoreReader
         var links = [ConnectionID: Link]()
         var slots = Set<Int32>()
@@ -21,9 +21,9 @@ final class SimulatedServer {
         /// Outcomes reach the loop in order.
         var outcomesAt: Int64 = 0
         var reads = 0
-        /// Users who wait for a change of theirs that is being decided elsewhere.
+        /// Users with a deferred change.
         var held = Set<UInt32>()
-        /// Of the thread that decides.
+        /// Turns of the shard's thread.
         var turns = 0
 
         init(
@@ -46,7 +46,7 @@ final class SimulatedServer {
     private var serial: UInt32 = 0
     private var asks: AskID = 0
     private var clearWrites = 0
-    /// 2023-11-14: the server's clock of days at the beginning.
+    /// 2023-11-14: the server's wall clock at the beginning.
     private static let epochMilliseconds: Int64 = 1_700_000_000_000
 
     init(_ world: World) throws {
@@ -61,14 +61,14 @@ final class SimulatedServer {
         codec = ChangeVersionCodec(storage.identity)
     }
 
-    /// What an audit of the store finds.
+    /// The findings of an audit of the store.
     func findings() -> [String] { storage.findings() }
 
-    /// Reads what is committed; nil while nobody runs.
+    /// Reads what is committed; nil while the server is down.
     var auditor: (any StoreReader)? { storage.isDown ? nil : life?.auditor }
 
     var isUp: Bool { life != nil }
-    /// Nothing is under way.
+    /// No work is in progress.
     var isQuiet: Bool {
         guard let life else { return false }
         return life.queue.isEmpty && !life.core.hasBacklog && life.hub.readCount == 0 && life.hub.changeCount == 0
@@ -78,7 +78,7 @@ final class SimulatedServer {
         HubInstant(monotonic: 1_000_000_000 + world.now * 1_000, unix: Self.epochMilliseconds + world.milliseconds)
     }
 
-    // MARK: - Life and death
+    // MARK: - Start and end
 
     func start() {
         world.note("server starts", 0)
@@ -91,7 +91,7 @@ final class SimulatedServer {
             if life.keeper != nil { scheduleKeeper(life) }
             scheduleBackup(life)
         } catch {
-            // A crash while it starts: the next one begins.
+            // A crash during the start: the next process starts.
             guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
             world.note("server dies", 0)
             world.tally.faults[.commitCrash] += 1
@@ -101,7 +101,7 @@ final class SimulatedServer {
         if world.befalls(Self.auditsPerMille) { audit() }
     }
 
-    /// Starts after which the store is looked through.
+    /// How many of 1,000 starts are followed by an audit of the store.
     private static let auditsPerMille = 250
 
     func audit() {
@@ -129,23 +129,23 @@ final class SimulatedServer {
         world.note("server dies", 0)
         self.life = nil
         storage.crash()
-        // By number: the order of a dictionary is no part of a seed.
+        // By number: the order of a dictionary is not determined by the seed.
         for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
         startLater()
     }
 
     // MARK: - Backup and restore
 
-    /// A copy of the store, and what was known to be in it.
+    /// A copy of the store, and the content that it is known to have.
     private struct Backup {
         let copy: [UInt8]
         let mirrors: [BucketID: Ledger.Mirror]
-        /// `StoreIdentity.versionBase` of the store it was made of.
+        /// `StoreIdentity.versionBase` of the copied store.
         let base: Version
     }
 
     private var backups = [Backup]()
-    /// Backups kept: the older ones are forgotten.
+    /// Most backups that are kept: older ones are dropped.
     private static let backupsMax = 3
 
     private func scheduleBackup(_ life: Life) {
@@ -164,7 +164,7 @@ final class SimulatedServer {
         }
     }
 
-    /// The server is ended, and begins anew from one of its backups.
+    /// The server ends, and starts again from one of its backups.
     func restore() {
         guard let life, !backups.isEmpty else { return }
         let backup = backups[world.random.below(backups.count)]
@@ -197,7 +197,7 @@ final class SimulatedServer {
 
     // MARK: - Connections
 
-    /// - Returns: false when nobody listens.
+    /// - Returns: false when the server is down.
     func accept(_ link: Link) -> Bool {
         guard let life else { return false }
         serial += 1
@@ -248,7 +248,7 @@ final class SimulatedServer {
         link.id = nil
     }
 
-    /// As the event loop does with a client that does not read what is sent to it.
+    /// What the event loop does with a client that does not read.
     private func drop(_ link: Link, _ id: ConnectionID, _ life: Life) {
         world.note("server drops", link.serial)
         forget(link, id, life)
@@ -293,14 +293,14 @@ final class SimulatedServer {
         return mutation.sent(text, isBroadcast)
     }
 
-    /// What a server's text frame carries.
+    /// The payload of a server's text frame.
     private static func payload(_ frame: SharedFrame) -> [UInt8] {
         let bytes = frame.bytes
         let head = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
         return Array(bytes[head...])
     }
 
-    /// An administrator asks the clients of a bucket for their state.
+    /// An administrator requests the state of the clients of a bucket.
     func ask() {
         guard let life else { return }
         asks += 1
@@ -325,7 +325,7 @@ final class SimulatedServer {
         }
     }
 
-    /// A reader looks at one moment and its answer reaches the loop at another.
+    /// A reader reads at one moment and its answer reaches the loop at another.
     private func read(_ request: ReadRequest, _ life: Life) {
         let slow = world.befalls(.slowRead)
         let lookAt = world.random.delay(50, slow ? 3_000_000 : 20_000)
@@ -353,11 +353,11 @@ final class SimulatedServer {
         }
     }
 
-    /// The cycle of the shard's thread: take what has queued, commit when full and at the end.
+    /// The cycle of the shard's thread: take the queued changes, commit when the group is full and at the end.
     private func decide(_ life: Life) {
         let count = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
         var requests = 0
-        // Now and then as the loop does it with changes that nobody else waits for.
+        // Every third turn works like the loop with a lone change, which the loop commits itself.
         life.turns += 1
         if life.turns % 3 == 0, count > 0, !life.core.isFull {
             _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
@@ -381,7 +381,8 @@ final class SimulatedServer {
         if life.queue.count > left.count || life.core.hasBacklog { wakeShard(life) }
     }
 
-    /// Another thread looks at one moment, and its result is the first of its user's at another.
+    /// Another thread reads the object at one moment, and its result is committed, as the first change of its user, at
+    /// another.
     private func decideElsewhere(_ long: LongDecision, _ life: Life) {
         let tenant = long.submitted.ticket.tenant
         life.held.insert(tenant)
@@ -404,7 +405,7 @@ final class SimulatedServer {
         world.note("server writes", 0, shape: storage.takeShape())
     }
 
-    /// - Returns: false when the process died of it.
+    /// - Returns: false when the process died in it.
     private func commit(_ life: Life, _ requests: Int) -> Bool {
         storage.beginWrite()
         let outcome = life.core.commit()
@@ -451,7 +452,7 @@ final class SimulatedServer {
             world.tally.logCuts += 1
             world.note("log cut", 0)
         } catch {
-            // A fault of the plan: the next look tries again.
+            // A planned fault: the next maintenance run tries again.
             if error.kind == .corrupt { world.problem("the keeper cannot read the log: \(error)") }
         }
     }

@@ -1,23 +1,25 @@
-/// What came of one seed.
+/// The result of one seed.
 public struct SimulationResult: Sendable {
+    /// The seed.
     public let seed: UInt64
     /// What it played.
     public let kind: Kind
-    /// What went wrong, in words; empty: nothing.
+    /// The violations, in words; empty: none.
     public let problems: [String]
-    /// Over every event of the run: equal for equal seeds.
+    /// A hash over every event of the run: equal for equal seeds.
     public let traceHash: UInt64
+    /// Number of events.
     public let events: Int
-    /// Virtual time the run took.
+    /// Virtual seconds of the run.
     public let virtualSeconds: Int64
-    /// Virtual time that all clients lived through together.
+    /// Virtual seconds of all clients together.
     public let clientSeconds: Int64
     let tally: Tally
     /// The bug that was built in.
     let mutant: Mutant?
-    /// It had sealed buckets.
+    /// The run had sealed buckets.
     public let isSealed: Bool
-    /// They were asked for.
+    /// Sealed buckets were requested.
     let isSealedByWish: Bool
 
     /// The arguments of `./dev soak` that play it again.
@@ -31,11 +33,11 @@ public struct SimulationResult: Sendable {
 public enum Simulation {
     /// Plays one seed from beginning to end.
     /// - Parameters:
-    ///   - changes: what is to be another value than the seed makes, as `Shrinking` finds it; unknown names do nothing.
+    ///   - changes: knobs with other values than the seed's, as `Shrinking` finds them; unknown names have no effect.
     ///   - kind: what is played; nil: the seed decides.
-    ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
+    ///   - isSealed: sealed buckets are required; false: the seed decides.
     ///   - mutant: a bug to build in.
-    ///   - sink: takes one line per event; nil: nobody reads.
+    ///   - sink: receives one line per event; nil: no lines are made.
     public static func run(
         seed: UInt64, with changes: [String: Int] = [:], kind: Kind? = nil, isSealed: Bool = false,
         mutant: Mutant? = nil, sink: (@Sendable (String) -> Void)? = nil

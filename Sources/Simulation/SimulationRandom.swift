@@ -1,4 +1,4 @@
-/// The one source of chance of a run (SplitMix64): the same seed gives the same run on every machine.
+/// The only source of randomness of a run (SplitMix64): the same seed makes the same run on every machine.
 struct SimulationRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -12,7 +12,7 @@ struct SimulationRandom: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// 0..<limit; 0 when there is nothing to choose from.
+    /// 0..<limit; 0 for an empty range.
     mutating func below(_ limit: Int) -> Int { limit > 1 ? Int(next() % UInt64(limit)) : 0 }
 
     /// Both ends included.
@@ -23,7 +23,7 @@ struct SimulationRandom: RandomNumberGenerator, Sendable {
     /// True in `perMille` of 1,000 cases.
     mutating func chance(_ perMille: Int) -> Bool { below(1_000) < perMille }
 
-    /// Mostly short, sometimes long: what delays look like.
+    /// Mostly short, sometimes long, like real delays.
     mutating func delay(_ low: Int64, _ high: Int64) -> Int64 {
         chance(900) ? between(low, low + (high - low) / 20) : between(low, high)
     }

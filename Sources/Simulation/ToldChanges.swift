@@ -1,19 +1,19 @@
 import ThicketServer
 
-/// The changes that one channel is told of: each once, none left out, in order, but for the gaps that the rules close
-/// otherwise.
+/// The changes that are sent to one channel: each once, none left out, in order, except for gaps that the rules close
+/// in another way.
 struct ToldChanges {
     /// The last change that was sent.
     private var last: GlobalID?
-    /// Positions the channel was promised the changes after, and how often.
+    /// Positions after which the channel was promised the changes, and how often.
     private var starts = [GlobalID: Int]()
-    /// The server has said that it does not know where the channel stands: until that asks again it is told its own
-    /// changes, whatever others did between them.
+    /// The server has said that it does not know the channel's position: until the channel asks again it receives its
+    /// own changes, whatever others did between them.
     private var isLost = false
 
     init() {}
 
-    /// A channel that is opened anew on one connection, for the same bucket: the server goes on where a token ended.
+    /// A channel that is opened again on one connection, for the same bucket: the server continues where a token ended.
     init(after before: ToldChanges) { isLost = before.isLost }
 
     /// `cv:` of a position that the server can read.
@@ -24,14 +24,15 @@ struct ToldChanges {
 
     mutating func askedForIndex() { isLost = false }
 
-    /// A page of an index. At the end of a walk the server goes on from there by itself, and the client asks for the
-    /// same.
+    /// A page of an index. At the end of a scan the server continues from its position by itself, and the client asks
+    /// for the same.
     mutating func index(at position: GlobalID) { starts[position] = max(1, starts[position] ?? 0) }
 
-    /// The log was cut under a walk (decision 0081). The one that took its place closes the gap.
+    /// The log was cut during a scan (decision 0003). The scan that replaced it closes the gap.
     mutating func walkedAnew() { last = nil }
 
-    /// `cv:?`. The log was cut before the channel's position: the client was told to walk, which closes the gap.
+    /// `cv:?`. The log was cut before the channel's position: the client was told to scan the index, which closes the
+    /// gap.
     mutating func positionUnknown() {
         last = nil
         isLost = true
@@ -39,9 +40,9 @@ struct ToldChanges {
 
     /// A change is sent.
     /// - Parameters:
-    ///   - before: the bucket's change before it.
+    ///   - before: the bucket's previous change.
     ///   - isOwn: the channel's client made it.
-    /// - Returns: what is wrong with that; nil: nothing.
+    /// - Returns: the violation; nil: none.
     mutating func told(_ change: GlobalID, after before: GlobalID, isOwn: Bool) -> String? {
         var flaw: String?
         if last != before {

@@ -1,9 +1,9 @@
-/// Everything that happened, as one number and, if somebody reads it, as lines.
+/// All events of a run, as one hash and, if a sink is set, as lines.
 struct Trace {
     /// FNV-1a over all events: equal for equal seeds.
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     private(set) var events = 0
-    /// Takes one line per event; nil: nobody reads.
+    /// Receives one line per event; nil: no lines are made.
     let sink: (@Sendable (String) -> Void)?
 
     init(sink: (@Sendable (String) -> Void)?) { self.sink = sink }

@@ -1,22 +1,23 @@
-/// What people typed into one text and what they deleted again, character by character. Nobody types a character twice.
+/// What people typed into one text and what they deleted again, character by character. Each character is typed only
+/// once.
 struct TypedText {
     /// Typed and kept.
     private(set) var kept = Set<UInt32>()
-    /// Deleted by somebody who saw it.
+    /// Deleted by a person that saw it.
     private(set) var deleted = Set<UInt32>()
-    /// There once or not at all: a restore of the server undid what became of them.
+    /// Present once or not at all: a restore of the server undid what happened to them.
     private(set) var doubtful = Set<UInt32>()
-    /// Nobody can say any more what it must hold.
+    /// The expected content is not known any more.
     private(set) var isAbandoned = false
 
     mutating func abandon() { isAbandoned = true }
 
-    /// Its object has to be there, whatever the text is: after a restore of the server a client still had it.
+    /// The object must exist, whatever its text is: after a restore of the server a client still had it.
     private(set) var mustStand = false
     mutating func stand() { mustStand = true }
 
-    /// A sealed object of a server that was restored: nothing is taken back silently, so all that was typed must be
-    /// there or have been given up by somebody; what was deleted may be there again.
+    /// A sealed object of a server that was restored: nothing is undone silently, so everything typed must exist or
+    /// have been given up by a user; deleted characters may exist again.
     private(set) var isRestoredSealed = false
 
     mutating func restoredSealed() {
@@ -25,7 +26,7 @@ struct TypedText {
         deleted = []
     }
 
-    /// - Parameter certain: what of the text the restored server and the clients' unconfirmed edits hold.
+    /// - Parameter certain: the characters in the restored server and in the clients' unacknowledged edits.
     mutating func restored(to certain: Set<UInt32>) {
         doubtful.formUnion(deleted)
         doubtful.formUnion(kept.subtracting(certain))
@@ -37,17 +38,17 @@ struct TypedText {
 
     mutating func delete(_ scalars: some Sequence<Unicode.Scalar>) {
         for scalar in scalars {
-            // What may be gone anyway may also come back.
+            // A character that may be missing may also come back.
             if kept.remove(scalar.value) != nil { deleted.insert(scalar.value) }
         }
     }
 
-    /// What is wrong with `text`; nil: nothing.
+    /// The violation in `text`; nil: none.
     /// - Parameters:
-    ///   - forgivesReturns: whether a deleted character may be there once, because a whole object took the place of the
-    ///     change that deleted it.
-    ///   - givenUp: characters that people chose against after a restore of a sealed bucket, or that they were told of
-    ///     as the losing side of a conflict. They may be missing, or there twice: two devices may both bring them back.
+    ///   - forgivesReturns: a deleted character may be present once, because a whole object replaced the change that
+    ///     deleted it.
+    ///   - givenUp: characters that users decided against after a restore of a sealed bucket, or that were reported as
+    ///     the losing side of a conflict. They may be missing, or present twice: two devices may both bring them back.
     func flaw(in text: String, forgivesReturns: Bool, givenUp: Set<UInt32> = []) -> String? {
         if isAbandoned { return nil }
         var counts = [UInt32: Int]()
@@ -58,12 +59,12 @@ struct TypedText {
         }
         for (value, count) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
             if doubtful.contains(value) {
-                // Under one ccid for good, however often the server is restored (0082).
+                // It keeps one ccid, however often the server is restored (0005).
                 if count == 1 || isRestoredSealed { continue }
                 return "\(name(value)) was in doubt after a restore and is there \(count) times"
             }
             if !deleted.contains(value) { return "\(name(value)) is there and nobody typed it" }
-            // Also what was deleted since: another device keeps its own, where it still stands.
+            // Also characters that were deleted since: another device may keep its own state, which still has them.
             if isRestoredSealed { continue }
             if count > 1 || !forgivesReturns { return "\(name(value)) was deleted and is there \(count) times" }
         }
@@ -75,9 +76,9 @@ struct TypedText {
     }
 }
 
-/// Hands out characters, each once: one unit of UTF-16 mostly, two now and then. Their numbers tell the account.
+/// Hands out characters, each once: mostly one UTF-16 unit, sometimes two. Their numbers identify the account.
 struct MarkerSource {
-    /// As many accounts can be told apart.
+    /// How many accounts can be distinguished.
     private static let stride: UInt32 = 4
     private static let (plane, planeEnd): (UInt32, UInt32) = (0x4E00, 0x9E00)
     private static let (farPlane, farPlaneEnd): (UInt32, UInt32) = (0x2_0000, 0x4_0000)
@@ -93,12 +94,12 @@ struct MarkerSource {
         return Unicode.Scalar((isFar ? Self.farPlane : Self.plane) + count)
     }
 
-    /// For strings that nobody types.
+    /// The mark in strings that are not typed.
     static func mark(of account: Int) -> String {
         Unicode.Scalar(marks + UInt32(account) % stride).map { String(Character($0)) } ?? ""
     }
 
-    /// Of a character that only one account has; nil: anybody's.
+    /// The account of a character that only one account uses; nil: all use it.
     private static func account(of value: UInt32) -> Int? {
         switch value {
         case plane..<planeEnd, farPlane..<farPlaneEnd, marks..<(marks + stride): Int(value % stride)
@@ -106,8 +107,7 @@ struct MarkerSource {
         }
     }
 
-    /// The first account besides `own` whose characters stand in a message, as they are or with percent signs as
-    /// differences have them.
+    /// The first account besides `own` whose characters occur in a message, plain or percent-encoded as in differences.
     static func stranger(in text: [UInt8], besides own: Int) -> Int? {
         var (value, rest): (UInt32, Int) = (0, 0)
         var place = 0

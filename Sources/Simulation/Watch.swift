@@ -2,15 +2,15 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketServer
 
-/// Reads along on one connection, at the server's end: what the rules promise a client holds for every message.
+/// Checks one connection at the server's end: the promises to a client must hold for every message.
 final class Watch {
     private struct Channel {
         let bucket: BucketName
         let clientID: String?
         var told: ToldChanges
-        /// A library whose walk is to be walked once more when the log was cut under it (decision 0081).
+        /// A library that must repeat its scan when the log was cut during it (decision 0003).
         let isToldNoPosition: Bool
-        /// Positions of the walks that were gone on with.
+        /// Positions of the scans that were continued.
         var walks = Set<GlobalID>()
 
         init(_ bucket: BucketName, clientID: String?, library: String?, told: ToldChanges) {
@@ -30,10 +30,10 @@ final class Watch {
         self.account = account
     }
 
-    // MARK: - What the client says
+    // MARK: - From the client
 
     func asked(_ text: [UInt8], _ codec: ChangeVersionCodec, _ server: SimulatedServer) {
-        // Heartbeats are most of what is sent, and say nothing.
+        // Heartbeats are most of the messages, and carry no information.
         if text.first == 0x68 { return }
         guard let message = try? ClientMessage(parsing: text) else {
             return world.problem("link \(link): a client sent what cannot be read")
@@ -62,20 +62,21 @@ final class Watch {
         case .index(let page):
             world.tally.walks += 1
             channels[number]?.told.askedForIndex()
-            // The walk's position, the place below which it goes on, and where a walk stood that was begun anew.
+            // The scan's position, the key below which it continues, and the position of an earlier scan that was
+            // started again.
             let marks = (page.mark ?? "").split(separator: ".").compactMap {
                 codec.decode(String($0), tag: tag(channel.bucket, codec))
             }
             if marks.count > 1 { channels[number]?.walks.insert(marks.count == 3 ? marks[2] : marks[0]) }
         case .change(let change):
-            // Elsewhere a text may be replaced as a whole meanwhile, and then one of the two wins.
+            // In other objects a whole text may be replaced meanwhile, and then one of the two wins.
             let isTyped = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
             if isTyped { world.ledger.sent(change.ccid, insertsOnly: change.insertsOnly) }
         default: break
         }
     }
 
-    /// What devices write for each other, at no moment that has to do with anything: within the hour after the last
+    /// Records that devices write for each other, at times that depend on no message: within the hour after the last
     /// edit.
     private func isHeads(_ request: ChannelRequest, _ number: ChannelNumber) -> Bool {
         guard case .change(let change) = request, let channel = channels[number],
@@ -93,7 +94,7 @@ final class Watch {
         world.sealings[change.ccid] = operation
     }
 
-    // MARK: - What the server says
+    // MARK: - From the server
 
     func told(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
         if text.first == 0x68 { return }
@@ -186,7 +187,7 @@ final class Watch {
 }
 
 extension ChangeRequest {
-    /// Nothing but insertions into the text `t`.
+    /// Only insertions into the text `t`.
     fileprivate var insertsOnly: Bool {
         guard object == nil, sv != nil, let value = diff?.value,
             let edit = try? ObjectDiff(value),

@@ -1,4 +1,4 @@
-/// What happens to machines and cables while the world is not calm.
+/// The faults of machines and connections while the world is not calm.
 struct Weather {
     private unowned let world: World
     init(_ world: World) { self.world = world }

@@ -6,18 +6,18 @@ import ThicketServer
 
 /// One run: a server, its store, a network, clients and their people, all on one virtual clock.
 ///
-/// Belongs to the task that runs it; runs share nothing.
+/// Belongs to the thread that runs it; runs share nothing.
 final class World {
-    /// Events of a storm, and of one day of one client, after which a run is given up: something goes round in circles.
+    /// Most events of a storm, and of one day of one client; beyond it a run is ended, since it is in an endless cycle.
     private static let eventsMax: (storm: Int, clientDay: Int) = (400_000, 60_000)
 
     let scenario: Scenario
     let agenda = Agenda()
     var random: SimulationRandom
     var trace: Trace
-    /// What went wrong; the first one ends the run.
+    /// The violations; the first one ends the run.
     private(set) var problems = [String]()
-    /// From here on nothing new goes wrong and nobody edits.
+    /// From here on no faults and no edits happen.
     private(set) var isCalm = false
     let names: WorldNames
     let ledger: Ledger
@@ -28,20 +28,20 @@ final class World {
     var tally = Tally()
     /// By the account's number.
     var models: [Model]
-    /// Sealed operations by their ccid, as a client sent them first.
+    /// Sealed operations by their ccid, as a client first sent them.
     var sealings = [String: String]()
-    /// Alarms of sealed objects that wait for their users' choice.
+    /// Alarms of sealed objects wait for their users' choice.
     var hasAlarms = false
-    /// The server went on from a backup.
+    /// The server continued from a backup.
     var isRestored = false
-    /// Characters of texts that somebody chose against after a restore, or was told of as the losing side of a
+    /// Characters of texts that a user decided against after a restore, or that were reported as the losing side of a
     /// conflict.
     private(set) var givenUp = Set<UInt32>()
-    /// Server keys of objects of which somebody chose to keep theirs.
+    /// Server keys of objects for which a user chose the local state.
     var replaced = Set<EntityKey>()
     /// Changes of `heads` that clients have sent.
     var headsWrites = 0
-    /// When a client last sent anything but a heartbeat or a change of `heads`, microseconds.
+    /// When a client last sent a message other than a heartbeat or a change of `heads`, microseconds.
     var lastWork: Int64 = 0
 
     init(_ scenario: Scenario, sink: (@Sendable (String) -> Void)?) throws {
@@ -55,11 +55,11 @@ final class World {
 
     /// Microseconds.
     var now: Int64 { agenda.now }
-    /// Milliseconds, as clients count them.
+    /// Milliseconds, the unit of clients.
     var milliseconds: Int64 { agenda.now / 1_000 }
     var peers: [Peer] { people + legacies }
 
-    /// There from the beginning of the run on.
+    /// Exists from the beginning of the run.
     var server: SimulatedServer {
         guard let madeServer else { preconditionFailure("the run has not begun") }
         return madeServer
@@ -72,7 +72,7 @@ final class World {
         trace.note(now, "PROBLEM", 0, Array(text.utf8))
     }
 
-    /// A sealed object is not what it should be, says a device.
+    /// A device reports that a sealed object is not as it should be.
     func alarm(_ bucket: BucketName, _ report: IntegrityReport, of client: SimulatedClient) {
         guard isHonest(report.kind, in: bucket) else {
             return problem("client \(client.number): a false alarm: \(report.key): \(report.kind): \(report.detail)")
@@ -81,7 +81,7 @@ final class World {
         hasAlarms = true
     }
 
-    /// The same, found by somebody who looks at the object.
+    /// The same, found by a check of the object.
     func alarm(on place: EntityAddress, of client: SimulatedClient) {
         guard let word = client.blockade(place.bucket, place.key) else {
             return problem("client \(client.number): \(place.key.text) is read-only for no reason")
@@ -93,19 +93,19 @@ final class World {
         hasAlarms = true
     }
 
-    /// Whether an honest server may be the reason: after a restore it shows older states, and objects that somebody
-    /// made anew; and where the log was cut, nothing tells any more that a missing object was deleted, which happens in
-    /// one bucket only.
+    /// Whether an honest server may be the reason: after a restore it shows older states, and objects that a client
+    /// created again; and where the log was cut, nothing shows any more that a missing object was deleted, which
+    /// happens in one bucket only.
     private func isHonest(_ kind: IntegrityReport.Kind, in bucket: BucketName) -> Bool {
         if isRestored, [.rolledBack, .forked, .removed].contains(kind) { return true }
-        // Where somebody kept theirs against a removal, the others are told of it.
+        // If a user kept the local state against a removal, the other devices get an alarm about it.
         return scenario.retention != nil && kind == .removed && bucket == names.scratch
     }
 
-    /// A person has chosen against this text: what stands in it was seen and given up.
+    /// A user has decided against this text: its content was seen and given up.
     func giveUp(_ object: JSONObject?) { giveUp(told: object.map { .object($0) }) }
 
-    /// A person is told of something that had to give way. What stands in the other, too, has not.
+    /// A user was notified of a conflict's losing value. Characters that the winning value has, too, are not lost.
     func giveUp(told losing: JSONValue?, standing winning: JSONValue? = nil) {
         givenUp.formUnion(Self.scalars(losing).subtracting(Self.scalars(winning)))
     }
@@ -116,19 +116,19 @@ final class World {
 
     func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }
 
-    /// What was done to somebody's disk (`DiskHistory.takeShape`).
+    /// What happened on a disk (`DiskHistory.takeShape`).
     func note(_ what: StaticString, _ who: Int, shape: UInt64?) {
         if let shape { note(what, who, Array(String(shape, radix: 16).utf8)) }
     }
 
-    /// True with the rate of a fault, and never once the world is calm.
+    /// True with the rate of a fault, and never in the calm phase.
     func befalls(_ fault: Fault) -> Bool {
         guard befalls(scenario.faults[fault]) else { return false }
         tally.faults[fault] += 1
         return true
     }
 
-    /// As `befalls`, for what counts itself when it happens.
+    /// As `befalls`, for faults that are counted when they happen.
     func isStruck(by fault: Fault) -> Bool { befalls(scenario.faults[fault]) }
 
     func befalls(_ perMille: Int) -> Bool { !isCalm && perMille > 0 && random.chance(perMille) }
@@ -142,10 +142,10 @@ final class World {
 
     /// Plays the scenario to its end.
     func run() throws {
-        // People know the world that knows them: without this it would stay, and its disks with it.
+        // People and world refer to each other: without this the world would stay in memory, with its disks.
         defer {
             agenda.clear()
-            // As do a peer and its link.
+            // A peer and its link refer to each other, too.
             for peer in peers { peer.link = nil }
             (people, legacies, madeServer) = ([], [], nil)
         }
@@ -169,7 +169,7 @@ final class World {
         Rest(self).check()
     }
 
-    /// Adds clients that have never seen anything, one for each account.
+    /// Adds clients with an empty store, one for each account.
     func addFreshClients() throws {
         for account in names.accounts {
             let number = people.count + legacies.count
@@ -179,10 +179,10 @@ final class World {
         }
     }
 
-    /// Whose the client of this number is, of those that are there from the beginning.
+    /// The account of a client that exists from the beginning, by the client's number.
     private func account(_ number: Int) -> Account { names.accounts[number % names.accounts.count] }
 
-    /// Lets time pass; stops early at the first problem.
+    /// Advances the time; stops early at the first violation.
     func play(until limit: Int64) {
         while problems.isEmpty, agenda.step(until: limit) {
             guard trace.events < eventsMax else {
@@ -192,7 +192,7 @@ final class World {
     }
 }
 
-/// How often what happened, for the summary of a run.
+/// How often each event happened, for the summary of a run.
 struct Tally: Sendable, Equatable {
     var edits = 0
     var applied = 0
@@ -200,10 +200,10 @@ struct Tally: Sendable, Equatable {
     var faults = FaultCounts()
     var walks = 0
     var logCuts = 0
-    /// Changes that were decided beside the shard.
+    /// Deferred changes.
     var decidedElsewhere = 0
     var messages = 0
-    /// In sealed buckets: operations, snapshots of others than creations, alarms where one is honest.
+    /// In sealed buckets: operations, snapshots other than those of creations, alarms that an honest server can cause.
     var operations = 0
     var compactions = 0
     var alarms = 0
@@ -223,7 +223,7 @@ struct Tally: Sendable, Equatable {
     }
 }
 
-/// A user of an app, with whom no other shares anything.
+/// A user of an app that shares nothing with any other account.
 struct Account: Sendable {
     let number: Int
     let app: AppID
@@ -236,11 +236,11 @@ struct Account: Sendable {
 /// The names in a run.
 struct WorldNames: Sendable {
     let accounts: [Account]
-    /// Nothing is removed here, so everything typed must be there at the end.
+    /// Nothing is removed in this bucket, so everything typed must exist at the end.
     let notes: BucketName
-    /// Anything may happen here.
+    /// Anything may happen in this bucket.
     let scratch: BucketName
-    /// Keys of the sealed ones: their secrets are random, and all clients of an account have them.
+    /// Keys of the sealed buckets: their secrets are random, and all clients of an account have them.
     private var keys = [BucketID: SealedBucketKeys]()
 
     /// Two users of one app, then the first one's name in another app; all with the same buckets and keys.
@@ -269,7 +269,7 @@ struct WorldNames: Sendable {
     func keys(_ bucket: BucketName, of account: Account) -> SealedBucketKeys? { keys[id(bucket, of: account)] }
     func isSealed(_ bucket: BucketName) -> Bool { keys.keys.contains { $0.name == bucket } }
 
-    /// Most accounts that a run may have.
+    /// Most accounts of a run.
     static let accountsMax = 3
 
     var buckets: [BucketName] { [notes, scratch] }

@@ -2,7 +2,7 @@ import Glibc
 import ThicketCommandLine
 import ThicketSimulation
 
-/// Plays the simulation for as long as one likes, one seed again, or checks that it finds what it should.
+/// Plays the simulation for a given time, plays one seed again, or checks that it finds built-in bugs.
 private let program = Program(
     name: "thicket-soak", summary: "the simulation of Thicket", version: "1",
     commands: [
@@ -92,7 +92,7 @@ private struct Wishes {
         return changes
     }
 
-    /// What cannot go together is refused, not passed over.
+    /// Options that contradict each other are refused, not ignored.
     private func check() throws(BadValue) {
         let isOne = seed != nil && minutes == nil && runs == nil
         if runs != nil, shrinks || minutes != nil || playsMutants {
@@ -110,7 +110,7 @@ private struct Wishes {
 }
 
 extension SimulationResult {
-    /// What was played, in one line.
+    /// The run, in one line.
     fileprivate var traceText: String {
         "seed \(seed), \(kind.rawValue): \(events) events, \(virtualSeconds) s, trace \(String(traceHash, radix: 16))"
     }
@@ -128,7 +128,7 @@ private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
 }
 
 private func shrink(_ wishes: Wishes) -> Int32 {
-    // With a bug built in, the first seed that finds it will do.
+    // With a built-in bug, the first seed that finds it is used.
     let seeds = wishes.seed.map { $0...$0 } ?? 1...1_000
     let kind = wishes.kind ?? wishes.mutant?.kind
     for seed in seeds {
@@ -143,7 +143,7 @@ private func shrink(_ wishes: Wishes) -> Int32 {
     return 0
 }
 
-/// - Returns: 1 when a mutant lives for a minute.
+/// - Returns: 1 when a mutant is not found within a minute.
 private func hunt(_ cores: Int, from first: UInt64) async -> Int32 {
     var alive = 0
     say("mutant                    found after   seeds   by")
@@ -190,7 +190,7 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
     return report.failures.isEmpty ? 0 : 1
 }
 
-// Options alone mean `play`.
+// Options without a command mean `play`.
 private let words = Array(CommandLine.arguments.dropFirst())
 private let isBare = words.first.map { $0.hasPrefix("-") && $0 != "--help" && $0 != "--version" } ?? true
 exit(await program.main(isBare ? ["play"] + words : words.first == "--help" ? ["play", "--help"] : words, soak))

@@ -5,7 +5,7 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// Another access key, as the server sees it (decision 0055).
+/// Another access key, as the server sees it (decision 0043).
 @Suite("Accounts that get another access key")
 struct AccountAccessKeyTests {
     private let bench: AccountBench

@@ -5,7 +5,7 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// An account whose password was sent gets keys of its own, under the same user id (decision 0054).
+/// An account whose password was sent gets keys of its own, under the same user id (decision 0043).
 @Suite("Accounts that get keys")
 struct AccountUpgradeTests {
     private let bench: AccountBench

@@ -5,7 +5,7 @@ import ThicketSQLite
 import ThicketServer
 import ThicketTestServer
 
-/// A server whose table of heads takes none (decision 0075): who asks nothing of it notices nothing, and the operator does.
+/// A server whose table of heads takes none (decision 0008): who asks nothing of it notices nothing, and the operator does.
 @Suite("A table that takes no heads") struct LateHeadServerTests {
     /// The lines of a log.
     private final class Lines: LogSink {

@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketSQLite
 
-/// Writes of the log that are gathered (decision 0077): fewer calls, and nobody can tell otherwise.
+/// Writes of the log that are gathered (decision 0008): fewer calls, and nobody can tell otherwise.
 @Suite("Gathered writes of the log") struct GatheringTests {
     private func put(_ keys: some Sequence<Int>, _ byte: UInt8, _ database: Database, bytes: Int = 3_000) throws {
         for key: Int in keys {

@@ -5,7 +5,7 @@ import ThicketSimulation
 
 @Suite("Seeds of the simulation that have found something, and days of people", .blocking, .nonceWatch)
 struct FoundSeedTests {
-    /// What they found is in decisions 0069, 0070, 0072, 0081 and 0082.
+    /// What they found is in decisions 0002, 0003, 0005 and 0008.
     @Test(
         "seeds that have found a fault are played again",
         arguments: [

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ThicketSimulation
 
-/// What the check lets pass is as much a rule as what it finds: decisions 0011 and 0082.
+/// What the check lets pass is as much a rule as what it finds: decisions 0005 and 0011.
 @Suite("What must be there of a text after restores of an open bucket")
 struct TypedTextTests {
     private static let a: Unicode.Scalar = "a"

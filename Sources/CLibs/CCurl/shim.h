@@ -1,7 +1,7 @@
 #pragma once
 #include <curl/curl.h>
 
-// curl_easy_setopt and curl_easy_getinfo are variadic and so invisible to Swift: one inline wrapper per argument type.
+// curl_easy_setopt and curl_easy_getinfo are variadic and not imported by Swift: one inline wrapper per argument type.
 
 static inline CURLcode thicket_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
@@ -33,5 +33,5 @@ static inline CURLcode thicket_curl_get_long(CURL *handle, CURLINFO info, long *
 static inline CURLcode thicket_curl_get_socket(CURL *handle, curl_socket_t *value) {
     return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, value);
 }
-// The message's result sits in a union.
+// The result of a message is a member of a union.
 static inline CURLcode thicket_curl_result(const CURLMsg *message) { return message->data.result; }

@@ -6,8 +6,8 @@
 #include <openssl/kdf.h>
 #include <openssl/core_names.h>
 #include <openssl/params.h>
-// The rounds of SHA-2 without looking for an implementation each time, and in a state that may be copied. OpenSSL 3 would
-// rather have EVP used, which allocates and locks for each message.
+// SHA-2 without a lookup of the implementation for each message, and with a state that can be copied. OpenSSL 3
+// recommends EVP instead, which allocates and locks for each message.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
@@ -22,22 +22,22 @@ static inline int thicket_sha256_update(SHA256_CTX *state, const void *bytes, si
 }
 static inline int thicket_sha256_final(unsigned char *digest, SHA256_CTX *state) { return SHA256_Final(digest, state); }
 
-// Lists of parameters hold pointers to their names, which Swift's texts do not keep alive.
+// Parameter lists contain pointers to names, which Swift strings do not keep alive.
 
-/// Begins an HMAC (EVP_MAC-HMAC(7)) with a key and a hash function of this name.
+/// Begins an HMAC (EVP_MAC-HMAC(7)) with a key and the hash function of this name.
 static inline int thicket_hmac_begin(EVP_MAC_CTX *context, const char *digest, const unsigned char *key, size_t count) {
     OSSL_PARAM parameters[2] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0), OSSL_PARAM_construct_end()};
     return EVP_MAC_init(context, key, count, parameters);
 }
 
-/// One part of a derivation: bytes, or none.
+/// One input of a derivation, possibly empty.
 struct thicket_octets {
     const unsigned char *start;
     size_t count;
 };
 
-/// HKDF (EVP_KDF-HKDF(7)) in one of OpenSSL's modes. What is empty is not given, but the key.
+/// HKDF (EVP_KDF-HKDF(7)) in one of OpenSSL's modes. Empty inputs are left out, except the key.
 static inline int thicket_hkdf(
     EVP_KDF_CTX *context, int mode, const char *digest, struct thicket_octets key, struct thicket_octets salt,
     struct thicket_octets info, unsigned char *output, size_t count) {

@@ -1,5 +1,5 @@
 #pragma once
 #include <sqlite3.h>
 
-/// Takes SQLite's count of its memory, and the lock around it, out of every call of the heap. Only before its first use.
+/// Turns off SQLite's memory statistics, which take a lock in every heap call. Only before the first use of SQLite.
 static inline int thicket_sqlite_forget_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }

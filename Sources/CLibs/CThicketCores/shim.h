@@ -1,4 +1,4 @@
-// Cores of a thread: calls that the C library hides from Swift.
+// Processor cores of a thread, and its preemption timer: calls that the C library hides from Swift.
 #pragma once
 #include <errno.h>
 #include <signal.h>
@@ -8,33 +8,34 @@
 #include <time.h>
 #include <unistd.h>
 
-// The first 64 cores that the calling thread may use, a bit each; 0: the kernel does not say.
+// The first 64 cores that the calling thread may use, one bit each; 0 when the kernel does not report them.
 static inline uint64_t thicket_cores(void) {
     uint64_t mask[16] = {0};
     return syscall(SYS_sched_getaffinity, 0, sizeof mask, mask) < 0 ? 0 : mask[0];
 }
 
-// Keeps the calling thread, and what it starts from now on, to these of the first 64 cores. 0, or an error's number.
+// Restricts the calling thread, and threads that it starts later, to these of the first 64 cores. Returns 0 or an
+// errno.
 static inline int thicket_use_cores(uint64_t mask) {
     return syscall(SYS_sched_setaffinity, 0, sizeof mask, &mask) < 0 ? errno : 0;
 }
 
-// A thread's turns: its timer, and what it does. One thread uses it, and the signal that interrupts that thread.
+// The preemption timer of a thread, and its counters. Used only by this thread and the signal that interrupts it.
 typedef struct {
     timer_t timer;
-    // Nanoseconds from the begin of work to the first turn, and between two turns of the same work.
+    // Nanoseconds from the begin of work to the first yield, and between two yields during the same work.
     long first, next;
-    // Whether the timer is to go off.
+    // Whether the timer is armed.
     volatile sig_atomic_t is_set;
-    // Whether the thread works.
+    // Whether the thread is working.
     volatile sig_atomic_t works;
-    // Whether it has worked on the same since the last turn.
+    // Whether the thread has yielded during the current work already.
     volatile sig_atomic_t lasts;
-    // Turns in which it gave way, and times that the timer was set.
+    // Number of yields, and how often the timer was armed.
     volatile sig_atomic_t turns, sets;
 } thicket_pacer;
 
-// Has the timer go off once.
+// Arms the timer for one expiry.
 static inline void thicket_set_pacer(thicket_pacer *pacer, long nanoseconds) {
     struct itimerspec time = {{0, 0}, {0, nanoseconds}};
     pacer->is_set = 1;
@@ -42,10 +43,11 @@ static inline void thicket_set_pacer(thicket_pacer *pacer, long nanoseconds) {
     if (timer_settime(pacer->timer, 0, &time, NULL) < 0) pacer->is_set = 0;
 }
 
-// A turn: lets other threads that are ready have the core. Of what the signal interrupts nothing may change.
+// Signal handler: yields the core to other threads that are ready. It must not change any state of the interrupted
+// code.
 static inline void thicket_give_way(int number, siginfo_t *about, void *context) {
     (void)number, (void)context;
-    // Others may send the signal too.
+    // The signal may also have another source than the timer.
     if (about->si_code != SI_TIMER) return;
     thicket_pacer *pacer = about->si_value.sival_ptr;
     int before = errno;
@@ -60,7 +62,7 @@ static inline void thicket_give_way(int number, siginfo_t *about, void *context)
     errno = before;
 }
 
-// Gives a pacer with its times a timer, not yet running, whose signal has the calling thread give way. 0, or an error's number.
+// Creates the timer, not yet armed; its signal makes the calling thread yield. Returns 0 or an errno.
 static inline int thicket_make_pacer(thicket_pacer *pacer) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -81,11 +83,12 @@ static inline int thicket_make_pacer(thicket_pacer *pacer) {
     return timer_create(CLOCK_MONOTONIC, &event, &pacer->timer) < 0 ? errno : 0;
 }
 
-// The thread begins to work.
+// Marks the begin of work.
 static inline void thicket_pacer_begin(thicket_pacer *pacer) {
     pacer->lasts = 0;
     pacer->works = 1;
-    // One that was set for earlier work goes off in this one: of many short pieces of work each would pay for it.
+    // A timer that was armed for earlier work is kept and expires during this one; many short pieces of work would
+    // otherwise each pay for a system call.
     if (!pacer->is_set) thicket_set_pacer(pacer, pacer->first);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What Swift cannot see in the C library's headers: declarations hidden behind _GNU_SOURCE, flag macros and the packed
-// epoll_event. No state here: file-scope variables of a header are not emitted.
+// Parts of the C library's headers that Swift does not import: declarations hidden behind _GNU_SOURCE, flag macros and
+// the packed epoll_event. No state, because file-scope variables of a header are not emitted.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ extern int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 static inline uint32_t thicket_epoll_interest(int reads, int writes) {
     return (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);
 }
-// Added to an interest: what is always told, that a connection is broken, is told once.
+// Added to an interest: edge-triggered, so that a broken connection, which is always reported, is reported only once.
 static inline uint32_t thicket_epoll_once(void) { return EPOLLET; }
 static inline int thicket_epoll_is_writable(uint32_t events) { return (events & EPOLLOUT) != 0; }
 static inline int thicket_epoll_is_readable(uint32_t events) { return (events & EPOLLIN) != 0; }
@@ -49,7 +49,7 @@ static inline int thicket_epoll_change(int poll, int fd, uint32_t events, uint64
 
 static inline int thicket_epoll_remove(int poll, int fd) { return epoll_ctl(poll, EPOLL_CTL_DEL, fd, NULL); }
 
-// `events` has room for `count` times this many bytes.
+// `events` must have space for `count` times this many bytes.
 static inline size_t thicket_epoll_event_size(void) { return sizeof(struct epoll_event); }
 static inline int thicket_epoll_wait(int poll, void *events, int count, int timeout_ms) {
     return epoll_wait(poll, (struct epoll_event *)events, count, timeout_ms);
@@ -63,8 +63,8 @@ static inline uint32_t thicket_epoll_events(const void *events, int index) {
 
 static inline int thicket_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-// Blocks the three signals for this thread and those it starts, and ignores SIGPIPE and SIGXFSZ: a file that may not
-// grow any further is to fail its write, not to end the process.
+// Blocks the three signals for this thread and the threads that it starts, and ignores SIGPIPE and SIGXFSZ: a write to
+// a file that may not grow must fail instead of ending the process.
 static inline int thicket_block_signals(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -89,24 +89,24 @@ static inline int thicket_read_signal(int fd) {
     return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-// The first thread's heap grows by 1 MiB, and all shrink from 16 MiB on: by the page, each growth would be a system call.
-// Blocks below 512 KiB come from the heap, so that frames are not mapped and unmapped; larger ones, such as the texts and
-// trees of large objects, would leave holes in it.
+// The main thread's heap grows by 1 MiB, and all heaps shrink from 16 MiB on; growth by single pages would be a system
+// call each. Blocks below 512 KiB come from the heap, so that frames are not mapped and unmapped; larger ones, such as
+// the texts and trees of large objects, are mapped, because they would leave holes in the heap.
 static inline void thicket_tune_heap(void) {
     mallopt(M_TOP_PAD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
 }
 
-// The heap of any other thread grows by the page all the same (glibc 2.36 pads the first one's only): a system call for each
-// 4 KiB that are kept. A block that is taken and given back leaves its room at the heap's end. It has to be smaller than
-// what is mapped.
+// The heaps of other threads still grow by single pages (glibc 2.36 pads only the main one): a system call per 4 KiB. A
+// block that is allocated and freed leaves its memory at the end of the heap. It must be smaller than the threshold of
+// mapped blocks.
 static inline void thicket_pad_heap(void) {
     void *volatile block = malloc(500 << 10);
     free(block);
 }
 
-// Cores that the calling thread may use; 0: the kernel does not say, or there are more than 8,192.
+// Number of cores that the calling thread may use; 0 when the kernel does not report them, or for more than 8,192.
 static inline int32_t thicket_core_count(void) {
     uint64_t mask[128] = {0};
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
@@ -121,8 +121,8 @@ static inline int64_t thicket_monotonic_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// Asks the kernel (Linux 6.12 and later) to give the calling thread the processor in slices of so many nanoseconds: short
-// slices make it overtake a thread that has the processor when it wakes up. Older kernels take it and do nothing.
+// Asks the kernel (Linux 6.12 and later) for time slices of this many nanoseconds for the calling thread: with short
+// slices it preempts a running thread when it wakes up. Older kernels accept the call and ignore it.
 static inline int thicket_short_slices(uint64_t nanoseconds) {
     // struct sched_attr of the kernel; the C library has neither it nor the calls.
     struct { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t runtime, deadline, period;
@@ -134,7 +134,7 @@ static inline int thicket_short_slices(uint64_t nanoseconds) {
     return syscall(SYS_sched_setattr, 0, &slices, 0) == 0 ? 0 : errno;
 }
 
-// Raises the soft limit of open files to the hard one. Returns what holds now, or -1.
+// Raises the soft limit of open files to the hard limit. Returns the current limit, or -1.
 static inline int64_t thicket_raise_file_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
@@ -145,8 +145,8 @@ static inline int64_t thicket_raise_file_limit(void) {
     return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)limit.rlim_cur;
 }
 
-// Has the kernel make room for descriptors below `count`. It would do so by doubling as they come, and each time all
-// threads that open or close one wait for a grace period of the whole machine: 10 to 100 ms.
+// Makes the kernel allocate its table for descriptors below `count` at once. Otherwise it doubles the table as needed,
+// and each time all threads that open or close a descriptor wait for a grace period of the whole machine: 10 to 100 ms.
 static inline void thicket_reserve_descriptors(int fd, int count) {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, count - 1);
     if (copy >= 0) close(copy);
@@ -157,12 +157,13 @@ static inline void thicket_no_delay(int fd) {
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
-// Gives a connection up whose peer acknowledges nothing for so long; else the kernel would try for a quarter of an hour.
+// Closes a connection whose peer acknowledges nothing for this long; the kernel's default is a quarter of an hour.
 static inline void thicket_user_timeout(int fd, unsigned int milliseconds) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
 }
-// Bytes beyond what the peer has room for that the kernel takes of us and keeps; connections have it of their listener. On
-// a quick network it would take megabytes in one call, and keep them for as long as the peer does not read.
+// Bound of unsent bytes, beyond the peer's window, that the kernel accepts and buffers; connections inherit it from
+// their listener. Otherwise on a fast network the kernel accepts megabytes in one call, and buffers them until the peer
+// reads.
 static inline void thicket_unsent_max(int fd, unsigned int bytes) {
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
@@ -172,20 +173,20 @@ static inline ssize_t thicket_send(int fd, const void *bytes, size_t count) {
 static inline ssize_t thicket_receive(int fd, void *bytes, size_t count) {
     return recv(fd, bytes, count, MSG_DONTWAIT);
 }
-// Leaves the bytes where they are.
+// Leaves the bytes in the socket.
 static inline ssize_t thicket_peek(int fd, void *bytes, size_t count) {
     return recv(fd, bytes, count, MSG_DONTWAIT | MSG_PEEK);
 }
 static inline int thicket_shut_write(int fd) { return shutdown(fd, SHUT_WR); }
-// What came before can be read, and then the end.
+// Bytes received before can still be read, followed by the end.
 static inline int thicket_shut(int fd) { return shutdown(fd, SHUT_RDWR); }
 static inline int thicket_has_input(int fd) {
     char byte;
     return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
 }
 
-// Binds and listens on the first address of host:port that works. Returns the socket, or -errno, or -10000 - the
-// resolver's code.
+// Binds and listens on the first address of host:port that works. Returns the socket, or -errno, or -10000 plus the
+// resolver's (negative) code.
 static inline int thicket_listen_tcp(const char *host, const char *port, int backlog) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *list = NULL;
@@ -205,7 +206,7 @@ static inline int thicket_listen_tcp(const char *host, const char *port, int bac
     return result;
 }
 
-// The port a TCP socket is bound to, or -errno.
+// The port to which a TCP socket is bound, or -errno.
 static inline int thicket_local_port(int fd) {
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
@@ -215,7 +216,8 @@ static inline int thicket_local_port(int fd) {
     return 0;
 }
 
-// The address of the other end (peer != 0) or of ours. Writes 4 or 16 bytes and returns how many; 0: it has none.
+// The address of the peer (peer != 0) or of this end. Writes 4 or 16 bytes and returns their number; 0 without an
+// address.
 static inline int thicket_address_bytes(int fd, int peer, unsigned char *bytes) {
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
@@ -239,8 +241,8 @@ static inline int thicket_unix_address(const char *path, struct sockaddr_un *add
     return 0;
 }
 
-// Listens on a Unix-domain socket that only this user may open. A socket file nobody answers on is replaced; one that
-// answers, or a file that is no socket, is left alone. Returns the socket or -errno.
+// Listens on a Unix-domain socket that only this user may open. A socket file without a listener is replaced; one with
+// a listener, or a file that is not a socket, is left unchanged. Returns the socket or -errno.
 static inline int thicket_listen_unix(const char *path, int backlog) {
     struct sockaddr_un address;
     int named = thicket_unix_address(path, &address);
@@ -256,8 +258,8 @@ static inline int thicket_listen_unix(const char *path, int backlog) {
         if (!S_ISSOCK(status.st_mode) || !refused) { close(fd); return -EADDRINUSE; }
         unlink(path);
     }
-    // Linux gives the file the socket's own mode. A umask for the time of the call would be every thread's: files of others would be made
-    // with it, and of two such calls at once one would leave it for good.
+    // Linux gives the file the mode of the socket. A umask during the call would apply to all threads: other threads
+    // would create files with it, and two such calls at the same time could leave it set.
     int bound = fchmod(fd, 0600) == 0 ? bind(fd, (struct sockaddr *)&address, sizeof address) : -1;
     int problem = errno;
     if (bound != 0 || listen(fd, backlog) != 0) {
@@ -296,7 +298,7 @@ static inline int thicket_connect_tcp(const char *host, const char *port) {
     return result;
 }
 
-// A file descriptor that is given up when accept fails for want of one, so that the connection can be answered.
+// A descriptor that is closed when accept fails for lack of one, so that the connection can be answered.
 static inline int thicket_spare_descriptor(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 // The current second as an HTTP date (RFC 9110, 5.6.7). Returns the bytes written, 0 when `size` is too small.

@@ -6,8 +6,8 @@
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
 #endif
 
-// The program gets its three first descriptors and no other: whoever waits for the end of a pipe would else wait for each
-// program that was started meanwhile, too. 0, or an error's number.
+// The program inherits only the first three descriptors. Otherwise a reader that waits for the end of a pipe would also
+// wait for every other program started meanwhile. Returns 0 or an errno.
 static inline int thicket_keep_three(posix_spawn_file_actions_t *actions) {
     return posix_spawn_file_actions_addclosefrom_np(actions, 3);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// OpenSSL's protocol half, as the event loop uses it. Macros are invisible to Swift and the error queue belongs to the
+// The TLS functions of OpenSSL for the event loop. Swift does not import macros, and the error queue belongs to the
 // thread, so each call here clears it before and after. No state here.
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -10,17 +10,17 @@
 #include <string.h>
 #include <time.h>
 
-// What a call came to, besides a count of bytes above 0.
+// Results of a call, besides a positive number of bytes.
 enum {
     THICKET_TLS_WANTS_READ = -1,
     THICKET_TLS_WANTS_WRITE = -2,
-    // The peer said that it sends no more.
+    // The peer has announced that it sends no more.
     THICKET_TLS_ENDED = -3,
-    // The connection is of no use any more; nothing may be sent on it, not even a farewell.
+    // The connection is broken; nothing may be sent on it, not even a closing alert.
     THICKET_TLS_BROKEN = -4,
 };
 
-// The newest error in words, and an empty queue. Returns the bytes written.
+// The newest error in words; clears the queue. Returns the bytes written.
 static inline int thicket_tls_problem(char *text, int size) {
     unsigned long code = ERR_peek_last_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -29,7 +29,7 @@ static inline int thicket_tls_problem(char *text, int size) {
     return count < size ? count : size - 1;
 }
 
-// "http/1.1" is all we speak; who wants only other protocols is refused (RFC 7301, 3.2).
+// Accepts only "http/1.1"; a client that offers only other protocols is refused (RFC 7301, 3.2).
 static inline int thicket_tls_choose(
     SSL *ssl, const unsigned char **out, unsigned char *out_size, const unsigned char *in, unsigned int in_size,
     void *unused) {
@@ -46,7 +46,7 @@ static inline int thicket_tls_choose(
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// A key that wants a passphrase is refused rather than asked for on a terminal.
+// A key with a passphrase is refused; OpenSSL would otherwise ask for it on the terminal.
 static inline int thicket_tls_no_passphrase(char *text, int size, int writing, void *unused) {
     (void)text; (void)size; (void)writing; (void)unused;
     return -1;
@@ -61,10 +61,10 @@ static inline SSL_CTX *thicket_tls_server_context(void) {
             | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_mode(
         context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    // One call to the kernel for each packet instead of two for each record.
+    // One system call for each packet instead of two for each record.
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
-    // Tickets are kept by the clients; nothing is kept here.
+    // Clients store the session tickets; the server stores nothing.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(context, 1);
     SSL_CTX_set_max_early_data(context, 0);
@@ -80,7 +80,7 @@ static inline SSL_CTX *thicket_tls_server_context(void) {
     return context;
 }
 
-// Whoever connects, without a look at who answers: the caller compares, or does not care.
+// A client context that does not verify the server: the caller compares the server's key itself, or does not need to.
 static inline SSL_CTX *thicket_tls_client_context(void) {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (!context) return NULL;
@@ -94,12 +94,12 @@ static inline int thicket_tls_use_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_min_proto_version(context, version) == 1 && SSL_CTX_set_max_proto_version(context, version) == 1;
 }
 
-// The keys that tickets are made under, 80 bytes.
+// The keys that encrypt tickets, 80 bytes.
 static inline int thicket_tls_set_ticket_keys(SSL_CTX *context, void *keys) {
     return SSL_CTX_set_tlsext_ticket_keys(context, keys, 80) == 1;
 }
 
-// Whether the newest error says that a passphrase is missing.
+// Whether an error in the queue reports a missing passphrase.
 static inline int thicket_tls_wants_passphrase(void) {
     unsigned long code = ERR_peek_error();
     while (code) {
@@ -112,7 +112,8 @@ static inline int thicket_tls_wants_passphrase(void) {
     return 0;
 }
 
-// The seconds since 1970 at which the context's certificate ends (end != 0) or begins; 0: it has none.
+// The time when the context's certificate expires (end != 0) or becomes valid, in seconds since 1970; 0 without a
+// certificate.
 static inline long long thicket_tls_certificate_time(SSL_CTX *context, int end) {
     X509 *certificate = SSL_CTX_get0_certificate(context);
     if (!certificate) return 0;
@@ -131,7 +132,7 @@ static inline int thicket_tls_certificate_subject(SSL_CTX *context, char *text, 
     return (int)strlen(text);
 }
 
-// Writes go to the socket itself; the process must ignore SIGPIPE.
+// OpenSSL writes to the socket directly; the process must ignore SIGPIPE.
 static inline SSL *thicket_tls_accept_on(SSL_CTX *context, int fd) {
     SSL *ssl = SSL_new(context);
     if (ssl && SSL_set_fd(ssl, fd) == 1) {
@@ -144,7 +145,7 @@ static inline SSL *thicket_tls_accept_on(SSL_CTX *context, int fd) {
     return NULL;
 }
 
-// To a server, over a socket that blocks. `session` is one to go on with, or NULL.
+// Connects to a server over a blocking socket. `session` is a session to resume, or NULL.
 static inline SSL *thicket_tls_connect_on(SSL_CTX *context, int fd, SSL_SESSION *session) {
     SSL *ssl = SSL_new(context);
     if (ssl && SSL_set_fd(ssl, fd) == 1) {
@@ -167,7 +168,7 @@ static inline int thicket_tls_outcome(SSL *ssl, int result) {
     }
 }
 
-// 1: the handshake is done. The queue keeps what went wrong for `thicket_tls_problem`.
+// 1 when the handshake is complete. The queue keeps the error for `thicket_tls_problem`.
 static inline int thicket_tls_handshake(SSL *ssl) {
     ERR_clear_error();
     int result = SSL_do_handshake(ssl);
@@ -180,7 +181,7 @@ static inline long thicket_tls_read(SSL *ssl, void *bytes, size_t count) {
     size_t taken = 0;
     int result = SSL_read_ex(ssl, bytes, count, &taken);
     long outcome = result == 1 ? (long)taken : thicket_tls_outcome(ssl, result);
-    // A peer that goes away without a farewell ends what it sends, as one that shuts its socket does.
+    // A peer that closes without an alert ends its data, like one that shuts its socket down.
     if (outcome == THICKET_TLS_BROKEN && ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
         outcome = THICKET_TLS_ENDED;
     if (result != 1) ERR_clear_error();
@@ -196,7 +197,7 @@ static inline long thicket_tls_write(SSL *ssl, const void *bytes, size_t count) 
     return outcome;
 }
 
-// Says that we send no more. 1: said; 0: the socket takes nothing now.
+// Announces that no more is sent. 1: sent; 0: the socket accepts nothing at the moment.
 static inline int thicket_tls_farewell(SSL *ssl) {
     ERR_clear_error();
     int result = SSL_shutdown(ssl);
@@ -208,7 +209,8 @@ static inline int thicket_tls_farewell(SSL *ssl) {
 static inline int thicket_tls_has_pending(SSL *ssl) { return SSL_has_pending(ssl); }
 static inline int thicket_tls_was_resumed(SSL *ssl) { return SSL_session_reused(ssl); }
 
-// SHA-256 of the peer's public key as it stands in its certificate (SubjectPublicKeyInfo). 32, or 0 without one.
+// SHA-256 of the peer's public key as encoded in its certificate (SubjectPublicKeyInfo). Returns 32, or 0 without a
+// certificate.
 static inline int thicket_tls_peer_key_hash(SSL *ssl, unsigned char *hash) {
     X509 *certificate = SSL_get0_peer_certificate(ssl);
     unsigned char *der = NULL;

@@ -1,38 +1,37 @@
 import ThicketProtocol
 
-/// How users of built-in accounts prove who they are. One account has one scheme for good (docs/AUTH.md, "Accounts").
+/// How a user of a built-in account authenticates. An account keeps one scheme for good (docs/AUTH.md, "Accounts").
 ///
-/// Today there is one, `PasswordScheme`. The scheme in which the password stays on the device takes the same place:
-/// what it has more, the account's keys, it takes out of the same calls and adds to `AccountGrant`.
+/// `PasswordScheme` is the only scheme. Accounts whose password stays on the device do not use it: see `Accounts`.
 package protocol AccountScheme: Sendable {
     /// Makes an account and logs in.
     func signUp(_ login: AccountLogin, _ calls: ServerCalls) async throws(ClientError) -> AccountGrant
     /// Logs in.
     func signIn(_ login: AccountLogin, _ calls: ServerCalls) async throws(ClientError) -> AccountGrant
-    /// Sets another password and logs in with it: the server ends all tokens there were.
+    /// Sets another password and logs in with it. The server revokes all earlier tokens.
     func changePassword(
         _ login: AccountLogin, to new: String, _ calls: ServerCalls
     ) async throws(ClientError) -> AccountGrant
-    /// Deletes the account and everything it keeps.
+    /// Deletes the account and all its data.
     func deleteAccount(_ login: AccountLogin, _ calls: ServerCalls) async throws(ClientError)
 }
 
-/// What a person types in. The server compares names without case.
+/// A name and a password as typed in. The server compares names case-insensitively.
 package struct AccountLogin: Sendable {
     package let name: String
     package let password: String
     package init(name: String, password: String) { (self.name, self.password) = (name, password) }
 }
 
-/// What a login gives.
+/// The result of a login.
 package struct AccountGrant: Sendable {
-    /// As the server writes it.
+    /// The name in the server's spelling.
     package let name: String
     package let userId: String
     package let accessToken: String
 }
 
-/// Passwords that are sent to the server, as Simperium's clients do (`create/`, `authorize/`, `update/`, `delete/`).
+/// Sends the password to the server, as Simperium's clients do (`create/`, `authorize/`, `update/`, `delete/`).
 package struct PasswordScheme: AccountScheme {
     package init() {}
 

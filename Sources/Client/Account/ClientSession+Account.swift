@@ -1,14 +1,15 @@
 internal import ThicketCrypto
 import ThicketProtocol
 
-/// The account behind a session: its password, its logins, its end.
+/// The account of a session: its password, its logins, its deletion.
 extension ClientSession {
-    /// Sets another password of a built-in account. Other devices are signed out by it; this one goes on with a new
+    /// Sets another password of a built-in account. This signs other devices out; this device continues with a new
     /// token, and no edit is lost.
     ///
-    /// - Throws: `unauthorized` (401) when the old password is wrong, `refused` (400) when the new one cannot be used,
-    ///   `invalidOptions` for a session that is no built-in account's; then nothing was changed. `unavailable`,
-    ///   `network`: perhaps it was. If so the user is signed out soon, and the new password is the one to sign in with.
+    /// - Throws: `unauthorized` (401) when the old password is wrong, `refused` (400) when the new one is not
+    ///   acceptable, `invalidOptions` when the session does not belong to a built-in account; in these cases nothing
+    ///   was changed. `unavailable`, `network`: the password may have been changed. If it was, the user is signed out
+    ///   soon and has to sign in with the new password.
     public func changePassword(from old: String, to new: String) async throws(ClientError) {
         let login = try login(old)
         let (scheme, calls) = (scheme, calls)
@@ -17,18 +18,18 @@ extension ClientSession {
         }
     }
 
-    /// Logs in again to the same built-in account after a sign-out. Edits that waited go out.
+    /// Logs in again to the same built-in account after a sign-out. Edits that waited are sent.
     ///
-    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in
-    ///   account's.
+    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` when the session does not belong to a
+    ///   built-in account.
     public func signIn(password: String) async throws(ClientError) {
         try await signIn(accessToken: try await scheme.signIn(try login(password), calls).accessToken)
     }
 
-    /// Deletes the built-in account with everything it keeps at the server, and signs out. The local copy stays.
+    /// Deletes the built-in account with all its data on the server, and signs out. The local copy stays.
     ///
-    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in
-    ///   account's; then nothing was deleted. `network`: it is not known whether it was.
+    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` when the session does not belong to a
+    ///   built-in account; in these cases nothing was deleted. `network`: the account may have been deleted.
     public func deleteAccount(password: String) async throws(ClientError) {
         try await scheme.deleteAccount(try login(password), calls)
         await keeper.end(.deleted)
@@ -41,12 +42,12 @@ extension ClientSession {
         return AccountLogin(name: name, password: password)
     }
 
-    // MARK: - Where the user is logged in
+    // MARK: - Logins of the user
 
-    /// Where the user is logged in, the newest first.
+    /// The devices on which the user is logged in, the newest first.
     ///
-    /// Of a partner's user: the devices that the server has let in. Of a built-in account: the logins that are still
-    /// good, under the names that they gave.
+    /// For a partner's user: the devices that the server has admitted. For a built-in account: the logins whose tokens
+    /// are still valid, under the device names that they gave.
     ///
     /// - Throws: as `calling`.
     public func devices() async throws(ClientError) -> [SessionDevice] {
@@ -72,9 +73,9 @@ extension ClientSession {
         }
     }
 
-    /// The good tokens of a built-in account, one for each login.
+    /// The valid tokens of a built-in account, one for each login.
     ///
-    /// - Throws: as `calling`; `invalidOptions` for a session that is no built-in account's.
+    /// - Throws: as `calling`; `invalidOptions` when the session does not belong to a built-in account.
     public func tokens() async throws(ClientError) -> [SessionToken] {
         try Self.list("tokens", try await account("GET", "tokens")) { item in
             guard let id = item["id"]?.stringValue, let created = item["created"]?.intValue else {
@@ -86,12 +87,12 @@ extension ClientSession {
         }
     }
 
-    /// Ends a token: whoever has it is signed out. The server then closes all connections of the user; those with other
-    /// tokens come back by themselves.
+    /// Revokes a token, which signs its holder out. The server then closes all connections of the user; clients with
+    /// other tokens reconnect by themselves.
     ///
-    /// - Parameter id: as `tokens` lists it.
-    /// - Throws: as `calling`; `notFound` when there is no such token, `invalidOptions` for a session that is no
-    ///   built-in account's.
+    /// - Parameter id: an id from `tokens`.
+    /// - Throws: as `calling`; `notFound` when the token does not exist, `invalidOptions` when the session does not
+    ///   belong to a built-in account.
     public func revokeToken(_ id: String) async throws(ClientError) {
         do throws(ClientError) { _ = try await account("DELETE", "tokens/\(Self.coded(id))") } catch {
             guard error.number == 400 else { throw error }
@@ -118,7 +119,7 @@ extension ClientSession {
         return items.compactMap { $0.objectValue.flatMap(read) }
     }
 
-    /// Fit for one part of a path (RFC 3986, 2.3).
+    /// Percent-encodes a text for one path segment: all but the unreserved characters (RFC 3986, 2.3).
     private static func coded(_ text: String) -> String {
         var coded = ""
         for byte in text.utf8 {
@@ -134,23 +135,26 @@ extension ClientSession {
 
 /// A device on which a user is, or was, logged in.
 public struct SessionDevice: Sendable, Equatable {
+    /// The device's id; for a login of a built-in account that gave no device name, the token's id.
     public let id: String
-    /// Seconds since 1970.
+    /// The first login, in seconds since 1970.
     public let firstSeen: Int64
-    /// Seconds since 1970, to the hour; nil: not kept.
+    /// The last use, in seconds since 1970, rounded to the hour; nil when the server does not keep it.
     public let lastSeen: Int64?
+    /// Whether it is the device of this session.
     public let isThisOne: Bool
 }
 
-/// A token of a built-in account; not its text, which only its holder has.
+/// A token of a built-in account, without its text: the server does not return that again.
 public struct SessionToken: Sendable, Equatable {
+    /// The id to pass to `ClientSession.revokeToken`.
     public let id: String
-    /// Seconds since 1970.
+    /// When it was issued, in seconds since 1970.
     public let created: Int64
-    /// Seconds since 1970; nil: good until it is ended.
+    /// When it expires, in seconds since 1970; nil: valid until it is revoked.
     public let expires: Int64?
-    /// What the login called itself; empty when nothing.
+    /// The device name that the login gave; empty when it gave none.
     public let device: String
-    /// The one of this session.
+    /// Whether it is the token of this session.
     public let isCurrent: Bool
 }

@@ -1,11 +1,13 @@
 import ThicketProtocol
 
-/// One user's access to an app: buckets in sync, calls to the server, and the token behind both, which renews itself.
+/// One user's access to an app: synced buckets, calls to the server, and the token for both, which the session renews.
 ///
-/// Hold it as long as the user is at work: buckets alone go on, but nobody renews their token. Ends with `close()`.
+/// Keep a reference while the user works: buckets continue to sync without the session, but their token is not renewed.
+/// End it with `close()`.
 public final class ClientSession: Sendable {
+    /// The user that the session belongs to.
     public let user: SessionUser
-    /// Buckets, status and connection.
+    /// The sync session: buckets, status and connection.
     public let sync: Session
     let keeper: TokenKeeper
     let calls: ServerCalls
@@ -15,23 +17,23 @@ public final class ClientSession: Sendable {
         (self.user, self.sync, self.keeper, self.calls, self.scheme) = (user, sync, keeper, calls, scheme)
     }
 
-    /// This installation, as login tokens name it.
+    /// The id of this installation, as login tokens carry it in `device_id`.
     public var deviceId: String { calls.deviceId }
 
-    /// Opens a bucket: from now on it is kept in sync.
+    /// Opens a bucket and keeps it in sync from now on.
     ///
     /// - Throws: as `Session.bucket`.
     public func bucket(_ name: String) async throws(ClientError) -> Bucket { try await sync.bucket(name) }
 
-    /// Opens a bucket in the mode that is asked for: a sealed one with the account's keys.
+    /// Opens a bucket in the given mode; a sealed bucket uses the account's keys.
     ///
-    /// - Throws: as `Session.bucket(_:sealed:)`; `noKeys` when the session has none.
+    /// - Throws: as `Session.bucket(_:sealed:)`; `noKeys` when the session has no keys.
     public func bucket(_ name: String, sealed: Bool) async throws(ClientError) -> Bucket {
         try await sync.bucket(name, sealed: sealed)
     }
 
-    /// Gives the session the keys of its account, where it was not made by `ThicketApp.resume`: a partner's user's, or
-    /// an account's that was locked before.
+    /// Gives the session the keys of its account. Needed when `ThicketApp.resume` did not make the session: for a
+    /// partner's user, or for an account that was locked before.
     ///
     /// - Throws: `sealed` for keys of another user or app.
     public func useKeys(of account: OpenAccount) async throws(ClientError) {
@@ -46,7 +48,8 @@ public final class ClientSession: Sendable {
         try await sync.useKeys(of: account)
     }
 
-    /// What happens to the user's access from now on. Each reader has its own stream; a slow one sees the newest.
+    /// Changes of the user's access from now on. Each reader has its own stream; a slow reader gets only the newest
+    /// events.
     public var events: AsyncStream<SessionEvent> {
         get async {
             let (stream, continuation) = AsyncStream.makeStream(
@@ -56,24 +59,24 @@ public final class ClientSession: Sendable {
         }
     }
 
-    /// Why the user is signed out; nil: is not.
+    /// Why the user is signed out; nil while signed in.
     public var signOutReason: SignOutReason? { get async { await keeper.signOut } }
 
-    /// The token at this moment, to be kept where nobody else reads it; `ThicketApp.createSession` and `resumeSession`
-    /// take it after a restart.
+    /// The current token. Store it where no other program can read it; `ThicketApp.createSession` and `resumeSession`
+    /// accept it after a restart.
     public var accessToken: String { get async { await keeper.current.text } }
 
     // MARK: - Calls
 
-    /// Makes a call that needs the user's token, to the Thicket server or to any other that takes it.
+    /// Makes a call that needs the user's token, to the Thicket server or to any other server that accepts it.
     ///
-    /// When the call is refused because the token has ended, another token is asked for, once, and the call is made
-    /// once more. Calls that are refused meanwhile wait for the same token. Refused again, the user is signed out.
+    /// When the call is refused because the token has expired, the session requests one new token and repeats the call
+    /// once. Other calls that are refused meanwhile wait for the same token. A second refusal signs the user out.
     ///
-    /// - Parameter body: gets the token; throws `ClientError(.unauthorized, …, number: 401)` for an answer of 401.
-    ///   Every other error, a 403 too, is passed on and renews nothing.
-    /// - Throws: what `body` throws, `unauthorized` (401) when the user is signed out, `deadline` or what the token
-    ///   source failed with when no token came.
+    /// - Parameter body: receives the token; throws `ClientError(.unauthorized, …, number: 401)` for a 401 answer.
+    ///   Every other error, 403 included, is passed on and does not renew the token.
+    /// - Throws: what `body` throws; `unauthorized` (401) when the user is signed out; `deadline`, or the token
+    ///   source's error, when no new token came.
     public func calling<Value: Sendable>(
         _ body: @Sendable (_ token: String) async throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
@@ -100,9 +103,9 @@ public final class ClientSession: Sendable {
         return value
     }
 
-    /// GETs something of the user's from the server of a built-in account.
+    /// GETs a resource of the user from the server of a built-in account.
     ///
-    /// - Parameter path: behind `/1/APP/`; holds nothing that needs coding.
+    /// - Parameter path: the path after `/1/APP/`; must not need percent-encoding.
     /// - Throws: as `calling`.
     package func look(_ path: String) async throws(ClientError) -> JSONObject {
         let calls = calls
@@ -114,12 +117,11 @@ public final class ClientSession: Sendable {
 
     // MARK: - Signing out and in
 
-    /// Signs out: connection, token and renewals end at once on this side, and the server is told, so that it takes the
-    /// token from nobody else.
+    /// Signs out. Connection, token and renewals end at once on this side, and the server is asked to revoke the token.
     ///
-    /// The local copy stays, with edits that were not sent: they go out after the next sign-in of the same user.
+    /// The local copy stays, including unsent edits: they are sent after the next sign-in of the same user.
     ///
-    /// - Returns: whether the server has heard of it. If not, the token stays good there until its own end.
+    /// - Returns: whether the server revoked the token. If false, the token stays valid on the server until it expires.
     @discardableResult
     public func signOut() async -> Bool {
         let token = await keeper.current.text
@@ -139,17 +141,18 @@ public final class ClientSession: Sendable {
             }
             return true
         } catch {
-            // Refused: it was no longer good anyway.
+            // A refused token was already invalid.
             return error.code == .unauthorized
         }
     }
 
-    /// Goes on with a token from elsewhere, after a sign-out or in place of the last one. It must be the same user's.
+    /// Continues with a token obtained elsewhere, after a sign-out or in place of the current token. It must belong to
+    /// the same user.
     ///
-    /// - Throws: `invalidOptions` for what is no token.
+    /// - Throws: `invalidOptions` when the text cannot be a token.
     public func signIn(accessToken: String) async throws(ClientError) { try await keeper.signIn(accessToken) }
 
-    /// Ends the session and frees the local store. The user is not signed out: the token stays good.
+    /// Ends the session and releases the local store. Does not sign the user out: the token stays valid.
     public func close() async {
         await keeper.close()
         await sync.close()
@@ -157,6 +160,6 @@ public final class ClientSession: Sendable {
 }
 
 extension ClientError {
-    /// The call was refused for the time of its token, or because nobody knows the token any more: another may help.
+    /// The call was refused because its token expired or is unknown to the server: a new token may help.
     var isTokenOver: Bool { code == .unauthorized && number == 401 }
 }

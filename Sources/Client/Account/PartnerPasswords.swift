@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// Users of a partner whose passwords the Thicket server keeps (`/v2/credentials`, docs/AUTH.md).
+/// Logins of partner users whose passwords the Thicket server keeps (`/v2/credentials`, docs/AUTH.md).
 enum PartnerPasswords {
-    /// Who was let in.
+    /// The result of a login.
     struct Grant: Sendable {
         let entityId: String
         let partnerId: String
@@ -27,7 +27,7 @@ enum PartnerPasswords {
             accessToken: try bearer(answer.fields["authorization"]))
     }
 
-    /// Clients put what they get unchanged into the next request, so the word `Bearer` stands before it.
+    /// The server prefixes the token with `Bearer`, because clients copy the value unchanged into their next request.
     static func bearer(_ value: String?) throws(ClientError) -> String {
         let words: [Substring] = (value ?? "").split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bearer", LoginToken.isAcceptable(String(words[1])) else {
@@ -37,7 +37,8 @@ enum PartnerPasswords {
     }
 }
 
-/// New tokens for users whose passwords the Thicket server keeps: it takes the last one up to a day after its end.
+/// Renews tokens of users whose passwords the Thicket server keeps. The server accepts a token for renewal up to a day
+/// after its expiry.
 struct PingSource: TokenSource {
     let calls: ServerCalls
 

@@ -1,18 +1,17 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// Requests to the server that are no sync: accounts, partners, tokens, devices.
+/// Requests to the server other than sync: accounts, partners, tokens, devices.
 package struct ServerCalls: Sendable {
-    /// Longest wait for an answer, seconds, unless said otherwise. Stretching a password at a busy server takes a
-    /// while.
+    /// The default timeout in seconds. Hashing a password on a busy server takes a while.
     package static let timeoutSeconds = 30
-    /// The same for telling the server of a logout, which nobody waits for gladly.
+    /// The timeout in seconds of the logout request, which an app should not have to wait for.
     static let logoutSeconds = 10
-    /// Bytes of a server's explanation that are shown.
+    /// Upper bound, in bytes, of a server's error text that is shown.
     private static let explanationMax = 200
 
     private let http: HTTPClient
-    /// For what must not wait behind a slow call: renewals and logouts.
+    /// A separate client for requests that must not wait behind a slow call: renewals and logouts.
     private let urgent: HTTPClient
     let address: String
     let app: String
@@ -20,7 +19,7 @@ package struct ServerCalls: Sendable {
     package let deviceId: String
     private let timeoutSeconds: Int
 
-    /// - Parameter timeoutSeconds: longest wait for an answer, 1...86,400.
+    /// - Parameter timeoutSeconds: timeout of a request, 1...86,400.
     package init(
         address: String, app: String, apiKey: String, deviceId: String, options: TransportOptions,
         timeoutSeconds: Int = ServerCalls.timeoutSeconds
@@ -37,13 +36,13 @@ package struct ServerCalls: Sendable {
         urgent = try HTTPClient(options: options)
     }
 
-    /// One request; a refusal is thrown.
+    /// Sends one request; throws when the server refuses it.
     ///
     /// - Parameters:
-    ///   - path: behind the server's address; holds nothing that needs coding.
-    ///   - body: an object for POST.
-    ///   - fields: who asks.
-    ///   - isUrgent: it does not wait behind other calls.
+    ///   - path: the path after the server's address; must not need percent-encoding.
+    ///   - body: the JSON object of a POST.
+    ///   - fields: the header fields that authenticate the request.
+    ///   - isUrgent: the request does not wait behind other calls.
     func ask(
         _ method: String, _ path: String, _ body: JSONObject? = nil, fields: [String],
         timeoutSeconds: Int? = nil, isUrgent: Bool = false
@@ -58,7 +57,7 @@ package struct ServerCalls: Sendable {
         return answer
     }
 
-    /// The same with a body that holds a secret.
+    /// As above, with a body that holds a secret.
     func ask(
         _ method: String, _ path: String, secret: SecureBytes, fields: [String]
     ) async throws(ClientError) -> HTTPAnswer {
@@ -69,17 +68,18 @@ package struct ServerCalls: Sendable {
         return answer
     }
 
-    /// POSTs a JSON text that holds secrets, for an app that anybody may have; a refusal is thrown.
+    /// POSTs a JSON text that holds secrets, authenticated by the app's public API key; throws when the server refuses
+    /// it.
     package func ask(_ path: String, secret: SecureBytes) async throws(ClientError) -> JSONObject {
         try Self.object(try await ask("POST", path, secret: secret, fields: appFields))
     }
 
-    /// GETs what anybody may have.
+    /// GETs a public resource.
     package func look(_ path: String) async throws(ClientError) -> JSONObject {
         try Self.object(try await ask("GET", path, fields: []))
     }
 
-    /// The members of an answer.
+    /// Parses an answer as a JSON object.
     package static func object(_ answer: HTTPAnswer) throws(ClientError) -> JSONObject {
         guard let object = (try? JSONValue(parsing: answer.body))?.objectValue else {
             throw ClientError(.protocolViolation, "the server's answer is no JSON object")
@@ -94,20 +94,20 @@ package struct ServerCalls: Sendable {
         return text
     }
 
-    // MARK: - Who asks
+    // MARK: - Header fields that authenticate a request
 
-    /// An app that anybody may have installed.
+    /// For a request of the app itself; the API key is not a secret.
     var appFields: [String] { ["X-Simperium-Api-Key: \(apiKey)"] }
 
-    /// A partner's user, as the data API takes it.
+    /// For a request of a partner's user to the data API.
     func partnerTokenFields(_ token: String) -> [String] {
         ["X-Simperium-Token: \(token)", "x-rezolve-device-id: \(deviceId)"]
     }
 
-    /// A user of a built-in account.
+    /// For a request of a user of a built-in account.
     func accountFields(_ token: String) -> [String] { ["X-Simperium-Token: \(token)"] }
 
-    /// A partner's app; with a token, its user on this device.
+    /// For a request of a partner's app; with a token, of its user on this device.
     func partnerFields(_ token: String? = nil) -> [String] {
         var fields = ["x-rezolve-partner-apikey: \(apiKey)", "x-rezolve-device-id: \(deviceId)"]
         if let token { fields.append("Authorization: Bearer \(token)") }
@@ -116,7 +116,7 @@ package struct ServerCalls: Sendable {
 
     // MARK: - Refusals
 
-    /// What an answer that is no success means for who asked. `number` is its status.
+    /// Maps an answer that is not a success to an error, with the HTTP status as its `number`.
     static func refusal(_ answer: HTTPAnswer) -> ClientError {
         let words = explanation(answer)
         switch answer.status {
@@ -130,7 +130,7 @@ package struct ServerCalls: Sendable {
         }
     }
 
-    /// The text, or the message in the JSON, of a refusal; made fit to be shown.
+    /// The refusal's text, or the message in its JSON, with control characters removed.
     private static func explanation(_ answer: HTTPAnswer) -> String {
         let parsed = (try? JSONValue(parsing: answer.body))?.objectValue
         let text = parsed?["message"]?.stringValue ?? (parsed == nil ? answerText(answer) : "")
@@ -141,7 +141,7 @@ package struct ServerCalls: Sendable {
     }
 
     private static func answerText(_ answer: HTTPAnswer) -> String {
-        // A page of a proxy is of no use to anybody.
+        // An HTML page, such as a proxy's, is not shown.
         let text = String(decoding: answer.body.prefix(explanationMax), as: UTF8.self)
         return text.contains("<") ? "" : text
     }

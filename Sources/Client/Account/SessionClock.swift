@@ -7,17 +7,17 @@ import ThicketProtocol
     internal import Glibc
 #endif
 
-/// Time, as a session's token needs it.
+/// The clocks that token renewal uses; tests replace them.
 package protocol SessionClock: Sendable {
-    /// Milliseconds of a clock that never goes back.
+    /// Milliseconds of a monotonic clock.
     func milliseconds() -> Int64
     /// Seconds since 1970.
     func unixSeconds() -> Double
-    /// Returns at that moment of `milliseconds()`, or when the task is cancelled.
+    /// Returns at the given value of `milliseconds()`, or when the task is cancelled.
     func sleep(until moment: Int64) async
 }
 
-/// The machine's own time.
+/// The system's clocks.
 package struct SystemClock: SessionClock {
     package init() {}
     package func milliseconds() -> Int64 { monotonicMilliseconds() }
@@ -33,9 +33,9 @@ package struct SystemClock: SessionClock {
     }
 }
 
-/// What a client may see in a login token. Nothing is checked: the server does that.
+/// The parts of a login token that a client reads. It checks no signature: the server does.
 enum LoginToken {
-    /// `exp` in seconds since 1970; nil for tokens of another form.
+    /// The `exp` claim, in seconds since 1970; nil when the token is not a JWT with that claim.
     static func expiry(of token: String) -> Double? {
         let parts: [ArraySlice<UInt8>] = Array(token.utf8).split(separator: 0x2E, omittingEmptySubsequences: false)
         guard parts.count == 3, let payload = Base64.decodeURL(parts[1]),
@@ -45,15 +45,15 @@ enum LoginToken {
         return expiry
     }
 
-    /// Milliseconds until the token ends by this machine's clock; nil when it does not say, or when the clock cannot be
-    /// right.
+    /// Milliseconds until the token expires by this machine's clock; nil when the token has no expiry, or when the
+    /// result is implausible (not above 0, or 1e9 s and more), which means a wrong clock.
     static func lifetime(of token: String, now: Double) -> Int64? {
         guard let expiry = expiry(of: token) else { return nil }
         let seconds = expiry - now
         return seconds > 0 && seconds < 1e9 ? Int64(seconds * 1_000) : nil
     }
 
-    /// Whether a token can be sent at all.
+    /// Whether a token can be sent at all: not empty, at most 8 KiB, printable ASCII without spaces.
     static func isAcceptable(_ token: String) -> Bool {
         !token.isEmpty && token.utf8.count <= TokenLimits.tokenBytesMax
             && token.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }

@@ -1,30 +1,30 @@
-/// What happens to the user's access, as `ClientSession.events` tells it.
+/// Changes of the user's access, as `ClientSession.events` reports them.
 public enum SessionEvent: Sendable, Equatable {
-    /// Another token took the place of the last one. Nothing has to be done.
+    /// A new token replaced the last one. The app has nothing to do.
     case renewed
-    /// The server said that the token is over; another one is asked for, if there is somebody to ask.
+    /// The server reported the token as expired; a new one is requested if the session has a token source.
     case expired
-    /// The user has no access any more. Edits are kept; they go out after the next sign-in.
+    /// The user has lost access. Edits are kept; they are sent after the next sign-in.
     case signedOut(SignOutReason)
 }
 
 /// Why a user is signed out.
 public enum SignOutReason: Sendable, Equatable {
-    /// The app asked for it.
+    /// The app called `signOut`.
     case requested
-    /// The token source says that the user may not have another token.
+    /// The token source refused the user another token (`TokenDenied`).
     case denied
-    /// The server refused the new token, too.
+    /// The server refused the new token as well.
     case refused
-    /// The token is over, and there is nobody to ask for another.
+    /// The token expired, and the session has no token source.
     case expired
-    /// The account is no more.
+    /// The account was deleted.
     case deleted
 
-    /// What a call gets that cannot be made any more.
+    /// The error that calls throw after the sign-out.
     var error: ClientError { ClientError(.unauthorized, text, number: 401) }
 
-    /// For a person.
+    /// A text to show to the user.
     public var text: String {
         switch self {
         case .requested: "signed out"

@@ -1,16 +1,17 @@
 import ThicketProtocol
 
-/// An app on a server, as its developers know it: the way to users' sessions.
+/// An app on a server; makes the sessions of its users.
 ///
 /// ```swift
 /// let app = try ThicketApp(server: "https://sync.example.com", app: "shop", apiKey: apiKey, store: .file("shop.db"))
 /// // The users are ours: our auth server signs their tokens.
-/// let session = try await app.createSession(accessToken: token, entityId: entity, partnerId: "1000", tokens: ourServer)
-/// // Or the Thicket server has their accounts.
+/// let session = try await app.createSession(
+///     accessToken: token, entityId: entity, partnerId: "1000", tokens: ourServer)
+/// // Or the Thicket server keeps their accounts.
 /// let session = try await app.signIn(username: "ann@example.com", password: password)
 /// ```
 public struct ThicketApp: Sendable {
-    /// This installation, as the auth server writes it into login tokens.
+    /// The id of this installation, as the auth server writes it into login tokens.
     public let deviceId: String
     package let calls: ServerCalls
     let scheme: any AccountScheme
@@ -20,14 +21,15 @@ public struct ThicketApp: Sendable {
     private let options: SessionOptions
     private let clock: any SessionClock
 
-    /// Makes nothing but the file with the device id, when there is none (`DeviceID.kept`).
+    /// Has no effect besides writing the device id's file when it is missing (`DeviceID.kept`).
     ///
     /// - Parameters:
-    ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
-    ///   - app: the app id (1–64 of `[A-Za-z0-9._-]`).
-    ///   - apiKey: of the partner, or of the app with built-in accounts. It names the app and is no secret.
-    ///   - store: where the local copy is kept. It belongs to one user for good.
-    ///   - deviceId: nil: kept beside the store.
+    ///   - server: `https://host[:port][/path]`, or `http://` in a trusted network.
+    ///   - app: the app id (1–64 characters of `[A-Za-z0-9._-]`).
+    ///   - apiKey: the key of the partner, or of the app with built-in accounts. It identifies the app and is not a
+    ///     secret.
+    ///   - store: the place of the local copy. A store belongs to one user for good.
+    ///   - deviceId: nil uses the id kept beside the store.
     /// - Throws: `invalidName`, `invalidOptions`, `store`, `limit`.
     public init(
         server: String, app: String, apiKey: String, store: StoreLocation = .memory, deviceId: String? = nil,
@@ -56,14 +58,14 @@ public struct ThicketApp: Sendable {
 
     // MARK: - Partners
 
-    /// Opens the local store for a user of the partner's own, and begins to sync with the token.
+    /// Opens the local store for a user that the partner authenticates, and starts to sync with the token.
     ///
-    /// Returns as soon as the store is open; whether the token is good shows in `ClientSession.events` and `status`.
+    /// Returns as soon as the store is open; `ClientSession.events` and the status report whether the token is valid.
     ///
     /// - Parameters:
     ///   - accessToken: the login token that the partner's auth server signed for this user and `deviceId`.
-    ///   - entityId: of the user, as registration gave it.
-    ///   - tokens: where the next token comes from; nil: when this one ends, the user is signed out.
+    ///   - entityId: the user's id from registration.
+    ///   - tokens: the source of new tokens; nil: the user is signed out when this token expires.
     /// - Throws: `invalidOptions`, `storeInUse`, `storeMismatch`, `store`, `limit`.
     public func createSession(
         accessToken: String, entityId: String, partnerId: String, tokens: (any TokenSource)? = nil
@@ -71,16 +73,17 @@ public struct ThicketApp: Sendable {
         try await open(accessToken, .partner(entityId: entityId, partnerId: partnerId), tokens)
     }
 
-    /// Makes a user whose password the Thicket server keeps for the partner, and logs in.
+    /// Registers a user whose password the Thicket server keeps for the partner, and logs in.
     ///
-    /// - Throws: `refused` when the name is taken or name or password cannot be used, `unavailable`, `network`.
+    /// - Throws: `refused` when the name is taken or the name or password is not acceptable, `unavailable`, `network`.
     public func signUpAtPartner(username: String, password: String) async throws(ClientError) -> ClientSession {
         let login = AccountLogin(name: username, password: password)
         try await PartnerPasswords.signUp(login, calls)
         return try await signInAtPartner(username: username, password: password)
     }
 
-    /// Logs a user in whose password the Thicket server keeps for the partner. Tokens renew themselves for 30 days.
+    /// Logs in a user whose password the Thicket server keeps for the partner. The session can renew its tokens for 30
+    /// days.
     ///
     /// - Throws: `unauthorized` (401 or 403) for a wrong name or password, `unavailable` (429: too many attempts).
     public func signInAtPartner(username: String, password: String) async throws(ClientError) -> ClientSession {
@@ -90,15 +93,15 @@ public struct ThicketApp: Sendable {
             grant.accessToken, .partner(entityId: grant.entityId, partnerId: grant.partnerId), PingSource(calls: calls))
     }
 
-    /// Where tokens of `signInAtPartner` are renewed, for `createSession` with a token that was kept.
+    /// The token source of `signInAtPartner`, for `createSession` with a stored token.
     public var passwordTokens: any TokenSource { PingSource(calls: calls) }
 
     // MARK: - Built-in accounts
 
     /// Makes an account at the server and logs in.
     ///
-    /// - Throws: `refused` (409: the name is taken; 400: name or password cannot be used), `unauthorized` (the API
-    ///   key), `unavailable` (429: too many attempts; 503), `network`, and what opening the store throws.
+    /// - Throws: `refused` (409: the name is taken; 400: the name or password is not acceptable), `unauthorized` (wrong
+    ///   API key), `unavailable` (429: too many attempts; 503), `network`, and what opening the store throws.
     public func signUp(username: String, password: String) async throws(ClientError) -> ClientSession {
         try await open(try await scheme.signUp(AccountLogin(name: username, password: password), calls))
     }
@@ -111,7 +114,7 @@ public struct ThicketApp: Sendable {
         try await open(try await scheme.signIn(AccountLogin(name: username, password: password), calls))
     }
 
-    /// Goes on with a login of earlier: the token that `ClientSession.accessToken` gave.
+    /// Continues an earlier login with the stored token from `ClientSession.accessToken`.
     public func resumeSession(
         accessToken: String, username: String, userId: String
     ) async throws(ClientError) -> ClientSession {
@@ -147,7 +150,7 @@ public struct ThicketApp: Sendable {
     }
 }
 
-/// Whose session it is.
+/// The user of a session.
 public enum SessionUser: Sendable, Equatable {
     /// A user of a partner.
     case partner(entityId: String, partnerId: String)

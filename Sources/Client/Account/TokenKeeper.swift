@@ -1,6 +1,6 @@
-/// Keeps one user's token: runs the machine, asks the source, and tells the live connection, on whose thread it works.
+/// Holds one user's token: runs `TokenMachine`, calls the token source, and passes new tokens to the live connection.
 ///
-/// Being on the engine's thread, what the engine tells and what it is told are one turn, without a gap in between.
+/// The actor runs on the engine's thread, so that a notice from the engine and the reaction to it happen in one turn.
 package actor TokenKeeper {
     private let engine: SyncEngine
     private let source: (any TokenSource)?
@@ -17,7 +17,7 @@ package actor TokenKeeper {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { engine.executor }
 
-    /// - Parameter makeRequest: what the source is told beside the token.
+    /// - Parameter makeRequest: makes the request to the source from the old token.
     package init(
         engine: SyncEngine, token: String, source: (any TokenSource)?,
         makeRequest: @escaping @Sendable (_ token: String) -> TokenRequest, clock: any SessionClock,
@@ -40,12 +40,12 @@ package actor TokenKeeper {
         hub.finish()
     }
 
-    /// Begins to look at the time. Once.
+    /// Starts the timer. Call it once.
     package func start() { schedule() }
 
     // MARK: - Calls
 
-    /// The token to call with; waits when another one is on its way because this one is over.
+    /// The token for a call; waits while an expired token is being renewed.
     package func token() async throws(ClientError) -> TokenMachine.Token {
         try expectOpen()
         let (verdict, actions) = machine.wanted(
@@ -54,7 +54,7 @@ package actor TokenKeeper {
         return try await outcome(verdict)
     }
 
-    /// The token to call with after the one of this number was refused.
+    /// The token for a repeated call after the token of this number was refused.
     package func token(after number: Int) async throws(ClientError) -> TokenMachine.Token {
         try expectOpen()
         let (verdict, actions) = machine.refused(
@@ -63,7 +63,7 @@ package actor TokenKeeper {
         return try await outcome(verdict)
     }
 
-    /// The same call was refused with the new token, too.
+    /// Reports that the same call was refused with the new token as well.
     package func refusedAgain(_ number: Int) {
         guard number == machine.token.number else { return }
         perform(machine.refused(number, isSecond: true, now: clock.milliseconds()).1)
@@ -101,15 +101,15 @@ package actor TokenKeeper {
 
     // MARK: - The live connection
 
-    /// What the engine hears of the token.
+    /// Handles what the engine reports about the token.
     package func heard(_ notice: TokenNotice) {
         switch notice {
         case .good(let number): machine.worked(number)
         case .ended(let number):
             let current = machine.token
-            // The app went online all the same.
+            // The app called `connect` although the user is signed out.
             if let reason = machine.signOut { return perform([.park(reason)]) }
-            // It has learned of an older one only now.
+            // The connection still used an older token.
             if number < current.number { return adopt(current) }
             perform(machine.refused(number, now: clock.milliseconds()).1)
         }
@@ -128,10 +128,10 @@ package actor TokenKeeper {
     package var current: TokenMachine.Token { machine.token }
     package var signOut: SignOutReason? { machine.signOut }
 
-    /// The user is signed out: the connection has ended when this returns, and no renewal begins any more.
+    /// Signs the user out: when this returns, the connection has ended, and no renewal starts any more.
     package func end(_ reason: SignOutReason) { perform(machine.end(reason)) }
 
-    /// Somebody signed in with this token.
+    /// Replaces the token by one from a new sign-in.
     package func signIn(_ token: String) throws(ClientError) {
         try expectOpen()
         guard LoginToken.isAcceptable(token) else { throw Self.unusable }
@@ -140,8 +140,8 @@ package actor TokenKeeper {
                 token, lifetime: lifetime(token), now: clock.milliseconds(), random: random.next()))
     }
 
-    /// Runs what brings another token in place of this one, such as another password: nobody asks the source meanwhile,
-    /// and who is refused meanwhile waits for it.
+    /// Runs an operation that yields a new token, such as a change of the password. Meanwhile the source is not asked,
+    /// and refused calls wait for the operation's token.
     ///
     /// - Throws: what `body` throws, `unauthorized` when the user is signed out.
     package func replace(_ body: @Sendable () async throws(ClientError) -> String) async throws(ClientError) {
@@ -149,7 +149,7 @@ package actor TokenKeeper {
         var number = machine.beginReplacement(now: clock.milliseconds())
         while number == nil {
             if let reason = machine.signOut { throw reason.error }
-            // A renewal is under way: after it.
+            // Waits for a renewal that is under way.
             if case .failed(let error) = await waitForRenewal() { throw error }
             number = machine.beginReplacement(now: clock.milliseconds())
         }
@@ -167,10 +167,10 @@ package actor TokenKeeper {
         }
     }
 
-    /// Events from now on.
+    /// Reports events from now on.
     package func listen(_ continuation: AsyncStream<SessionEvent>.Continuation) { hub.add(continuation) }
 
-    /// No renewal begins any more. The user is not signed out.
+    /// Stops renewals. Does not sign the user out.
     package func close() {
         isClosed = true
         renewal?.cancel()
@@ -188,7 +188,7 @@ package actor TokenKeeper {
 
     private func lifetime(_ token: String) -> Int64? { LoginToken.lifetime(of: token, now: clock.unixSeconds()) }
 
-    // MARK: - Doing what the machine wants
+    // MARK: - Performing the machine's actions
 
     private func perform(_ actions: [TokenMachine.Action]) {
         for action in actions {
@@ -242,7 +242,7 @@ package actor TokenKeeper {
         }
     }
 
-    /// Has `tick` called at the machine's deadline.
+    /// Sets the timer to the machine's deadline.
     private func schedule() {
         guard !isClosed, let moment = machine.deadline else {
             alarm?.task.cancel()

@@ -1,12 +1,12 @@
-/// The life of one user's token on this device: when another one is asked for, by whom it is waited for, and when
-/// nobody has one any more.
+/// The state of one user's token on this device: when it is renewed, which calls wait for the renewal, and when the
+/// user loses access.
 ///
-/// Pure: moments (milliseconds of a clock that never goes back), randomness and what came out of a renewal are passed
-/// in, and what to do comes out as actions. The rules: one renewal at a time, whoever wants it; a call that is refused
-/// is made once more with the next token, and when that is refused too, the user is signed out; after a sign-out no
-/// renewal begins and none that is under way counts.
+/// Pure: times (milliseconds of a monotonic clock), randomness and the results of renewals are passed in; actions are
+/// returned. The rules: at most one renewal runs at a time, shared by all callers; a refused call is repeated once with
+/// the next token, and a second refusal signs the user out; after a sign-out no renewal starts, and the result of one
+/// under way is ignored.
 package struct TokenMachine: Sendable {
-    /// A token with its number: what is said of one is never taken for another.
+    /// A token with its number, so that a late report about one token is never applied to another.
     package struct Token: Sendable, Equatable {
         package let text: String
         package let number: Int
@@ -23,11 +23,11 @@ package struct TokenMachine: Sendable {
     }
 
     package enum Action: Sendable, Equatable {
-        /// Ask for another token in place of this one, and answer with `renewed` or `renewalFailed` under this number.
+        /// Request a new token in place of this one; report `renewed` or `renewalFailed` under this number.
         case renew(Int, old: String)
-        /// Nobody wants the renewal any more; its answer does not count.
+        /// The renewal is not needed any more; its result is ignored.
         case cancel(Int)
-        /// Whoever waits goes on with this.
+        /// Waiting callers continue with this.
         case resume(Verdict)
         /// The live connection uses this token from now on.
         case adopt(Token)
@@ -38,31 +38,31 @@ package struct TokenMachine: Sendable {
 
     private enum Phase: Equatable {
         case good
-        /// Another token is asked for.
+        /// A new token has been requested.
         case renewing(Int, since: Int64, isOverdue: Bool)
-        /// The last attempt failed: the next one is at this moment, and until then this is the answer.
+        /// The last attempt failed: the next one starts at this time; until then calls fail with this error.
         case pausing(until: Int64, ClientError)
         case signedOut(SignOutReason)
     }
 
-    /// Somebody can be asked for another token.
+    /// Whether a token source exists.
     private let hasSource: Bool
     package private(set) var token: Token
     private var phase = Phase.good
-    /// The server has said that the token is over: it is of no use for calls.
+    /// The server reported the token as expired: calls must not use it.
     private var isOver = false
-    /// The token came by a renewal, and nothing has shown yet that the server takes it.
+    /// The token came from a renewal, and no call has succeeded with it yet.
     private var isFresh = false
     private var gotAt: Int64
-    /// When to ask for the next token before this one ends.
+    /// When to request the next token, ahead of this one's expiry.
     private var renewAt: Int64?
     private var renewals = 0
     private var backoff = Backoff(
         shortest: TokenLimits.pauseMinMilliseconds, longest: TokenLimits.pauseMaxMilliseconds)
 
     /// - Parameters:
-    ///   - lifetime: milliseconds that the token is good, as far as one can see; nil: not known.
-    ///   - random: decides how long before the end the next token is asked for.
+    ///   - lifetime: milliseconds until the token expires; nil when unknown.
+    ///   - random: jitter for the time of the next renewal.
     package init(token: String, lifetime: Int64?, hasSource: Bool, now: Int64, random: UInt64) {
         self.hasSource = hasSource
         self.token = Token(text: token, number: 1)
@@ -82,7 +82,7 @@ package struct TokenMachine: Sendable {
 
     // MARK: - Calls
 
-    /// Somebody wants to call with the token.
+    /// A caller wants the token.
     package mutating func wanted(now: Int64) -> (Verdict, [Action]) {
         if case .signedOut(let reason) = phase { return (.failed(reason.error), []) }
         return isOver ? another(now) : (.call(token), [])
@@ -90,11 +90,11 @@ package struct TokenMachine: Sendable {
 
     /// A call, or the live connection, was refused (401) with the token of this number.
     ///
-    /// - Parameter isSecond: the same call was refused with the token before, too.
+    /// - Parameter isSecond: the same call was refused with the previous token as well.
     package mutating func refused(_ number: Int, isSecond: Bool = false, now: Int64) -> (Verdict, [Action]) {
         if case .signedOut(let reason) = phase { return (.failed(reason.error), []) }
         guard number == token.number else { return wanted(now: now) }
-        // The renewal brought nothing better: the user has no access any more.
+        // The renewed token is refused as well: the user has lost access.
         if isSecond || (isFresh && now - gotAt < TokenLimits.freshMilliseconds) {
             let actions = end(.refused)
             return (.failed(SignOutReason.refused.error), actions)
@@ -112,7 +112,7 @@ package struct TokenMachine: Sendable {
         return (verdict, actions + more)
     }
 
-    /// The server took the token of this number.
+    /// The server accepted the token of this number.
     package mutating func worked(_ number: Int) {
         if number == token.number { isFresh = false }
     }
@@ -135,8 +135,8 @@ package struct TokenMachine: Sendable {
         return .renew(renewals, old: token.text)
     }
 
-    /// Asks for another token on behalf of somebody who gets it elsewhere (another password brings another token); nil
-    /// when one is under way or the user is signed out.
+    /// Starts a replacement of the token by other means than the source (a password change brings a new token); nil
+    /// when a renewal is under way or the user is signed out.
     package mutating func beginReplacement(now: Int64) -> Int? {
         switch phase {
         case .renewing, .signedOut: return nil
@@ -156,9 +156,9 @@ package struct TokenMachine: Sendable {
         return take(text, lifetime, now, random) + [.tell(.renewed)]
     }
 
-    /// The renewal of this number brought none.
+    /// The renewal of this number failed.
     ///
-    /// - Parameter denial: the user has no access any more; nil: it may be tried again.
+    /// - Parameter denial: the user has lost access; nil: the renewal may be tried again.
     package mutating func renewalFailed(
         _ renewal: Int, _ error: ClientError, denial: SignOutReason?, now: Int64, random: UInt64
     ) -> [Action] {
@@ -168,7 +168,7 @@ package struct TokenMachine: Sendable {
         return [.resume(.failed(error))]
     }
 
-    /// Who replaced the token (`beginReplacement`) has left it as it was.
+    /// The replacement (`beginReplacement`) ended without a new token.
     package mutating func replacementFailed(_ renewal: Int, now: Int64) -> [Action] {
         guard case .renewing(renewal, _, _) = phase else { return [] }
         phase = .good
@@ -186,8 +186,8 @@ package struct TokenMachine: Sendable {
         return [.adopt(token), .resume(.call(token))]
     }
 
-    /// Asks ahead of the end, by a tenth of the lifetime and at most a minute, less or more by half: many clients got
-    /// theirs at the same moment. Tokens that live for seconds are renewed when they are refused.
+    /// Renews ahead of the expiry by a tenth of the lifetime, at most a minute, with a jitter of ±50 %, because many
+    /// clients got their tokens at the same moment. Tokens that live for seconds are renewed when they are refused.
     private mutating func plan(_ lifetime: Int64?, _ now: Int64, _ random: UInt64) {
         renewAt = nil
         guard hasSource, let lifetime, lifetime >= TokenLimits.lifetimeMinMilliseconds else { return }
@@ -198,7 +198,7 @@ package struct TokenMachine: Sendable {
 
     // MARK: - Time
 
-    /// The moment at which `tick` has something to do; nil: never.
+    /// The time at which `tick` has something to do; nil: never.
     package var deadline: Int64? {
         switch phase {
         case .good: renewAt
@@ -208,13 +208,13 @@ package struct TokenMachine: Sendable {
         }
     }
 
-    /// Time passed. Call it at `deadline` at the latest.
+    /// Advances the time. Call it at `deadline` at the latest.
     package mutating func tick(now: Int64) -> [Action] {
         guard let deadline, deadline <= now else { return [] }
         switch phase {
         case .good, .pausing: return [begin(now)]
         case .renewing(let number, let since, _):
-            // Whoever waits has waited enough. No second one is begun while this one goes on.
+            // Callers stop waiting. No second renewal starts while this one is under way.
             phase = .renewing(number, since: since, isOverdue: true)
             return [.resume(.failed(Self.overdue))]
         case .signedOut: return []
@@ -223,7 +223,7 @@ package struct TokenMachine: Sendable {
 
     // MARK: - Signing out and in
 
-    /// The user is signed out: no renewal begins any more, and one that is under way does not count.
+    /// Signs the user out: no renewal starts any more, and the result of one under way is ignored.
     package mutating func end(_ reason: SignOutReason) -> [Action] {
         if case .signedOut = phase { return [] }
         var actions = [Action]()
@@ -234,7 +234,7 @@ package struct TokenMachine: Sendable {
         return actions + [.resume(.failed(reason.error)), .park(reason), .tell(.signedOut(reason))]
     }
 
-    /// Somebody signed in with this token; also over an older one.
+    /// A new sign-in brought this token; it may replace a valid one.
     package mutating func signIn(_ text: String, lifetime: Int64?, now: Int64, random: UInt64) -> [Action] {
         var actions = [Action]()
         if case .renewing(let number, _, _) = phase { actions.append(.cancel(number)) }
@@ -247,24 +247,25 @@ package struct TokenMachine: Sendable {
         .deadline, "another token was asked for, and none came within \(TokenLimits.renewalMaxMilliseconds / 1_000) s")
 }
 
-/// Bounds of the token's life on this side.
+/// Bounds of token renewal on the client.
 package enum TokenLimits {
-    /// Milliseconds that callers wait for one renewal.
+    /// Longest wait of callers for one renewal, in milliseconds.
     package static let renewalMaxMilliseconds: Int64 = 30_000
-    /// Shortest pause after a renewal that failed; it doubles with each.
+    /// Shortest pause after a failed renewal, in milliseconds; it doubles with each failure.
     package static let pauseMinMilliseconds: Int64 = 1_000
-    /// Longest pause after a renewal that failed.
+    /// Longest pause after a failed renewal, in milliseconds.
     package static let pauseMaxMilliseconds: Int64 = 60_000
-    /// A token that a renewal brought and that is refused, unused, within this time: there is no better one.
+    /// A renewed token that is refused, unused, within this many milliseconds signs the user out: a newer one would not
+    /// help.
     package static let freshMilliseconds: Int64 = 60_000
-    /// Tokens that live shorter are not renewed ahead of their end.
+    /// Tokens with a shorter lifetime, in milliseconds, are not renewed ahead of their expiry.
     package static let lifetimeMinMilliseconds: Int64 = 20_000
-    /// Tokens that live longer are renewed this often all the same.
+    /// Tokens with a longer lifetime, in milliseconds, are renewed after this time all the same.
     package static let lifetimeMaxMilliseconds: Int64 = 86_400_000
-    /// Longest time before the end at which the next token is asked for, jitter aside.
+    /// Longest time before the expiry at which the next token is requested, in milliseconds, jitter aside.
     package static let aheadMaxMilliseconds: Int64 = 60_000
-    /// Calls that wait for one renewal.
+    /// Most calls that wait for one renewal.
     package static let waitersMax = 1_024
-    /// Bytes of a token (part 4 of the partner scheme: 8 KiB).
+    /// Largest token in bytes (part 4 of the partner scheme: 8 KiB).
     package static let tokenBytesMax = 8_192
 }

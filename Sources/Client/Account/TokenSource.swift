@@ -1,7 +1,7 @@
-/// Where new tokens come from: the integrator's own auth server, which knows the user.
+/// The source of new tokens: the integrator's own auth server, which knows the user.
 ///
-/// Asked whenever the token has ended or is about to; never twice at the same time for one session, and never after the
-/// user was signed out. It should answer within `30` s: calls that wait for it fail then.
+/// The session calls it when the token has expired or is about to; never twice at the same time for one session, and
+/// never after the user was signed out. It should answer within `30` s; after that, waiting calls fail.
 ///
 /// ```swift
 /// struct OurServer: TokenSource {
@@ -13,23 +13,25 @@
 /// }
 /// ```
 public protocol TokenSource: Sendable {
-    /// A new login token for this user on this device.
+    /// Returns a new login token for this user on this device.
     ///
-    /// - Throws: `TokenDenied` when the user has no access any more: the session is signed out then. Everything else
-    ///   counts as a failure that may pass, and is tried again after a pause (1 s, doubling up to a minute).
+    /// - Throws: `TokenDenied` when the user has lost access: the session then signs out. Every other error counts as
+    ///   temporary, and the session tries again after a pause (1 s, doubling up to a minute).
     func token(for request: TokenRequest) async throws -> String
 }
 
-/// For whom a new token is wanted.
+/// A request for a new token.
 public struct TokenRequest: Sendable, Equatable {
     /// The partner's user as the Thicket server knows it; empty for built-in accounts.
     public let entityId: String
+    /// The partner's id; empty for built-in accounts.
     public let partnerId: String
-    /// Goes into the token as `device_id`.
+    /// The id that the token must carry as `device_id`.
     public let deviceId: String
-    /// The token that has ended or is about to.
+    /// The token that has expired or is about to.
     public let accessToken: String
 
+    /// Makes a request; the session does this, and tests of a token source may.
     public init(entityId: String, partnerId: String, deviceId: String, accessToken: String) {
         (self.entityId, self.partnerId) = (entityId, partnerId)
         (self.deviceId, self.accessToken) = (deviceId, accessToken)
@@ -37,13 +39,14 @@ public struct TokenRequest: Sendable, Equatable {
 }
 
 extension TokenRequest: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text: the request's contents never reach a log.
     public var description: String { "(a request for another token)" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
-/// The user may not have another token: logged out at the auth server, or blocked there.
+/// Thrown by a token source when the user may not have another token: logged out or blocked at the auth server.
 public struct TokenDenied: Error, Sendable {
+    /// Makes the error.
     public init() {}
 }

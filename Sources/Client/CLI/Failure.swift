@@ -2,17 +2,17 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// How `thicket` ends, besides the codes of every program. The one list: help and documents are made from it.
+/// The exit codes of `thicket` beyond those that every program has. Help and documents are generated from this list.
 extension ExitCode {
-    /// No such object, version, field or profile.
+    /// The object, version, field or profile does not exist.
     static let notFound = ExitCode(3)
     /// The server refused the change for good.
     static let refused = ExitCode(4)
     /// The server cannot be reached, did not answer in time, or does not open the bucket now.
     static let offline = ExitCode(5)
-    /// Nobody is logged in, or the token is not accepted or does not permit this.
+    /// No login is stored, or the server does not accept the token or does not permit the call.
     static let unauthorized = ExitCode(6)
-    /// Another command uses the local store.
+    /// Another command is using the local store.
     static let storeInUse = ExitCode(7)
 
     /// The profile is locked.
@@ -32,13 +32,13 @@ extension ExitCode {
     ]
 }
 
-/// Why a command ends without having done its work: what happened, to what, what to do next; and an exit code.
+/// Why a command ends without having done its work: what happened, to what, what to do next, and an exit code.
 struct Failure: Error, Equatable {
     let text: String
     let code: ExitCode
-    /// One file of a folder could not be read or written, which keeps no other from its turn.
+    /// The failure concerns one file of a folder; the command goes on with the other files.
     var isOfOneFile = false
-    /// The local copy is damaged, or sealed for other keys.
+    /// The local copy is damaged, or sealed with other keys.
     var isOfCopy = false
 
     init(_ text: String, _ code: ExitCode = .failure) {
@@ -72,7 +72,7 @@ struct Failure: Error, Equatable {
         }
     }
 
-    /// What a number that the server refused a change with means for a person.
+    /// The explanation, for a person, of the error number with which the server refused a change.
     static func meaning(of number: Int) -> String {
         switch ErrorCode(rawValue: number) {
         case .tooLarge:
@@ -83,7 +83,7 @@ struct Failure: Error, Equatable {
     }
 }
 
-/// Runs client calls whose errors are told in the words of what was being done.
+/// Runs client calls and reports their errors with the words for what was being done.
 func trying<Value: Sendable>(
     _ what: @autoclosure () -> String, isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws(ClientError) -> Value
@@ -95,7 +95,7 @@ func trying<Value: Sendable>(
     }
 }
 
-/// The same for calls that nobody waits in.
+/// The same for synchronous calls.
 func blocking<Value>(
     _ what: @autoclosure () -> String, _ body: () throws(ClientError) -> Value
 ) throws(Failure) -> Value {

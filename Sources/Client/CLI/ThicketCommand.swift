@@ -11,10 +11,10 @@ import ThicketProtocol
 
 /// Runs the commands of `thicket`.
 public enum ThicketCommand {
-    /// Does what the words say and gives the exit code.
-    /// - Parameter words: without the program's name.
+    /// Runs the command that the words name and returns its exit code.
+    /// - Parameter words: the arguments, without the program's name.
     public static func run(_ words: [String], environment: ProcessVariables) async -> Int32 {
-        // Writing to a pipe that nobody reads must fail, not end the program half way through its work.
+        // Writing to a pipe without a reader must fail, not end the program in the middle of its work.
         _ = signal(SIGPIPE, SIG_IGN)
         switch ThicketProgram.program.parse(words) {
         case .print(let text):
@@ -30,14 +30,15 @@ public enum ThicketCommand {
             } catch {
                 await call.opened.close()
                 if !error.text.isEmpty { Terminal.writeError("thicket: \(error.text)\n") }
-                // A refused edit says more than "it did not work"; any other code is about the command itself.
+                // A refused edit has a more precise code than "it did not work"; any other code is about the command
+                // itself.
                 return (error.code == .failure ? call.opened.refusalCode ?? .failure : error.code).number
             }
         }
     }
 
     private static func perform(_ call: Call) async throws(Failure) {
-        // What is made from here on is for the owner only, but for files that the user asks for by name.
+        // Files made from here on are readable by their owner only, except files that the user asks for by name.
         switch call.name {
         case "signup": try await SignupCommand.run(call)
         case "login": try await LoginCommand.run(call)
@@ -94,7 +95,7 @@ public enum ThicketCommand {
     }
 }
 
-/// One call of a command: its words and the environment.
+/// One call of a command: its words and its environment.
 struct Call: Sendable {
     let invocation: Invocation
     let environment: [String: String]
@@ -106,7 +107,7 @@ struct Call: Sendable {
         (environment, secrets) = (variables.clear, variables.secrets)
     }
 
-    /// A password of the environment, `password` for `THICKET_PASSWORD`; empty counts as not given.
+    /// A password from the environment (`password` reads `THICKET_PASSWORD`); an empty one counts as not given.
     func secret(_ name: String) -> SecureBytes? { secrets[Call.variable(name)] }
 
     var name: String { invocation.command.name }
@@ -115,7 +116,7 @@ struct Call: Sendable {
     func arguments(_ name: String) -> [String] { invocation.arguments(name) }
     func value(_ name: String) -> String? { invocation.value(name) }
 
-    /// The flag, else the environment's `THICKET_…`; empty counts as not given.
+    /// The flag, else the environment variable `THICKET_…`; an empty value counts as not given.
     func setting(_ name: String) -> String? {
         for value in [value(name), environment[Call.variable(name)]] {
             if let value, !value.isEmpty { return value }
@@ -123,7 +124,7 @@ struct Call: Sendable {
         return nil
     }
 
-    /// `api-key` is `THICKET_API_KEY`.
+    /// The environment variable of a setting: `api-key` is `THICKET_API_KEY`.
     static func variable(_ name: String) -> String {
         "THICKET_" + String(name.map { $0 == "-" ? "_" : Character($0.uppercased()) })
     }
@@ -138,7 +139,7 @@ struct Call: Sendable {
         return number
     }
 
-    /// Longest wait for an answer of the server.
+    /// The longest wait for an answer of the server.
     func timeout() throws(Failure) -> Duration {
         guard let text = setting("timeout") else { return .seconds(30) }
         guard let time = Duration(written: text), time >= .milliseconds(1), time <= .seconds(86_400) else {
@@ -147,14 +148,14 @@ struct Call: Sendable {
         return time
     }
 
-    /// How long the command may wait in all, if `--timeout` says so.
+    /// How long the command may wait in total, if `--timeout` is given.
     func wait() throws(Failure) -> WaitBudget {
         WaitBudget(try timeout(), isWhole: setting("timeout") != nil)
     }
 }
 
 extension Duration {
-    /// Reads `500ms`, `30s`, `5m` or `1h`; without a unit, seconds.
+    /// Reads `500ms`, `30s`, `5m` or `1h`; a number without a unit means seconds.
     init?(written text: String) {
         let digits: Substring = text.prefix { $0.isASCII && $0.isNumber }
         guard let number = Int64(digits), number <= 100_000_000 else { return nil }
@@ -167,7 +168,7 @@ extension Duration {
         }
     }
 
-    /// As a person writes it: `30 s`, `500 ms`.
+    /// The duration for a person: `30 s`, `500 ms`.
     var words: String {
         let (seconds, attoseconds) = components
         return attoseconds == 0 ? "\(seconds) s" : "\(seconds * 1_000 + attoseconds / 1_000_000_000_000_000) ms"

@@ -1,8 +1,8 @@
 import ThicketCommandLine
 
-/// The commands about who one is.
+/// The commands about accounts and logins.
 extension ThicketProgram {
-    /// How a person proves who it is. Never by an argument.
+    /// How a user proves their identity. A secret is never an argument.
     private static let proofOptions: [Option] = [
         .value("user", "NAME", "the account's name, such as ada@example.com (THICKET_USER)"),
         .value(
@@ -152,7 +152,7 @@ extension ThicketProgram {
 
     // MARK: - Keys
 
-    /// What was kept outside of machines. Never an argument.
+    /// A backup of the access key that the user keeps outside of machines. It is never an argument.
     private static let backupOptions = [
         .value(
             "words-file", "FILE", "the 24 words, from this file or '-' for standard input; else they are asked for",

@@ -15,7 +15,7 @@ extension ThicketProgram {
                     + "it is the profile's, which has keys")
         ] + oldAccountOptions
 
-    /// Of commands that are about accounts of the old notes app alone.
+    /// Options of the commands that work on accounts of the old notes app only.
     private static let oldAccountOptions =
         [
             .value(

@@ -17,14 +17,14 @@ public enum ThicketProgram {
         ],
         footer: footer)
 
-    /// Why secrets are no arguments.
+    /// Why secrets must not be arguments.
     static let seen =
         "everybody on this machine can see the words of a command, and the shell keeps them; take this one as seen."
 
     private static let proxySecret =
         "\(seen) A proxy with a name and a password is set with the variable THICKET_PROXY."
 
-    /// Who talks to which server.
+    /// Which account is used on which server.
     static let accountOptions: [Option] = [
         .value("profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default"),
         .value("server", "URL", "another server than the profile's (THICKET_SERVER)"),
@@ -43,7 +43,7 @@ public enum ThicketProgram {
     private static let bucketArgument = Argument.one("BUCKET", "name of the bucket, such as notes")
     private static let keyArgument = Argument.one("KEY", "key of the object, such as plan")
 
-    /// Of commands on the objects of a bucket.
+    /// Options of commands that work on the objects of a bucket.
     static let bucketOptions: [Option] =
         [
             .flag(

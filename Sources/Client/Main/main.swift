@@ -1,4 +1,3 @@
-// The thicket program.
 import ThicketCLI
 
 #if canImport(Darwin)
@@ -10,7 +9,7 @@ import ThicketCLI
 ThicketCommand.forbidCoreDumps()
 let code: Int32 = await ThicketCommand.run(
     Array(CommandLine.arguments.dropFirst()), environment: ProcessVariables.take())
-// A command that failed half way may leave a session open. When its thread ends at the moment at which the program
-// does, OpenSSL frees what it keeps for the thread twice, there and in its exit handler: the heap breaks. So no exit
-// handlers. Output goes to the descriptors directly, so nothing is left in a buffer.
+// A command that failed half way may leave a session open. If its thread ends at the same moment as the program,
+// OpenSSL frees its data for the thread twice, there and in its exit handler, which corrupts the heap. So no exit
+// handlers run. Output is written to the descriptors directly, so no buffer needs flushing.
 _exit(code)

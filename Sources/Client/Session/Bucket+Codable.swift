@@ -6,31 +6,30 @@ import ThicketProtocol
     private import Foundation
 #endif
 
-/// Objects as values of the app's own types.
+/// Typed access to objects by `Codable`.
 extension Bucket {
-    /// The object read as `type`; nil when there is none.
+    /// The object decoded as `type`; nil when it does not exist.
     ///
-    /// - Throws: `invalidValue` when it does not have that shape.
+    /// - Throws: `invalidValue` when the object cannot be decoded as `type`.
     public func get<Value: Decodable>(_ key: String, as type: Value.Type) async throws(ClientError) -> Value? {
         guard let object = try await get(key) else { return nil }
         return try type.init(fromObject: object)
     }
 
-    /// Makes the object equal to `value`. Keys that the type does not know are removed: keep them by
-    /// `update(_:as:_:)`.
+    /// Makes the object equal to `value`. Keys that the type does not know are removed; `update(_:as:_:)` keeps them.
     ///
     /// - Throws: `invalidValue` when the value does not encode as a JSON object.
     public func set(_ key: String, to value: some Encodable) async throws(ClientError) {
         try await set(key, to: try JSONObject(encoding: value))
     }
 
-    /// Reads the object as a value, lets `body` change it, and sends the difference, with nothing in between. Keys that
-    /// the type does not know stay as they are.
+    /// Decodes the object, lets `body` change the value, and sends the difference, atomically. Keys that the type does
+    /// not know are kept.
     ///
     /// - Parameters:
-    ///   - initial: what to start from when there is no object.
-    ///   - body: runs on the session's thread: must not block.
-    /// - Throws: `invalidValue` when the object does not have that shape; nothing is changed then.
+    ///   - initial: the value to start from when the object does not exist.
+    ///   - body: runs on the session's thread and must not block.
+    /// - Throws: `invalidValue` when the object cannot be decoded as the type; nothing is changed then.
     public func update<Value: Codable & Sendable>(
         _ key: String, as initial: Value, _ body: @Sendable (inout Value) -> Void
     ) async throws(ClientError) {

@@ -1,10 +1,10 @@
 public import ThicketProtocol
 
-/// A named set of JSON objects that is kept the same on all of a user's devices.
+/// A named set of JSON objects that is kept in sync between a user's devices.
 ///
-/// Reading and editing need no connection and never wait for one. When a call returns, the edit is kept in the local
-/// store. Keys are 1–256 of `[A-Za-z0-9._%@-]`; others throw `invalidName`. All calls throw `store` when the local
-/// store fails and `closed` after `Session.close()`.
+/// Reads and edits need no connection and never wait for one. When an edit's call returns, the edit is in the local
+/// store. Keys are 1–256 characters of `[A-Za-z0-9._%@-]`; other keys throw `invalidName`. All calls throw `store` when
+/// the local store fails and `closed` after `Session.close()`.
 public struct Bucket: Sendable {
     let engine: SyncEngine
     let bucket: BucketName
@@ -14,11 +14,12 @@ public struct Bucket: Sendable {
         bucket = name
     }
 
+    /// The bucket's name.
     public var name: String { bucket.text }
 
     // MARK: - Reading
 
-    /// The object as the app sees it, local edits included; nil when there is none.
+    /// The object as the app sees it, local edits included; nil when it does not exist.
     public func get(_ key: String) async throws(ClientError) -> JSONObject? {
         let key = try Self.key(key)
         let bucket: BucketName = bucket
@@ -37,7 +38,7 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Keys behind `after`, in byte order, at most `limit`.
+    /// At most `limit` keys after `after`, in byte order.
     public func keys(after: String?, limit: Int) async throws(ClientError) -> [String] {
         var from: EntityKey?
         if let after { from = try Self.key(after) }
@@ -48,7 +49,7 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// The app's keys by those under which the server knows the objects, which in an open bucket are the same.
+    /// The app's keys by the server's keys; in an open bucket both are the same.
     package func namesByStoredKey() async throws(ClientError) -> [String: String] {
         let bucket = bucket
         let names = try await keys()
@@ -59,7 +60,7 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// What is known about an object besides its content; version 0 when nothing is.
+    /// The state of an object besides its content; version 0 when the object is unknown.
     public func info(_ key: String) async throws(ClientError) -> ObjectInfo {
         let key = try Self.key(key)
         let bucket = bucket
@@ -74,10 +75,11 @@ public struct Bucket: Sendable {
 
     // MARK: - Editing
 
-    /// Makes the object equal to `object`; the difference to what was there is sent.
+    /// Makes the object equal to `object`; the difference to its current state is sent.
     ///
-    /// What others have set to the same value meanwhile is left as it is: two devices that set one text to the same end
-    /// with that text. Edits by `edit` and `editText` are never merged away so (docs/decisions/0086).
+    /// A value that another device has set to the same result meanwhile is not changed again: two devices that set a
+    /// text to the same value end with that value. Edits by `edit` and `editText` are never merged away in this manner
+    /// (docs/decisions/0086).
     public func set(_ key: String, to object: JSONObject) async throws(ClientError) {
         let key = try Self.key(key)
         let bucket = bucket
@@ -86,7 +88,7 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Removes the object; nothing happens when there is none.
+    /// Removes the object; does nothing when it does not exist.
     public func remove(_ key: String) async throws(ClientError) {
         let key = try Self.key(key)
         let bucket = bucket
@@ -95,10 +97,10 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Removes the object if it is as `condition` wants it, with nothing in between.
+    /// Removes the object if `condition` holds; check and removal are atomic.
     ///
-    /// - Parameter condition: gets the object as it is now. Runs on the session's thread: must not block.
-    /// - Returns: whether it was removed; false also when there is none.
+    /// - Parameter condition: receives the current object. Runs on the session's thread and must not block.
+    /// - Returns: whether the object was removed; false also when it does not exist.
     @discardableResult
     public func remove(
         _ key: String, if condition: @Sendable (_ object: JSONObject) -> Bool
@@ -113,9 +115,9 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Applies exactly this difference to the object (to the empty one when there is none).
+    /// Applies exactly this difference to the object (to an empty object when it does not exist).
     ///
-    /// - Throws: `misfit` when it does not fit; the object is as before then.
+    /// - Throws: `misfit` when the difference does not fit; the object is unchanged then.
     public func edit(_ key: String, by diff: ObjectDiff) async throws(ClientError) {
         let key = try Self.key(key)
         let bucket = bucket
@@ -124,10 +126,11 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Reads the object and edits it by what `body` returns, with nothing in between.
+    /// Reads the object and applies the difference that `body` returns, atomically.
     ///
-    /// - Parameter body: gets the object (nil when there is none) and the revision of the last event that led to it;
-    ///   returns the difference to apply, nil for none. Runs on the session's thread: must not block.
+    /// - Parameter body: receives the object (nil when it does not exist) and the revision of the last event that led
+    ///   to it; returns the difference to apply, or nil for none. Runs on the session's thread and must not block.
+    /// - Returns: whether `body` returned a difference.
     /// - Throws: `misfit` when the difference does not fit.
     @discardableResult
     public func edit(
@@ -136,7 +139,7 @@ public struct Bucket: Sendable {
         try await edit(key, isWhole: false, body)
     }
 
-    /// As `edit`, but the object that the difference makes is wanted as a whole, as by `set`.
+    /// As `edit`, but the edit counts as a replacement of the whole object, as by `set`.
     @discardableResult
     package func replace(
         _ key: String, _ body: @Sendable (_ object: JSONObject?, _ revision: Int64) -> ObjectDiff?
@@ -156,9 +159,9 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Reads the object and makes it what `body` leaves in its argument (nil removes it), with nothing in between.
+    /// Reads the object and stores what `body` leaves in its argument (nil removes the object), atomically.
     ///
-    /// - Parameter body: runs on the session's thread: must not block.
+    /// - Parameter body: runs on the session's thread and must not block.
     public func update(_ key: String, _ body: @Sendable (inout JSONObject?) -> Void) async throws(ClientError) {
         let key = try Self.key(key)
         let bucket = bucket
@@ -170,15 +173,15 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Edits a text in the object at exactly this place.
+    /// Edits a text in the object at exactly the given position.
     ///
     /// - Parameters:
     ///   - path: the keys that lead to the text.
-    ///   - position: UTF-16 code units from the text's start.
-    ///   - deleted: UTF-16 code units to delete there.
-    ///   - inserted: text to put in their place.
-    /// - Throws: `misfit` when there is no text at `path`, or the place is not inside it; `invalidValue` for an empty
-    ///   path.
+    ///   - position: offset from the text's start, in UTF-16 code units.
+    ///   - deleted: UTF-16 code units to delete at the position.
+    ///   - inserted: text to insert in their place.
+    /// - Throws: `misfit` when `path` does not lead to a text, or the range is not inside it; `invalidValue` for an
+    ///   empty path.
     public func editText(
         _ key: String, path: [String], at position: Int, deleting deleted: Int = 0, inserting inserted: String = ""
     ) async throws(ClientError) {
@@ -191,10 +194,10 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Gives up the edits of an object that the server refused (`ObjectInfo.refusal`, or a token that may not change
-    /// anything): the object is as the server has it again.
+    /// Discards the edits of an object that the server refused (`ObjectInfo.refusal`, or a token that does not permit
+    /// changes): the object then equals the server's state.
     ///
-    /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
+    /// - Returns: false when no edit is refused. An edit that the server may have accepted is never discarded.
     @discardableResult
     public func discardRefused(_ key: String) async throws(ClientError) -> Bool {
         let key = try Self.key(key)
@@ -205,15 +208,15 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// The edits that the server refused and that are kept here, until they are given up (`discardRefused`), sent once
-    /// more (`retryRefused`), or the object is edited again. Edits that only wait because the token permits no changes
-    /// are among them (`unauthorized`) once the server has said so on this connection.
+    /// The edits that the server refused. They are kept until they are discarded (`discardRefused`), sent again
+    /// (`retryRefused`), or the object is edited again. Edits that wait only because the token does not permit changes
+    /// are included (`unauthorized`) once the server has reported that on this connection.
     public func refused() async throws(ClientError) -> [RefusedEdit] {
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.refusals(bucket), []) }
     }
 
-    /// Sends an edit that the server refused for good once more, as it is: its limits may be others by now.
+    /// Sends a refused edit again, unchanged: the server's limits may have changed.
     ///
     /// - Returns: false when no edit of the object was refused.
     @discardableResult
@@ -225,10 +228,11 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Gives up the edits of an object that the server certainly does not have: refused ones, as `discardRefused`, and
-    /// edits that were never sent. Read the object before: what is given up is nowhere else.
+    /// Discards the edits of an object that the server certainly does not have: refused edits, as `discardRefused`, and
+    /// edits that were never sent. Read the object first: the discarded edits exist nowhere else.
     ///
-    /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
+    /// - Returns: false when the object has no such edits. An edit that the server may have accepted is never
+    ///   discarded.
     @discardableResult
     public func discardUnsent(_ key: String) async throws(ClientError) -> Bool {
         let key = try Self.key(key)
@@ -239,21 +243,21 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Whether the server certainly does not have the object's edits: what `discardUnsent` gives up.
+    /// Whether the server certainly does not have the object's edits, so that `discardUnsent` discards them.
     package func isUnsent(_ key: String) async throws(ClientError) -> Bool {
         let key = try Self.key(key)
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.isUnsent(bucket, key), []) }
     }
 
-    /// The keys of objects with edits that the server has not confirmed, in no order.
+    /// The keys of objects with edits that the server has not confirmed, in no particular order.
     package func unconfirmedKeys() async throws(ClientError) -> [String] {
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.unconfirmedKeys(bucket), []) }
     }
 
-    /// Objects that are sent again since the last call, because the server, which need not be the one known before, did
-    /// not have them. They are noted from the first call on.
+    /// The objects that have been queued again since the last call, because the server (possibly a different one than
+    /// before) does not have them. Recording starts with the first call.
     package func takeBroughtBack() async throws(ClientError) -> [String] {
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.takeBroughtBack(bucket), []) }
@@ -261,15 +265,15 @@ public struct Bucket: Sendable {
 
     // MARK: - Repair of sealed objects
 
-    /// What makes an object of a sealed bucket read-only, for a person; nil: nothing does.
+    /// Why an object of a sealed bucket is read-only, as a text for the user; nil when it is not.
     public func problem(of key: String) async throws(ClientError) -> String? {
         let key = try Self.key(key)
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.problem(bucket, key), []) }
     }
 
-    /// The keys of objects that are read-only until `keepMine` or `takeServers`, in byte order. Those that the app has
-    /// deleted are among them: they are in no other list.
+    /// The keys of objects that are read-only until `keepMine` or `takeServers`, in byte order. Objects that the app
+    /// has removed are included, although `keys` does not list them.
     public func problems() async throws(ClientError) -> [String] {
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in
@@ -277,22 +281,23 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// What the server shows of an object that is read-only; nil: it has none. What it holds of others is `get`.
+    /// The server's state of a read-only object; nil when the server does not have it. `get` returns this device's
+    /// state.
     ///
-    /// - Throws: `integrity` when that does not open, or holds two histories at once; `notFound` when there is nothing
-    ///   to choose.
+    /// - Throws: `integrity` when the server's state cannot be opened or contains two histories; `notFound` when the
+    ///   object is not read-only.
     public func servers(_ key: String) async throws(ClientError) -> JSONObject? {
         let key = try Self.key(key)
         let bucket = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.servers(bucket, key), []) }
     }
 
-    /// Keeps what this device shows of an object that is read-only (`BucketEvent.integrity`): it begins anew, and what
-    /// the server holds is removed. Other devices are asked the same question or get the new one. Where this device has
-    /// deleted the object, what the server shows is deleted.
+    /// Resolves a read-only object (`BucketEvent.integrity`) with this device's state: the object starts a new history,
+    /// and the server's state is removed. Other devices get the new state or have to make the same choice. When this
+    /// device has removed the object, the server's state is removed as well.
     ///
-    /// - Returns: false when there is nothing to choose.
-    /// - Throws: `integrity` when what the server holds was written by a newer program.
+    /// - Returns: false when the object is not read-only.
+    /// - Throws: `integrity` when a newer program version wrote the server's state.
     @discardableResult
     public func keepMine(_ key: String) async throws(ClientError) -> Bool {
         let key = try Self.key(key)
@@ -302,11 +307,11 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Takes what the server shows of an object that is read-only. What this device showed is told as a conflict, so
-    /// that it can be kept elsewhere.
+    /// Resolves a read-only object with the server's state. This device's state is reported as a conflict, so that the
+    /// app can keep it elsewhere.
     ///
-    /// - Returns: false when there is nothing to choose.
-    /// - Throws: `integrity` when what the server shows does not open.
+    /// - Returns: false when the object is not read-only.
+    /// - Throws: `integrity` when the server's state cannot be opened.
     @discardableResult
     public func takeServers(_ key: String) async throws(ClientError) -> Bool {
         let key = try Self.key(key)
@@ -316,17 +321,18 @@ public struct Bucket: Sendable {
         }
     }
 
-    // MARK: - Following
+    // MARK: - Events
 
-    /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
-    /// waiting events. A new reader's begins with the conflicts and alarms that came before and that no reader has got,
-    /// at most `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until
-    /// somebody has them. In front of them each edit that is refused at this moment is told (`BucketEvent.refused`).
+    /// The events of the bucket from now on. Each reader has its own stream, which buffers at most
+    /// `StreamLimits.eventsMax` events. A new stream begins with one `BucketEvent.refused` for each edit that is
+    /// refused at the moment. Then follow the undelivered conflicts and integrity reports, at most
+    /// `StreamLimits.undeliveredMax`; they include those of earlier runs of the program, which the store keeps until a
+    /// reader takes them.
     ///
-    /// Who waits for `caughtUp` takes `changesTellingCaughtUp`: it may have been told before this reader was there.
+    /// To wait for `caughtUp`, use `changesTellingCaughtUp`: the event may have occurred before this stream began.
     public var changes: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: false) } }
 
-    /// As `changes`; where everything was read before, `caughtUp` is told to this reader all the same.
+    /// As `changes`, but the stream begins with `caughtUp` when the bucket had caught up before.
     public var changesTellingCaughtUp: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: true) } }
 
     private func follow(tellsCaughtUp: Bool) async -> AsyncStream<BucketEvent> {
@@ -336,11 +342,11 @@ public struct Bucket: Sendable {
         return stream
     }
 
-    /// For who does not follow the events: conflicts and alarms that came while nobody did, or for which no reader had
-    /// room, the oldest first, at most `StreamLimits.unheardMax`. They are told once; the store keeps them until then.
+    /// For an app that does not read `changes`: the conflicts and integrity reports that no reader has taken, the
+    /// oldest first, at most `StreamLimits.undeliveredMax`. Each is returned once; the store keeps them until then.
     public func unheard() async -> [BucketEvent] { await engine.takeUnheard(bucket) }
 
-    /// Objects with edits that the server has not confirmed.
+    /// The number of objects with edits that the server has not confirmed.
     public var pendingCount: Int {
         get async throws(ClientError) {
             let bucket = bucket
@@ -348,30 +354,30 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Waits until the server confirmed every edit and told everything it has.
+    /// Waits until the server has confirmed every edit and has sent everything it has.
     ///
-    /// - Throws: `deadline` when that takes longer than `timeout` (or the task is cancelled), `refused` when the server
-    ///   does not take an edit, `unavailable` when it does not open the bucket, `unauthorized`, `closed`.
+    /// - Throws: `deadline` after `timeout` (or when the task is cancelled), `refused` when the server refuses an edit,
+    ///   `unavailable` when it does not open the bucket, `unauthorized`, `closed`.
     public func waitUntilSynced(timeout: Duration) async throws(ClientError) {
         try await engine.waitUntilSynced(bucket, milliseconds: timeout.wholeMilliseconds)
     }
 
     // MARK: - History
 
-    /// Versions of an object that the server keeps, newest first.
+    /// The versions of an object that the server keeps, the newest first.
     ///
-    /// - Parameter limit: how many versions back to look, 1...1,000. The server keeps the last 60, then every tenth.
+    /// - Parameter limit: how many versions to look back, 1...1,000. The server keeps the last 60, then every tenth.
     /// - Throws: `offline` without a connection, `deadline`.
     public func history(of key: String, limit: Int = 60) async throws(ClientError) -> [ObjectVersion] {
         try await history(of: key, limit: limit, \.object)
     }
 
-    /// The same as the server has stored it: sealed, in a sealed bucket.
+    /// As `history`, in the form that the server stores: sealed, in a sealed bucket.
     package func storedHistory(of key: String, limit: Int) async throws(ClientError) -> [ObjectVersion] {
         try await history(of: key, limit: limit, \.stored)
     }
 
-    /// The key under which the server has an object.
+    /// The server's key of an object.
     package func storedKey(of key: String) async throws(ClientError) -> String {
         let (bucket, key) = (bucket, try Self.key(key))
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.wireKey(bucket, key).text, []) }
@@ -392,7 +398,7 @@ public struct Bucket: Sendable {
         return found
     }
 
-    /// One version of an object; nil when the server does not have it.
+    /// One version of an object; nil when the server does not have that version.
     ///
     /// - Throws: `offline` without a connection, `deadline`.
     public func version(_ version: Int64, of key: String) async throws(ClientError) -> JSONObject? {
@@ -438,26 +444,28 @@ public struct Bucket: Sendable {
     }
 }
 
-/// What is known about an object besides its content.
+/// The state of an object besides its content.
 public struct ObjectInfo: Sendable, Equatable {
-    /// The server's version below the local edits; 0: the server never had it.
+    /// The server's version on which the local edits are based; 0 when the server never had the object.
     public let version: Int64
-    /// The server has not confirmed everything.
+    /// Whether the object has edits that the server has not confirmed.
     public let hasUnconfirmedEdits: Bool
-    /// The code with which the server refused the edits for good.
+    /// The code with which the server refused the edits; nil when it did not.
     public let refusal: Int?
-    /// As in `ObjectChange.revision`: the count of the last event of the session.
+    /// The revision of the session's last event, as in `ObjectChange.revision`.
     public let revision: Int64
 }
 
 /// One version of an object, as the server keeps it.
 public struct ObjectVersion: Sendable, Equatable {
+    /// The version's number.
     public let version: Int64
+    /// The object's content in this version.
     public let object: JSONObject
 }
 
 extension Duration {
-    /// Whole milliseconds, rounded up; never negative.
+    /// In milliseconds, rounded up; never negative.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         guard seconds < Int64.max / 4_000 else { return Int64.max / 4 }

@@ -1,33 +1,32 @@
 public import ThicketProtocol
 
-/// Something that happened to what the app sees in a bucket, in the order it happened.
+/// A change of a bucket's state as the app sees it. Events arrive in the order in which they happened.
 public enum BucketEvent: Sendable, Equatable {
-    /// An object is new or different.
+    /// An object was added or changed.
     case changed(ObjectChange)
-    /// An object is gone.
+    /// An object was removed.
     case removed(ObjectRemoval)
-    /// The server refused an edit: the edit stays here, unsent. A new reader is told of each that is refused when it
-    /// begins, also in an earlier life of the program; `Bucket.refused` lists them, and `discardRefused`,
-    /// `retryRefused` and another edit of the object are the ways out. Where the token permits no changes, one edit is
-    /// told as it happens, and stands for all.
+    /// The server refused an edit; it is kept locally and not sent. A new reader gets one such event for each edit that
+    /// is refused when the reader starts, including those of earlier runs. `Bucket.refused` lists them;
+    /// `discardRefused`, `retryRefused` or another edit of the object resolves one. When the token does not permit
+    /// changes, only one edit is reported.
     case refused(RefusedEdit)
-    /// In a sealed bucket: two edits met, and only one value could stand. The other is told here, and is in the
-    /// history.
+    /// In a sealed bucket: two edits conflicted. The report holds the value that gave way; it is also in the history.
     case conflict(ConflictReport)
-    /// In a sealed bucket: something does not fit together. What is told is never shown as genuine.
+    /// In a sealed bucket: data failed verification. Such data is never presented as valid.
     case integrity(IntegrityReport)
-    /// The server does not open the bucket, for the reason given; tried again after a pause. Edits wait.
+    /// The server does not open the bucket, for the given reason. The client tries again after a pause; edits wait.
     case unavailable(ClientError)
-    /// The server told everything it has: the bucket is as the server's, local edits aside.
+    /// The server has sent everything it has: apart from local edits, the bucket equals the server's.
     case caughtUp
-    /// This reader was too slow and missed this many events: read the objects anew. Conflicts and alarms among them
-    /// that no other reader has got either are not lost: they follow when there is room, or are given to whoever asks
-    /// first (`Bucket.unheard`).
+    /// This reader was too slow and missed this many events: read the objects again. Conflicts and integrity reports
+    /// among them that no other reader took are not lost: they follow when the buffer has room, or `Bucket.undelivered`
+    /// returns them.
     case overrun(missed: Int)
 }
 
 extension BucketEvent {
-    /// Whoever misses it is not told by the state of the objects.
+    /// Whether the event's information is lost with the event, because the objects' state does not show it.
     package var comesOnce: Bool {
         switch self {
         case .conflict, .integrity: true
@@ -36,33 +35,37 @@ extension BucketEvent {
     }
 }
 
-/// Who made a change.
+/// The origin of a change.
 public enum ChangeOrigin: Sendable, Equatable {
-    /// This session, by its own calls.
+    /// This session's own calls.
     case local
-    /// Somebody else, told by the server.
+    /// Another session; received from the server.
     case remote
 }
 
-/// An object that is new or different.
+/// An added or changed object.
 public struct ObjectChange: Sendable, Equatable {
+    /// The object's key.
     public let key: String
-    /// The object as the app sees it now: the server's state and all local edits.
+    /// The object as the app sees it now: the server's state with all local edits.
     public let object: JSONObject
-    /// What turned the object as seen before into `object`. Editors move their carets by it.
+    /// The difference from the previously seen object to `object`; editors use it to move their carets.
     ///
     /// For a new object it is the difference from the empty object.
     public let diff: ObjectDiff
+    /// Whether this session or another one made the change.
     public let origin: ChangeOrigin
-    /// The object was not there before.
+    /// Whether the object did not exist before.
     public let isNew: Bool
-    /// Grows with every change of the bucket that the app sees; `Bucket.edit` hands out the same count.
+    /// A counter that grows with every change of the bucket that the app sees; `Bucket.edit` passes the same counter.
     public let revision: Int64
 }
 
-/// An object that is gone.
+/// A removed object.
 public struct ObjectRemoval: Sendable, Equatable {
+    /// The object's key.
     public let key: String
+    /// Whether this session or another one removed the object.
     public let origin: ChangeOrigin
     /// As in `ObjectChange`.
     public let revision: Int64

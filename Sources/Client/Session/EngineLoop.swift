@@ -8,22 +8,22 @@ internal import ThicketCrypto
     internal import Glibc
 #endif
 
-/// A thread of our own that runs one actor: jobs, then the actor's own turn, then sleep until something happens.
+/// A dedicated thread that runs one actor: its jobs, then the actor's turn, then sleep until an event.
 ///
-/// Store and network calls may block; on the shared pool they would stall strangers. The thread ends after `stop()`,
-/// which is called when nobody can have work for it any more.
+/// Store and network calls may block; on the shared thread pool they would stall unrelated tasks. The thread ends after
+/// `stop()`, which its owner calls when no more work can arrive.
 ///
-/// `@unchecked`: `state` is behind its mutex; `sleeper` and `turn` are set before the thread starts to use them and
-/// used by it alone; the file descriptors never change.
+/// `@unchecked`: `state` is protected by its mutex; `sleep` and `turn` are set before the thread uses them, and only
+/// the thread uses them; the file descriptors never change.
 package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     private struct State {
         var jobs = [UnownedJob]()
         var isStopped = false
-        /// The thread sleeps, or is about to, and nobody has woken it yet.
+        /// The thread sleeps, or is about to, and no other thread has woken it yet.
         var isResting = false
         var thread: pthread_t?
 
-        /// Ends the rest; true for the one who did, and who has to ring.
+        /// Ends the sleep. Returns true to the one caller that has to write the wake-up byte.
         mutating func takeRest() -> Bool {
             defer { isResting = false }
             return isResting
@@ -31,16 +31,16 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     }
 
     private let state = Mutex(State())
-    /// Reading end and writing end of the pipe that ends the sleep.
+    /// The two ends of the pipe that ends the sleep.
     private let pipeEnds: (read: Int32, write: Int32)
-    /// Called on the thread after the jobs: milliseconds until it wants to be called again; nil: no limit.
+    /// Called on the thread after the jobs; returns the milliseconds until the next call, or nil for no limit.
     private var turn: (@Sendable () -> Int64?)?
-    /// Sleeps, on the thread, until the wake descriptor is readable or something else happens.
+    /// Blocks the thread until the wake descriptor is readable, the time is over, or the transport has an event.
     private var sleep: ((_ wake: Int32, _ milliseconds: Int32) -> Void)?
 
     private static let stackBytes = 16 << 20
 
-    /// - Throws: `limit` when the system gives no pipe or no thread.
+    /// - Throws: `limit` when the system cannot make a pipe or a thread.
     package init() throws(ClientError) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
@@ -53,7 +53,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         pipeEnds = (ends[0], ends[1])
         var thread = pthread_t()
         let held = Unmanaged.passRetained(self).toOpaque()
-        // Merging follows the nesting of objects, which is deep for whoever wants to see it.
+        // Merging recurses over nested objects, and input can be nested deeply on purpose.
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, Self.stackBytes)
@@ -85,7 +85,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         precondition(thread == pthread_self(), "called off the engine's thread")
     }
 
-    /// What the thread does between jobs. Called on the thread.
+    /// Sets the work that the thread does between jobs. Call it on the thread.
     package func drive(
         turn: @escaping @Sendable () -> Int64?, sleep: @escaping (_ wake: Int32, _ milliseconds: Int32) -> Void
     ) {
@@ -93,25 +93,25 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         self.sleep = sleep
     }
 
-    /// Forgets turn and sleep, and gives back what libraries keep for this thread. Called on the thread.
+    /// Drops `turn` and `sleep`, and frees the thread-local state of libraries. Call it on the thread.
     package func release() {
         turn = nil
         sleep = nil
         CryptoThread.release()
     }
 
-    /// Ends the sleep, from any thread.
+    /// Ends the sleep. May be called from any thread.
     package func wake() {
         if state.withLock({ $0.takeRest() }) { ring() }
     }
 
     private func ring() {
         var byte: UInt8 = 1
-        // A full pipe wakes as well as one more byte would.
+        // When the pipe is full, its bytes wake the thread anyway.
         _ = write(pipeEnds.write, &byte, 1)
     }
 
-    /// The thread ends when its jobs are done. From any thread.
+    /// Ends the thread when its jobs are done. May be called from any thread.
     package func stop() {
         let isResting = state.withLock { state in
             state.isStopped = true
@@ -146,7 +146,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             var watched = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
             _ = poll(&watched, 1, milliseconds)
         }
-        // Whoever ended the rest has put a byte into the pipe, or is about to.
+        // A thread that ended the sleep has written a byte into the pipe, or is about to.
         let isRung = state.withLock { !$0.takeRest() }
         guard isRung else { return }
         var byte: UInt8 = 0
@@ -157,20 +157,20 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     }
 }
 
-/// A named function, not a closure: a closure would inherit the isolation of wherever it was written.
+/// A named function, because a closure would inherit the actor isolation of its context.
 private func engineLoopMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let context else { return nil }
     Unmanaged<EngineLoop>.fromOpaque(context).takeRetainedValue().run()
     return nil
 }
 
-/// Milliseconds of a clock that never goes back and goes on while the machine sleeps where the system has such a one.
+/// Milliseconds of a monotonic clock that includes the time in which the machine sleeps.
 package func monotonicMilliseconds() -> Int64 {
     var time = timespec()
     #if canImport(Darwin)
         clock_gettime(CLOCK_MONOTONIC, &time)
     #else
-        // Linux only: CLOCK_BOOTTIME; on Apple platforms: CLOCK_MONOTONIC goes on in sleep.
+        // Linux only: CLOCK_BOOTTIME. On Apple platforms CLOCK_MONOTONIC includes sleep.
         clock_gettime(CLOCK_BOOTTIME, &time)
     #endif
     return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000

@@ -1,6 +1,7 @@
 internal import ThicketProtocol
 
-/// Streams of one kind, each reader with its own bounded buffer. A reader that falls behind is told how much it missed.
+/// The streams of one kind of event. Each reader has its own bounded buffer; a reader that falls behind is told how
+/// many events it missed.
 ///
 /// Used on the engine's thread only.
 struct EventHub<Element: Sendable> {
@@ -10,24 +11,26 @@ struct EventHub<Element: Sendable> {
     }
 
     private var readers = [Reader]()
-    /// Makes what a slow reader gets in place of what it missed; nil: nothing is told.
+    /// Makes the event that reports missed events to a slow reader; nil: nothing is reported.
     private let overrun: (@Sendable (_ missed: Int) -> Element)?
 
     init(overrun: (@Sendable (_ missed: Int) -> Element)?) { self.overrun = overrun }
 
     var isEmpty: Bool { readers.isEmpty }
-    /// Somebody missed something and does not know yet.
+    /// Whether a reader missed events and has not been told yet.
     var hasOverrun: Bool { readers.contains { $0.missed > 0 } }
 
-    /// There is a reader that knows what it missed.
+    /// Whether a reader exists that has no unreported misses.
     var canOffer: Bool { readers.contains { $0.missed == 0 } }
 
     mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
         readers.append(Reader(continuation: continuation))
     }
 
-    /// - Returns: whether a reader's buffer took it. Who had no room will be told that something was missed, but never
-    ///   has it.
+    /// Gives an element to all readers. A reader without room misses it for good; it is told later that it missed
+    /// something.
+    ///
+    /// - Returns: whether a reader's buffer took it.
     @discardableResult
     mutating func yield(_ element: Element) -> Bool {
         var isTaken = false
@@ -43,8 +46,8 @@ struct EventHub<Element: Sendable> {
         return isTaken
     }
 
-    /// Gives readers that know what they missed something that is kept elsewhere until one of them has it: for who has
-    /// no room it does not count as missed.
+    /// Gives an element to readers without unreported misses. The caller keeps the element until a reader takes it, so
+    /// a reader without room does not count it as missed.
     ///
     /// - Returns: whether a reader's buffer took it.
     mutating func offer(_ element: Element) -> Bool {
@@ -60,21 +63,21 @@ struct EventHub<Element: Sendable> {
         return isTaken
     }
 
-    /// Tells the newest reader alone, as it begins. What it has no room for counts as missed.
+    /// Gives an element to the newest reader only, when it starts. Without room, the element counts as missed.
     mutating func greet(_ element: Element) {
         guard let index: Int = readers.indices.last else { return }
         if readers[index].missed > 0 { return readers[index].missed += 1 }
         if case .dropped = readers[index].continuation.yield(element), overrun != nil { readers[index].missed += 1 }
     }
 
-    /// Tells readers that have room again what they missed.
+    /// Reports their misses to the readers that have room again.
     mutating func settle() {
         for index in readers.indices.reversed() where readers[index].missed > 0 {
             _ = admit(index, counting: false)
         }
     }
 
-    /// True when the reader at `index` knows what it missed and can take more.
+    /// True when the reader at `index` has been told its misses and can take more.
     private mutating func admit(_ index: Int, counting: Bool = true) -> Bool {
         guard let overrun else { return true }
         switch readers[index].continuation.yield(overrun(readers[index].missed)) {

@@ -1,24 +1,24 @@
 package import ThicketProtocol
 
-/// An object with what a program needs that keeps a copy of it elsewhere.
+/// An object with what a program needs to keep a copy of it outside of the store, such as the mirror.
 package struct ObjectLook: Sendable, Equatable {
     package let object: JSONObject?
-    /// There is none, and there was one: a removal was made here or heard of. An object that is absent and was never
-    /// seen in this bucket is not a removed one.
+    /// The object does not exist but did: a removal was made here or received. An object that was never seen in this
+    /// bucket does not count as removed.
     package let isRemoved: Bool
     package let place: BucketPlace
 }
 
-/// Which bucket of which server a local copy follows, and how far it is.
+/// Which bucket of which server a local copy follows, and how far it has read.
 package struct BucketPlace: Sendable, Equatable {
-    /// Names the local copy, and counts how often it met a bucket that need not be the one known before: what was
-    /// compared at another origin says nothing of the objects that are here now. nil while such a bucket is being read.
+    /// Identifies the local copy and counts how often it met a bucket that may be a different one than before:
+    /// comparisons made at another origin do not apply to the current objects. nil while such a bucket is being read.
     package let origin: String?
-    /// The copy has met no such bucket since it was made.
+    /// Whether the copy has met no such bucket since it was created.
     package let isFirst: Bool
-    /// The bucket was read as a whole, at some time.
+    /// Whether the bucket has been read completely at some time.
     package let isRead: Bool
-    /// The server is telling what happened since the last connection.
+    /// Whether the server is still sending what happened since the last connection.
     package let isReading: Bool
 }
 

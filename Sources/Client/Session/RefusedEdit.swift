@@ -1,25 +1,26 @@
 import ThicketProtocol
 
-/// An edit the server does not take.
+/// An edit that the server refuses.
 public struct RefusedEdit: Sendable, Equatable {
+    /// The object's key.
     public let key: String
-    /// `refused` with the server's number (400 not valid, 413 too large ...), or `unauthorized` with 401: the token of
-    /// this connection permits no changes, and with another token the edit goes out.
+    /// `refused` with the server's number (400 invalid, 413 too large, …), or `unauthorized` with 401: this
+    /// connection's token does not permit changes; the edit is sent when another token does.
     public let error: ClientError
 
-    /// Why, in words for a person, with the server's number in brackets.
+    /// The reason as a text for the user, with the server's number in brackets.
     public var reason: String { Self.reason(of: error.number ?? 0) }
 
     init(key: String, error: ClientError) { (self.key, self.error) = (key, error) }
 
-    /// Refused for good.
+    /// An edit that the server refused.
     init(key: String, code: Int) {
         self.init(
             key: key,
             error: ClientError(.refused, "the server does not take the edit; it is kept here", number: code))
     }
 
-    /// Not permitted to the token.
+    /// An edit that the token does not permit.
     init(unauthorized key: String) {
         self.init(
             key: key,
@@ -28,7 +29,7 @@ public struct RefusedEdit: Sendable, Equatable {
                 number: ErrorCode.unauthorized.rawValue))
     }
 
-    /// What a number that the server refuses changes with means.
+    /// The reason for a number with which the server refuses changes.
     package static func reason(of number: Int) -> String {
         switch ErrorCode(rawValue: number) {
         case .invalidRequest: "it holds the key or the change for not valid (400)"

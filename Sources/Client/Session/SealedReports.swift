@@ -1,16 +1,17 @@
 public import ThicketProtocol
 import ThicketSealed
 
-/// Two edits of one value met and only one could stand. Where both were ordered by the server every device finds the
-/// same one, and is told; where an edit had waited on a device, and prevails over what came meanwhile, that device is
-/// told.
+/// A conflict of two edits of one value. When the server ordered both edits, every device finds the same losing value
+/// and reports it; when an edit waited on a device and prevailed over changes received meanwhile, that device reports
+/// it.
 public struct ConflictReport: Sendable, Equatable {
+    /// The object's key.
     public let key: String
-    /// Keys and list indexes from the outermost in; empty for the object itself.
+    /// Keys and list indexes, from the outermost in; empty for the object itself.
     public let path: [String]
-    /// The value that gave way; nil when that was a deletion.
+    /// The value that gave way; nil when it was a deletion.
     public let losing: JSONValue?
-    /// The value that stands; nil when that is a deletion.
+    /// The value that prevailed; nil when it is a deletion.
     public let winning: JSONValue?
 
     init(key: String, _ conflict: SealedConflict) {
@@ -23,42 +24,47 @@ public struct ConflictReport: Sendable, Equatable {
     }
 }
 
-/// An object of a sealed bucket is not what it should be: the server, or somebody with its powers, does not tell the
-/// truth, or something is broken.
+/// An object of a sealed bucket failed verification: the server, or an attacker with its powers, is not truthful, or
+/// data is damaged.
 public struct IntegrityReport: Sendable, Equatable {
-    /// More may come: show `detail` for those you do not know.
+    /// The kind of report. Later versions may add kinds: show `detail` for unknown ones.
     public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The kind as a stable text, such as `forked`.
         public let rawValue: String
+        /// Makes a kind from its text; the text need not be a known kind.
         public init(rawValue: String) { self.rawValue = rawValue }
+        /// The same as `rawValue`.
         public var description: String { rawValue }
 
-        /// One operation is not what an honest device has written. It changes nothing, and the object goes on.
+        /// An honest device could not have written one operation. The operation is ignored, and the object stays
+        /// usable.
         public static let misfit = Kind(rawValue: "misfit")
-        /// Others have seen another history.
+        /// Other devices have seen a different history.
         public static let forked = Kind(rawValue: "forked")
         /// The server shows an older state than this device has seen; also after a restore from a backup.
         public static let rolledBack = Kind(rawValue: "rolled-back")
-        /// The object is gone from the server, and nobody has deleted it.
+        /// The object is gone from the server although no device removed it.
         public static let removed = Kind(rawValue: "removed")
         /// The object is not sealed.
         public static let clear = Kind(rawValue: "clear")
-        /// A snapshot does not open, or holds something else than the operations give.
+        /// A snapshot cannot be opened, or differs from the result of the operations.
         public static let snapshotMismatch = Kind(rawValue: "snapshot-mismatch")
-        /// Somebody writes under rules, or in a shape, that this program does not know: the object stops here until it
-        /// is updated.
+        /// A device writes under rules, or in a format, that this program does not know: the object stops here until
+        /// the program is updated.
         public static let unknownRules = Kind(rawValue: "unknown-rules")
-        /// The server says that the bucket is an open one.
+        /// The server reports the bucket as an open one.
         public static let modeChanged = Kind(rawValue: "mode-changed")
     }
 
-    /// The app's key; the server's where the app's is not known, empty for the bucket as a whole.
+    /// The app's key; the server's key where the app's is unknown; empty for the bucket as a whole.
     public let key: String
+    /// The kind of failure.
     public let kind: Kind
-    /// The operation at which it shows, counted from the object's creation.
+    /// The operation at which the failure was found, counted from the object's creation; nil when not known.
     public let position: Int?
-    /// The object is read-only until `Bucket.keepMine` or `Bucket.takeServers`.
+    /// Whether the object is read-only until `Bucket.keepMine` or `Bucket.takeServers`.
     public let needsChoice: Bool
-    /// What happened, for a person. No content.
+    /// A text for the user. Holds no content.
     public let detail: String
 
     init(key: String, _ integrity: SealedIntegrity) {
@@ -75,7 +81,7 @@ public struct IntegrityReport: Sendable, Equatable {
         }
     }
 
-    /// - Parameter position: nil: the whole object is of a newer shape.
+    /// - Parameter position: the last operation in a known format; nil when the whole object has a newer format.
     init(key: String, stoppedAfter position: Int?) {
         self.key = key
         (kind, self.position, needsChoice) = (.unknownRules, position, false)

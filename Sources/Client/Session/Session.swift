@@ -2,23 +2,23 @@ internal import Synchronization
 import ThicketProtocol
 public import ThicketSealed
 
-/// One account on one server: a connection, a local store, any number of buckets.
+/// One account on one server: a connection, a local store, and any number of buckets.
 ///
-/// Ends with `close()`, or when nobody holds it and its buckets any more.
+/// Ends with `close()`, or when the last reference to it and its buckets is released.
 public final class Session: Sendable {
     package let engine: SyncEngine
-    /// nil: nobody has given them.
+    /// nil until `useKeys` sets them.
     private let keys: Mutex<SessionKeys?> = Mutex(nil)
 
     package init(engine: SyncEngine) { self.engine = engine }
 
     // MARK: - Buckets
 
-    /// Opens a bucket: from now on it is kept in sync, also after a restart.
+    /// Opens a bucket and keeps it in sync from now on, also after a restart.
     ///
-    /// - Parameter name: 1–64 of `[A-Za-z0-9._%-]`.
+    /// - Parameter name: 1–64 characters of `[A-Za-z0-9._%-]`.
     /// - Throws: `invalidName`, `limit` (1,000 buckets), `store`, `closed`, and `sealed` for a bucket that this store
-    ///   or the account's bundle knows as a sealed one: nothing is sent into it in clear.
+    ///   or the account's bundle knows as a sealed one, so that nothing is sent into it unencrypted.
     public func bucket(_ name: String) async throws(ClientError) -> Bucket {
         let bucket: BucketName
         do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
@@ -29,10 +29,11 @@ public final class Session: Sendable {
         return Bucket(engine: engine, name: bucket)
     }
 
-    /// Gives the session the keys of its account: sealed buckets then open by name. They stay in memory until `close()`
-    /// and are kept nowhere. Give them again when the account's bundle has changed.
+    /// Gives the session the keys of its account, so that sealed buckets open by name. The keys stay in memory until
+    /// `close()` and are not stored. Call it again when the account's bundle has changed.
     ///
-    /// - Parameter account: as it was opened by signing in, by pairing, by the words, or from `DeviceKeys`.
+    /// - Parameter account: the account as opened by a sign-in, by pairing, by the recovery words, or from
+    ///   `DeviceKeys`.
     /// - Throws: `sealed` for keys of another app.
     public func useKeys(of account: OpenAccount) async throws(ClientError) {
         let app = account.app
@@ -49,17 +50,17 @@ public final class Session: Sendable {
     /// Whether the session has the keys of its account.
     public var hasKeys: Bool { keys.withLock { $0 != nil } }
 
-    /// Opens a bucket in the mode that is asked for: a sealed one with keys that are derived from the account's vault
-    /// secret. Everything else is as in an open one.
+    /// Opens a bucket in the given mode: a sealed bucket uses keys derived from the account's vault secret. All else is
+    /// as in an open bucket.
     ///
     /// ```swift
     /// let diary = try await session.bucket("diary", sealed: true)
-    /// try await diary.set("today", to: ["text": "Nobody but me reads this."])
+    /// try await diary.set("today", to: ["text": "Only I can read this."])
     /// ```
     ///
     /// - Parameters:
-    ///   - name: 1–64 of `[A-Za-z0-9._%-]`.
-    ///   - sealed: false is `bucket(_:)`.
+    ///   - name: 1–64 characters of `[A-Za-z0-9._%-]`.
+    ///   - sealed: false is the same as `bucket(_:)`.
     /// - Throws: as `bucket(_:sealedBy:)`; `noKeys` when the session has no keys (`useKeys(of:)`).
     public func bucket(_ name: String, sealed: Bool) async throws(ClientError) -> Bucket {
         guard sealed else { return try await bucket(name) }
@@ -71,14 +72,14 @@ public final class Session: Sendable {
         return try await bucket(name, sealedBy: try held.keys(of: name))
     }
 
-    /// Whether the local store knows the bucket as a sealed one; nil: it does not know the bucket.
+    /// Whether the local store knows the bucket as a sealed one; nil when the store does not know the bucket.
     package func isSealed(_ name: String) async throws(ClientError) -> Bool? {
         try await engine.act { (machine, _) throws(ClientError) in
             ((try? BucketName(name)).flatMap { machine.isSealed($0) }, [])
         }
     }
 
-    /// Whether the server has said, on this connection or one before, that it holds the bucket as a sealed one.
+    /// Whether the server has reported, on this connection or an earlier one, that the bucket is a sealed one.
     package func isServedSealed(_ name: String) async -> Bool {
         let isServed = try? await engine.act { (machine, _) throws(ClientError) in
             ((try? BucketName(name)).map { machine.isServedSealed($0) } ?? false, [])
@@ -86,8 +87,8 @@ public final class Session: Sendable {
         return isServed ?? false
     }
 
-    /// Makes a copy that was opened as a sealed one an open one again, where the server shows nothing but clear objects
-    /// and nothing sealed was ever here. Tell the user: they wanted a sealed bucket.
+    /// Turns a local copy that was opened as sealed into an open one. Possible when the server has only unsealed
+    /// objects and the copy has never held a sealed one. Inform the user, who asked for a sealed bucket.
     package func unseal(_ name: String) async throws(ClientError) -> Bool {
         try await engine.act { (machine, now) throws(ClientError) in
             guard let bucket = try? BucketName(name) else { return (false, []) }
@@ -95,23 +96,23 @@ public final class Session: Sendable {
         }
     }
 
-    /// A bucket of the local store as it stands, without opening it: for counting what is not sent.
+    /// A bucket of the local store in its current state, without opening it: for counting unsent edits.
     package func kept(_ name: String) throws(ClientError) -> Bucket {
         do { return Bucket(engine: engine, name: try BucketName(name)) } catch {
             throw ClientError(.invalidName, error.description)
         }
     }
 
-    /// Opens a sealed bucket with keys of the app's own, such as those of a bucket that several accounts share.
+    /// Opens a sealed bucket with the app's own keys, such as those of a bucket that several accounts share.
     ///
-    /// The keys are not kept: give them again after each start; until then the bucket is not synced. Keys of objects
-    /// may be as in open buckets; the server sees other ones.
+    /// The keys are not stored: give them again after each start; until then the bucket is not synced. Object keys
+    /// follow the same rules as in open buckets; the server sees derived keys.
     ///
     /// - Parameters:
-    ///   - name: 1–64 of `[A-Za-z0-9._%-]`.
-    ///   - keys: made of the bucket's secret.
-    /// - Throws: as `bucket(_:)`, and `sealed` when this store knows it as an open bucket, or when the keys are another
-    ///   app's or bucket's.
+    ///   - name: 1–64 characters of `[A-Za-z0-9._%-]`.
+    ///   - keys: derived from the bucket's secret.
+    /// - Throws: as `bucket(_:)`, and `sealed` when this store knows the bucket as an open one, or when the keys belong
+    ///   to another app or bucket.
     public func bucket(_ name: String, sealedBy keys: SealedBucketKeys) async throws(ClientError) -> Bucket {
         let bucket: BucketName
         do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
@@ -127,14 +128,14 @@ public final class Session: Sendable {
         return Bucket(engine: engine, name: bucket)
     }
 
-    /// Names of the buckets kept in this store, in byte order.
+    /// The names of the buckets in this store, in byte order.
     public var buckets: [String] {
         get async throws(ClientError) {
             try await engine.act { (machine, _) throws(ClientError) in (machine.bucketNames.map(\.text), []) }
         }
     }
 
-    /// The status now and whenever it changes. Each reader has its own stream; a slow one sees the newest.
+    /// The current status and its changes. Each reader has its own stream; a slow reader gets only the newest statuses.
     public var status: AsyncStream<SyncStatus> {
         get async {
             let (stream, continuation) = AsyncStream.makeStream(
@@ -144,40 +145,39 @@ public final class Session: Sendable {
         }
     }
 
-    /// The status at this moment.
+    /// The current status.
     public var currentStatus: SyncStatus {
         get async { await engine.status }
     }
 
-    /// Messages and bytes since the session was opened.
+    /// Messages and bytes exchanged since the session was opened.
     public var traffic: Traffic {
         get async { await engine.traffic }
     }
 
-    /// The name under which the server knows the user of this token; nil before this store was
-    /// ever connected.
+    /// The server's name for the user of this token; nil until this store has been connected once.
     public var user: String? {
         get async throws(ClientError) {
             try await engine.act { (machine, _) throws(ClientError) in (try machine.user(), []) }
         }
     }
 
-    /// Connects now; also after the server refused the token.
+    /// Connects now, also after the server refused the token.
     public func goOnline() async {
         try? await engine.act { (machine, now) throws(ClientError) in ((), machine.goOnline(now: now)) }
     }
 
-    /// Ends the connection and makes no other until `goOnline()`. Reading and editing go on.
+    /// Ends the connection; the session does not reconnect until `goOnline()`. Reads and edits still work.
     public func goOffline() async {
         try? await engine.act { (machine, now) throws(ClientError) in ((), machine.goOffline(now: now)) }
     }
 
-    /// Uses another token from now on, and connects with it.
+    /// Replaces the token, and connects with the new one.
     public func setToken(_ token: String) async throws(ClientError) {
         try await engine.act { (machine, now) throws(ClientError) in ((), machine.setToken(token, now: now)) }
     }
 
-    /// Ends the session and frees the local store. What is not yet sent stays in the store and goes out next time.
+    /// Ends the session and releases the local store. Unsent edits stay in the store and are sent by the next session.
     public func close() async {
         keys.withLock { $0 = nil }
         await engine.close()
@@ -186,27 +186,31 @@ public final class Session: Sendable {
 
 /// What a session has exchanged with its server: messages, and the bytes of their texts (frames and TLS not counted).
 public struct Traffic: Sendable, Equatable {
+    /// Messages sent.
     public internal(set) var messagesSent: Int64 = 0
+    /// Bytes of the messages sent.
     public internal(set) var bytesSent: Int64 = 0
+    /// Messages received.
     public internal(set) var messagesReceived: Int64 = 0
+    /// Bytes of the messages received.
     public internal(set) var bytesReceived: Int64 = 0
 }
 
-/// Bounds of the streams that readers hold.
+/// Limits of streams and requests.
 public enum StreamLimits {
-    /// Events of one bucket that wait for one reader; what comes then is told by `BucketEvent.overrun`.
+    /// Most events of one bucket that a reader's buffer holds; `BucketEvent.overrun` reports the missed ones.
     public static let eventsMax = 4_096
-    /// Conflicts and alarms of one bucket that wait for a reader, or for room in one's buffer; what comes then is told
-    /// by `BucketEvent.overrun`.
+    /// Most conflicts and integrity reports of one bucket that wait for a reader; `BucketEvent.overrun` reports how
+    /// many more occurred.
     public static let unheardMax = 256
-    /// Bytes of JSON in those conflicts.
+    /// Most bytes of JSON in those conflicts and reports.
     public static let unheardBytesMax = 16 << 20
-    /// Statuses that wait for one reader; older ones are dropped.
+    /// Most statuses that a reader's buffer holds; older ones are dropped.
     public static let statusesMax = 64
-    /// Old versions of an object asked for at once.
+    /// Most versions of an object that are requested at the same time.
     public static let versionsInFlightMax = 16
-    /// Objects that `Bucket.removed` lists at most.
+    /// Most objects that `Bucket.removed` lists.
     public static let removedMax = 100_000
-    /// Old versions that `Bucket.history` reads at most.
+    /// Most versions that `Bucket.history` reads.
     public static let versionsMax = 1_000
 }

@@ -1,16 +1,16 @@
 internal import ThicketCrypto
 internal import ThicketSealed
 
-/// What a session has of its account to open sealed buckets with: the vault secret, and what the account's bundle says
-/// of buckets (docs/decisions/0050).
+/// What a session needs of its account to open sealed buckets: the vault secret, and the modes of buckets from the
+/// account's bundle (docs/decisions/0050).
 struct SessionKeys: Sendable {
-    /// The user's id at the server, which everything that is sealed names.
+    /// The user's id at the server, which is part of everything that is sealed.
     let owner: String
     let app: String
     private let vault: SecureBytes
     private let modes: [String: AccountBundle.BucketMode]
 
-    /// Epochs of one bucket that are derived at most; each is a key that its objects may be sealed under.
+    /// Most epochs of one bucket for which keys are derived; objects may be sealed under the key of any epoch.
     static let epochsMax: UInt32 = 1_024
 
     init(_ account: OpenAccount) {
@@ -18,12 +18,12 @@ struct SessionKeys: Sendable {
         (vault, modes) = (account.bundle.vaultSecret, account.bundle.buckets)
     }
 
-    /// The mode of a bucket as the bundle has it; nil: it says nothing of that bucket.
+    /// The mode of a bucket according to the bundle; nil when the bundle does not list the bucket.
     func mode(of bucket: String) -> AccountBundle.BucketMode? { modes[bucket] }
 
-    /// The keys of a sealed bucket. A bucket that the bundle does not name begins with epoch 0.
+    /// The keys of a sealed bucket. A bucket that the bundle does not list starts with epoch 0.
     ///
-    /// - Throws: `sealed` when the bundle has the bucket as an open one, or in a mode that this program does not know;
+    /// - Throws: `sealed` when the bundle lists the bucket as open or in a mode that this program does not know;
     ///   `limit` for more than 1,024 epochs.
     func keys(of bucket: String) throws(ClientError) -> SealedBucketKeys {
         let known = mode(of: bucket)
@@ -48,8 +48,8 @@ struct SessionKeys: Sendable {
 }
 
 extension AccountBundle.BucketMode {
-    /// As the server names it.
+    /// The server's name for the mode.
     static let sealedName = "sealed"
-    /// The server orders the bucket's objects and cannot read them.
+    /// Whether the bucket is sealed: the server orders its objects and cannot read them.
     public var isSealed: Bool { mode.utf8.elementsEqual(Self.sealedName.utf8) }
 }

@@ -1,14 +1,13 @@
 package import ThicketProtocol
 internal import ThicketSealed
 
-/// What a server has stored of one object of a sealed bucket, as `thicket history --export` writes it and `thicket
-/// verify-history` reads it: `{"history":1,"app":…,"bucket":…,"object":server
-/// key,"versions":[{"version":n,"value":{z,s,d}},…]}`, the oldest first. It holds nothing that the server does not
-/// have.
+/// What the server stores of one object of a sealed bucket, in the file format of `thicket history --export` and
+/// `thicket verify-history`: `{"history":1,"app":…,"bucket":…,"object":server
+/// key,"versions":[{"version":n,"value":{z,s,d}},…]}`, the oldest version first. It holds only what the server has.
 package struct StoredHistory: Sendable, Equatable {
     package let app: String
     package let bucket: String
-    /// The key under which the server has the object.
+    /// The server's key of the object.
     package let object: String
     package let versions: [ObjectVersion]
 
@@ -28,7 +27,7 @@ package struct StoredHistory: Sendable, Equatable {
         ]
     }
 
-    /// - Returns: nil for what `json` does not write, as versions that do not grow.
+    /// - Returns: nil for anything that `json` does not write, such as version numbers that do not increase.
     package init?(_ json: JSONValue) {
         guard json["history"]?.intValue == Self.form, let app = json["app"]?.stringValue,
             let bucket = json["bucket"]?.stringValue, let object = json["object"]?.stringValue,
@@ -44,9 +43,9 @@ package struct StoredHistory: Sendable, Equatable {
         self.init(app: app, bucket: bucket, object: object, versions: versions)
     }
 
-    /// Holds the versions against each other. No connection is made.
+    /// Verifies the versions against each other, offline.
     ///
-    /// - Throws: `sealed` when these are not the keys of the bucket.
+    /// - Throws: `sealed` when the keys do not belong to the bucket.
     package func check(by account: OpenAccount) throws(ClientError) -> HistoryReport {
         guard app.utf8.elementsEqual(account.app.utf8) else {
             throw ClientError(
@@ -62,16 +61,16 @@ package struct StoredHistory: Sendable, Equatable {
     }
 }
 
-/// What came out of checking a stored history.
+/// The result of verifying a stored history.
 package struct HistoryReport: Sendable, Equatable {
-    /// What does not fit, for a person: version by version, no content.
+    /// What failed, as texts for the user: version by version, without content.
     package let findings: [String]
-    /// The app's key; nil: the last version does not open, or does not hold together.
+    /// The app's key; nil when the last version cannot be opened or is inconsistent.
     package let name: String?
-    /// Position of the newest operation, and devices that have written.
+    /// The position of the newest operation, and the number of devices that have written.
     package let operations: Int
     package let devices: Int
-    /// Times that the object was made anew, as far as the versions show it.
+    /// How often the object was recreated, as far as the versions show it.
     package let recreations: Int
 
     init(_ history: SealedHistory) {

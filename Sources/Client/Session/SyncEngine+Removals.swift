@@ -1,6 +1,6 @@
 package import ThicketProtocol
 
-/// Questions for removals, and those who wait for the answer.
+/// Requests for removals, and the callers that wait for the answers.
 extension SyncEngine {
     struct RemovalWaiter {
         let scope: RemovedRequest.Scope

@@ -1,8 +1,8 @@
 package import ThicketProtocol
 
-/// Runs one session's machine on a thread of its own: performs its actions, feeds it messages and time.
+/// Runs one session's `SyncMachine` on a dedicated thread: performs its actions, and passes it messages and the time.
 ///
-/// The store lives on the same thread, so that reading, deciding and keeping is one turn without suspension.
+/// The store is used on the same thread, so that a turn reads, decides and stores without suspension.
 package actor SyncEngine {
     /// What exists while the session is open.
     private struct Core {
@@ -30,11 +30,11 @@ package actor SyncEngine {
     private let loop: EngineLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Hears of the token, on the engine's thread, behind everything else of a turn.
+    /// Receives notices about the token, on the engine's thread, at the end of a turn.
     private var tokenHandler: (@Sendable (TokenNotice) -> Void)?
     private var core: Core?
     private var bucketHubs = [BucketName: EventHub<BucketEvent>]()
-    /// Buckets with conflicts and alarms that no reader has taken. All of them are in the store.
+    /// Buckets with conflicts and integrity reports that no reader has taken. All of them are in the store.
     private var owed = [BucketName: Owed]()
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
     private var syncWaiters = [UInt64: SyncWaiter]()
@@ -42,23 +42,23 @@ package actor SyncEngine {
     var removalWaiters = [BucketName: [RemovalWaiter]]()
     private var waiterCount: UInt64 = 0
 
-    /// What no reader has taken, read from the store once there is somebody to give it to; nil: not yet.
-    /// At most `StreamLimits.unheardMax` and one, and `StreamLimits.unheardBytesMax`.
+    /// The undelivered events of a bucket, read from the store once a reader exists; nil: not read yet. Holds at most
+    /// `StreamLimits.undeliveredMax` events and one overrun, and at most `StreamLimits.undeliveredBytesMax` bytes.
     private struct Owed {
         var events: [BucketEvent]?
-        /// More has come since they were read: it is behind them, in the store.
+        /// More events occurred after these were read; they follow them in the store.
         var hasMore = false
 
         mutating func more() {
             hasMore = true
-            // How many there was no room for is another number now, and what has come may stand in front of it.
+            // A new event makes the overrun's count obsolete and may have to come before it.
             if case .overrun? = events?.last { events?.removeLast() }
         }
     }
 
-    /// Messages taken from the transport in one turn, and so in one transaction.
+    /// Most messages taken from the transport in one turn, and so in one transaction.
     private static let messagesPerTurn = 256
-    /// Milliseconds between looks at readers that fell behind.
+    /// Milliseconds between checks of readers that fell behind.
     private static let overrunPause: Int64 = 100
 
     /// Counted since the session was opened.
@@ -67,12 +67,12 @@ package actor SyncEngine {
     package init(loop: EngineLoop) { self.loop = loop }
     deinit { loop.stop() }
 
-    /// Where the engine runs: for an actor that works with it in one turn.
+    /// The engine's executor, for an actor that works with the engine in one turn.
     package nonisolated var executor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Opens the store and begins to sync.
+    /// Opens the store and starts to sync.
     ///
-    /// - Parameter onToken: what is heard of the token where somebody renews it.
+    /// - Parameter onToken: receives notices about the token, for a session that renews it.
     package func start(
         options: SyncOptions, makeStore: @Sendable () throws(ClientError) -> any LocalStore,
         makeTransport: @Sendable () -> any Transport, onToken: (@Sendable (TokenNotice) -> Void)? = nil
@@ -84,7 +84,7 @@ package actor SyncEngine {
         do {
             try Self.claim(store, options.app)
             machine = try SyncMachine(options: options, store: store, random: SystemRandomNumberGenerator())
-            // Nobody listens yet.
+            // No reader exists yet.
             machine.heardBuckets = []
         } catch {
             store.close()
@@ -97,7 +97,7 @@ package actor SyncEngine {
             sleep: { wake, pause in transport.wait(wake: wake, milliseconds: pause) })
     }
 
-    /// A store holds one app's buckets for its whole life.
+    /// A store belongs to one app for good.
     private static func claim(_ store: any LocalStore, _ app: AppID) throws(ClientError) {
         guard let owner: String = try store.note("app") else { return try store.setNote("app", to: app.text) }
         guard owner.utf8.elementsEqual(app.text.utf8) else {
@@ -105,9 +105,10 @@ package actor SyncEngine {
         }
     }
 
-    /// Ends everything. What is not yet sent stays in the store.
+    /// Ends the session. Unsent edits stay in the store.
     ///
-    /// When this returns the transport is gone, and with it all that its libraries keep: the program may end at once.
+    /// When this returns, the transport has been destroyed together with its libraries' state: the process may exit at
+    /// once.
     package func close() {
         guard core != nil else { return }
         endCore()
@@ -120,7 +121,7 @@ package actor SyncEngine {
         failWaiters(ClientError(.closed, "the session was closed"))
     }
 
-    /// In a function of its own, so that nothing of the core lives on behind it.
+    /// A separate function, so that its local copy of the core is destroyed when it returns.
     private func endCore() {
         guard var ending: Core = core else { return }
         core = nil
@@ -132,7 +133,7 @@ package actor SyncEngine {
 
     // MARK: - The machine
 
-    /// Reads or changes through the machine, then does what it wants done.
+    /// Reads or changes through the machine, then performs the returned actions.
     package func act<Value: Sendable>(
         _ body: (inout SyncMachine, _ now: Int64) throws(ClientError) -> (Value, [SyncAction])
     ) throws(ClientError) -> Value {
@@ -150,7 +151,7 @@ package actor SyncEngine {
         try core.mutate { (core: inout Core) throws(ClientError) in try body(&core.machine, monotonicMilliseconds()) }
     }
 
-    /// One round on the engine's thread: messages, then time. Returns milliseconds until the next.
+    /// One turn on the engine's thread: messages, then timers. Returns the milliseconds until the next turn.
     private func turn() -> Int64? {
         guard core != nil else { return nil }
         let events: [TransportEvent] = core?.transport.events(limit: Self.messagesPerTurn) ?? []
@@ -227,7 +228,7 @@ package actor SyncEngine {
         for notice in notices { tokenHandler?(notice) }
     }
 
-    /// Waiters, slow readers, and the time until somebody needs the next turn.
+    /// Serves waiters and slow readers. Returns the milliseconds until the next turn is needed.
     private func attend() -> Int64? {
         let isSomebodySlow: Bool = attendReaders()
         let now: Int64 = monotonicMilliseconds()
@@ -248,17 +249,19 @@ package actor SyncEngine {
 
     // MARK: - Streams
 
-    /// - Parameter tellsCaughtUp: whether a reader is told `caughtUp` also when that was before.
+    /// Adds a reader of the bucket's events.
+    ///
+    /// - Parameter tellsCaughtUp: whether the stream begins with `caughtUp` when the bucket had caught up before.
     package func listen(
         _ bucket: BucketName, tellsCaughtUp: Bool = false, _ continuation: AsyncStream<BucketEvent>.Continuation
     ) {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
-        // Before what waits for the reader, which may leave no room for it.
+        // Before the undelivered events, which may fill the buffer.
         if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
-        // A refusal lasts until it is resolved: each reader is told. What the store cannot read now, `refused()` says
-        // later.
+        // A refusal lasts until it is resolved, so each reader is told. If the store cannot be read now, `refused()`
+        // lists the refusals later.
         for edit in (try? core?.machine.refusals(bucket)) ?? [] {
             bucketHubs[bucket]?.greet(.refused(edit))
         }
@@ -266,8 +269,8 @@ package actor SyncEngine {
         giveOwed(bucket)
     }
 
-    /// Conflicts and alarms that no reader has taken, also from before the program was started; they are not told
-    /// again. Where the store cannot be read now, they stay in it.
+    /// Takes the conflicts and integrity reports that no reader has taken, also from earlier runs; they are not
+    /// reported again. If the store cannot be read now, they stay in it.
     package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] {
         let taken: [BucketEvent]? = try? act { (machine, now) throws(ClientError) in
             try machine.takeUntold(bucket, now: now)
@@ -276,24 +279,24 @@ package actor SyncEngine {
         return taken ?? []
     }
 
-    /// - Returns: whether it comes once, and a reader has taken it.
+    /// - Returns: whether the event is one that comes once, and a reader has taken it.
     private func publish(_ event: BucketEvent, in bucket: BucketName) -> Bool {
         guard event.comesOnce else {
             bucketHubs[bucket]?.yield(event)
             return false
         }
-        // That a reader has gone shows only here. What no reader has taken yet goes in front.
+        // Only `yield` reveals that a reader has gone. Events that are still undelivered must come before this one.
         if owed[bucket] == nil, bucketHubs[bucket]?.yield(event) ?? false { return true }
         owed[bucket, default: Owed()].more()
         return false
     }
 
-    /// Gives readers the conflicts and alarms for which none had room when they came. They are forgotten as far as they
-    /// are taken; the rest follows when there is room.
+    /// Gives readers the conflicts and integrity reports for which no reader had room. Those taken are deleted from the
+    /// store; the rest follow when a reader has room.
     private func giveOwed(_ bucket: BucketName) {
         while let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false {
-            // What the store does not give now is asked for again, after `overrunPause` at the latest. People learn of
-            // it by the turns that cannot read (`storeFailed`); here nothing is lost by waiting.
+            // If the store cannot be read now, the read is repeated after `overrunPause` at the latest. The status
+            // reports a failed store (`storeFailed`) when a turn cannot read it; waiting loses nothing here.
             guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
             let hasMore: Bool = known.events != nil && known.hasMore
             var count = 0
@@ -305,12 +308,12 @@ package actor SyncEngine {
         }
     }
 
-    /// Tells slow readers what they missed, and gives what waits for them.
+    /// Reports their misses to slow readers, and gives them the undelivered events.
     ///
-    /// - Returns: whether somebody still has no room.
+    /// - Returns: whether a reader still has no room.
     private func attendReaders() -> Bool {
         var isSomebodySlow = false
-        // Mostly nobody is: this runs after every turn.
+        // This runs after every turn, and mostly no reader is slow.
         for name in bucketHubs.keys where owed[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
             bucketHubs[name]?.settle()
             giveOwed(name)
@@ -330,7 +333,7 @@ package actor SyncEngine {
 
     // MARK: - Waiting
 
-    /// Waits until the bucket is connected, everything is sent and answered, and nothing is missing.
+    /// Waits until the bucket is connected, every edit is sent and answered, and everything has been received.
     package func waitUntilSynced(_ bucket: BucketName, milliseconds: Int64) async throws(ClientError) {
         waiterCount += 1
         let id: UInt64 = waiterCount
@@ -383,7 +386,7 @@ package actor SyncEngine {
         syncWaiters.removeValue(forKey: id)?.continuation.resume(returning: result)
     }
 
-    /// Asks the server for an old version.
+    /// Requests an old version from the server.
     package func fetch(
         _ bucket: BucketName, _ key: EntityKey, _ version: Version, milliseconds: Int64
     ) async throws(ClientError) -> FetchedVersion {
@@ -391,7 +394,7 @@ package actor SyncEngine {
         return try await fetchStored(bucket, wire, version, milliseconds: milliseconds)
     }
 
-    /// The same by the server's key.
+    /// As above, by the server's key.
     package func fetchStored(
         _ bucket: BucketName, _ wire: EntityKey, _ version: Version, milliseconds: Int64
     ) async throws(ClientError) -> FetchedVersion {
@@ -425,14 +428,14 @@ package actor SyncEngine {
     }
 }
 
-/// What the live connection learns about the token of a number.
+/// What the live connection learns about the token with a given number.
 package enum TokenNotice: Sendable, Equatable {
     case ended(Int)
     case good(Int)
 }
 
 extension Optional {
-    /// Changes the value in place, without a copy; nil when there is none.
+    /// Changes the value in place, without a copy; returns nil when the optional is nil.
     fileprivate mutating func mutate<Result, Failure: Error>(
         _ body: (inout Wrapped) throws(Failure) -> Result
     ) throws(Failure) -> Result? {

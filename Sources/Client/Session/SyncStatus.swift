@@ -1,42 +1,43 @@
-/// Where a session stands with its server, all its buckets together.
+/// The state of a session with respect to its server, over all its buckets.
 public enum SyncStatus: Sendable, Equatable {
-    /// A connection is being made, or the buckets are being opened on it.
+    /// A connection is being made, or buckets are being opened on it.
     case connecting
-    /// Objects are read for the first time, or anew because the server no longer has the changes since the last visit.
+    /// Objects are read for the first time, or again because the server no longer has the changes since the last
+    /// connection.
     ///
     /// - Parameters:
     ///   - done: objects read so far, in all buckets.
-    ///   - total: objects there are; nil when the server does not tell.
+    ///   - total: objects in total; nil when the server does not report it.
     case indexing(done: Int64, of: Int64?)
-    /// Connected; this many objects hold edits the server has not confirmed.
+    /// Connected; this many objects have edits that the server has not confirmed.
     case syncing(pending: Int)
-    /// Connected, and everything on both sides is the same, but for objects the server refused.
+    /// Connected, and both sides are equal, except for objects whose edits the server refused.
     case upToDate
-    /// Not connected. Edits are kept and go out later.
+    /// Not connected. Edits are kept and sent later.
     case offline(OfflineReason)
 }
 
 /// Why there is no connection.
 public enum OfflineReason: Sendable, Equatable {
-    /// The app asked for it with `goOffline()`.
+    /// The app called `goOffline()`.
     case requested
-    /// The network or the server cannot be reached; tried again after a pause. The text is for a person.
+    /// The network or the server cannot be reached; the client tries again after a pause. The text is for the user.
     case unreachable(String)
-    /// Something answers and cannot prove that it is the server: its certificate or key is not good, or it speaks no
-    /// TLS that is. Nothing was sent to it; tried again after a pause. The text says what to do.
+    /// The peer cannot prove that it is the server: its certificate or key is not valid, or it does not speak secure
+    /// TLS. Nothing was sent to it; the client tries again after a pause. The text says what to do.
     case untrusted(String)
-    /// The server does not accept the token. Nothing is tried until `goOnline()` or a new token.
+    /// The server does not accept the token. The client does not try again until `goOnline()` or a new token.
     case unauthorized(String)
-    /// The token belongs to another user than the local store's objects. Nothing is tried until a new token.
+    /// The token belongs to another user than the local store. The client does not try again until a new token.
     case wrongAccount(String)
-    /// The local store failed; opened again after a pause.
+    /// The local store failed; the client opens it again after a pause.
     case storeFailed(String)
     /// The session is closed.
     case closed
 }
 
 extension SyncStatus {
-    /// For a person.
+    /// A text for the user.
     package var text: String {
         switch self {
         case .connecting: "connecting"
@@ -50,7 +51,7 @@ extension SyncStatus {
 }
 
 extension OfflineReason {
-    /// For a person.
+    /// A text for the user.
     package var text: String {
         switch self {
         case .requested: "offline, as was asked for"

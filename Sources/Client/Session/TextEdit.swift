@@ -1,13 +1,13 @@
 import ThicketProtocol
 
-/// One replacement at one place of one text inside an object.
+/// One replacement at one position of one text inside an object.
 struct TextEdit {
     let path: [String]
     let position: Int
     let deleted: Int
     let inserted: String
 
-    /// The difference that does it.
+    /// The edit as a difference of the whole object.
     func diff(in object: JSONObject?) throws(ClientError) -> ObjectDiff {
         guard let last = path.last else { throw ClientError(.invalidValue, "a path has at least one key") }
         var value = object.map(JSONValue.object)

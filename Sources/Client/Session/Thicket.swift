@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// The entry to the client library.
+/// The entry point of the client library.
 ///
 /// ```swift
 /// let session = try await Thicket.connect(
@@ -9,19 +9,19 @@ import ThicketProtocol
 /// try await notes.set("today", to: ["title": "Oak"])
 /// ```
 public enum Thicket {
-    /// The version the client tells the server.
+    /// The version that the client reports to the server.
     public static let version = "0.1.0"
 
     /// Opens the local store and starts to sync in the background.
     ///
-    /// Returns as soon as the store is open: everything works without a connection, and `Session.status` tells when
+    /// Returns as soon as the store is open: everything works without a connection, and `Session.status` reports when
     /// there is one.
     ///
     /// - Parameters:
-    ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
-    ///   - app: the app id (1–64 of `[A-Za-z0-9._-]`).
+    ///   - server: `https://host[:port][/path]`, or `http://` in a trusted network.
+    ///   - app: the app id (1–64 characters of `[A-Za-z0-9._-]`).
     ///   - token: the user's access token.
-    ///   - store: where the local copy is kept.
+    ///   - store: the place of the local copy.
     /// - Throws: `invalidName`, `invalidOptions`, `storeInUse`, `storeMismatch`, `store`, `limit`.
     public static func connect(
         server: String, app: String, token: String, store: StoreLocation = .memory,
@@ -34,7 +34,7 @@ public enum Thicket {
         return Session(engine: engine)
     }
 
-    /// Opens the store for an engine and lets it begin.
+    /// Opens the store for an engine and starts it.
     static func start(
         _ engine: SyncEngine, _ endpoint: Endpoint, _ sync: SyncOptions, store: StoreLocation, options: SessionOptions,
         onToken: (@Sendable (TokenNotice) -> Void)? = nil
@@ -43,22 +43,23 @@ public enum Thicket {
         let target = "/sock/1/\(sync.app.text)/websocket"
         try await engine.start(
             options: sync, makeStore: { () throws(ClientError) in try store.open(options.durability) },
-            // Linux only: the transport over libcurl; on Apple platforms: another class behind the same protocol.
+            // Linux only: the transport over libcurl. On Apple platforms another class implements the same protocol.
             makeTransport: { CurlWebSocketTransport(endpoint: endpoint, target: target, options: transport) },
             onToken: onToken)
     }
 }
 
-/// Where a session keeps its local copy: ghosts, edits not yet sent, positions.
+/// The place of a session's local copy: ghosts, unsent edits, positions.
 public enum StoreLocation: Sendable, Hashable {
-    /// In memory: gone with the session.
+    /// In memory; lost when the session ends.
     case memory
-    /// A SQLite file, made when missing (its folder must exist). One session at a time, in one process.
+    /// A SQLite file, created when missing (its folder must exist). Only one session, in one process, can open it at a
+    /// time.
     ///
-    /// It is sealed under a key that is kept beside it, in `<file>.key`: a copy of the store without that tells
-    /// nothing, and cannot be opened.
+    /// The file is sealed under a key that is kept beside it, in `<file>.key`: a copy of the store without the key
+    /// reveals nothing and cannot be opened.
     case file(String)
-    /// The same, sealed under a key that is kept elsewhere (`StoreKeyFile`).
+    /// As `file`, sealed under a key that is kept elsewhere (`StoreKeyFile`).
     case sealed(String, StoreKey)
 
     func open(_ durability: StoreDurability) throws(ClientError) -> any LocalStore {
@@ -70,45 +71,45 @@ public enum StoreLocation: Sendable, Hashable {
         }
     }
 
-    /// No new key in the place of one that is gone: what was sealed under that would look damaged.
+    /// A lost key is not replaced by a new one, because what was sealed under the old key would look damaged.
     private static func key(beside path: String) throws(ClientError) -> StoreKey {
         let file = StoreKeyFile(path: path + ".key")
         return try file.key(makesNew: !StoreSealing.isSealed(path))
     }
 }
 
-/// What a file store survives. Nothing is ever left half written, and a crash of the program loses nothing.
+/// What a file store survives. It is never left half-written, and a crash of the program loses nothing.
 public enum StoreDurability: Sendable, Hashable {
-    /// A loss of power may take back the last edits of a few seconds that were not yet sent, all parts of the store
-    /// together. What is sent is on the disk first, so that nothing is ever sent twice as two edits. Fast.
+    /// A power failure may undo the unsent edits of the last few seconds, consistently over the whole store. Edits are
+    /// on disk before they are sent, so that none is ever sent twice as two edits. Fast.
     case program
-    /// Every edit is on the disk when its call returns. Costs a disk flush each.
+    /// Every edit is on disk when its call returns. Costs one disk flush per edit.
     case power
 }
 
-/// What a session can be told besides where to connect.
+/// Options of a session.
 public struct SessionOptions: Sendable {
     /// A PEM file with the certificates to trust instead of the system's.
     public var certificateFile: String?
-    /// Pins of public keys, one of which the server's has to be, besides a good certificate: `sha256//` and the base64
-    /// of the key's SHA-256, several with semicolons between, as `curl --pinnedpubkey` takes them.
+    /// Pins of public keys; besides a valid certificate, the server must have one of these keys. The format is that of
+    /// `curl --pinnedpubkey`: `sha256//` and the base64 of the key's SHA-256; several are separated by semicolons.
     public var pinnedKeys: String?
-    /// A proxy (`http://host:port`, `socks5://host:port` ...); nil: as `https_proxy`, `http_proxy` and `no_proxy` say.
+    /// A proxy (`http://host:port`, `socks5://host:port`, …); nil uses `https_proxy`, `http_proxy` and `no_proxy`.
     public var proxy: String?
-    /// Seconds until an attempt to connect is given up, 1...300.
+    /// Timeout of a connection attempt in seconds, 1...300.
     public var connectTimeoutSeconds: Int = 30
-    /// Seconds until an answer to a request that is no sync (logins, keys, devices) is waited for no longer,
-    /// 1...86,400.
+    /// Timeout in seconds, 1...86,400, of requests other than sync (logins, keys, devices).
     public var answerTimeoutSeconds: Int = 30
-    /// Start connecting at once; otherwise with `Session.goOnline()`.
+    /// Whether to connect at once; otherwise `Session.goOnline()` connects.
     public var startsOnline: Bool = true
     /// What a file store survives.
     public var durability: StoreDurability = .program
-    /// Bytes of one message from the server at most, 1 MiB...1 GiB: a larger object ends the connection.
+    /// Most bytes of one message from the server, 1 MiB...1 GiB: a larger object ends the connection.
     public var messageBytesMax: Int = 64 << 20
-    /// Sent to the server as the connecting program's name and version.
+    /// The connecting program's name and version, as sent to the server.
     public var userAgent: String = "thicket/" + Thicket.version
 
+    /// The default options.
     public init() {}
 
     func syncOptions(app: String, token: String) throws(ClientError) -> SyncOptions {

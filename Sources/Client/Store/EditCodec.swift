@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// How edits stand in a file: the JSON of a diff, or `-` for a removal.
+/// The file format of edits: the JSON of a diff, or `-` for a removal.
 enum EditCodec {
     static func encode(_ edit: Edit?) -> [UInt8]? {
         switch edit {
@@ -14,7 +14,7 @@ enum EditCodec {
         }
     }
 
-    /// - Throws: `store` when the bytes are not what `encode` makes.
+    /// - Throws: `store` when the bytes do not come from `encode`.
     static func decode(_ bytes: [UInt8]?) throws(ClientError) -> Edit? {
         guard let bytes else { return nil }
         if bytes == [0x2D] { return .remove }
@@ -25,10 +25,10 @@ enum EditCodec {
         }
     }
 
-    /// What is kept of an object in a sealed bucket; nil when that is nothing.
+    /// The stored form of an object's edits in a sealed bucket; nil when it has none.
     static func encode(_ kept: SealedKept) -> [UInt8]? { kept.isEmpty ? nil : kept.json.serialized() }
 
-    /// - Throws: `store` when the bytes are not what `encode` makes.
+    /// - Throws: `store` when the bytes do not come from `encode`.
     static func kept(_ bytes: [UInt8]) throws(ClientError) -> SealedKept {
         guard let kept = try object(bytes).flatMap({ SealedKept($0) }) else {
             throw ClientError(.store, "a sealed edit in the local store is damaged")

@@ -1,11 +1,11 @@
 package import ThicketProtocol
 package import ThicketSealed
 
-/// The last state of an object that server and client agreed on.
+/// The newest state of an object that the client knows the server holds.
 package struct Ghost: Sendable, Equatable {
-    /// 0: the server never had it, as far as we know.
+    /// 0: the server never had the object, as far as this client knows.
     package var version: Version
-    /// nil: not there (never was, or removed at `version`).
+    /// nil: the object does not exist (it never did, or it was removed at `version`).
     package var object: JSONObject?
 
     package init(version: Version = 0, object: JSONObject? = nil) {
@@ -13,25 +13,26 @@ package struct Ghost: Sendable, Equatable {
         self.object = object
     }
 
-    /// It was confirmed by a bucket of which it is not known whether it is the one that the server has now.
+    /// A bucket confirmed the state, but the server's current bucket may be a different one.
     package var isUnproven: Bool { version == 0 && object != nil }
 }
 
-/// A change that was sent, or may have been sent, and whose fate we do not know yet.
+/// A change that was sent, or may have been sent, and whose result is not known yet.
 package struct PendingChange: Sendable, Equatable {
     package let changeID: ChangeID
-    /// What it does to today's ghost: carried over every change the server ordered before it. nil: nothing any more.
+    /// The change's effect on the current ghost: rebased over every change that the server ordered before it. nil: no
+    /// effect remains.
     package var edit: Edit?
-    /// The version it was made for; nil when it was sent without one.
+    /// The version on which the change was based; nil when it was sent without one.
     package let source: Version?
-    /// The JSON of the change as sent. A resend is byte for byte the same, which makes it safe (409).
+    /// The JSON of the change as sent. A resend is byte-identical, so that the server recognises the duplicate (409).
     package let bytes: [UInt8]
-    /// The version at which the server ordered it, when we know that but could not apply it yet.
+    /// The version that the server gave the change, when it is known but could not be applied here yet.
     package var appliedAt: Version?
-    /// The server has it (409), though we have not seen at which version.
+    /// The server has the change (409), but its version is not known yet.
     package var isConfirmed: Bool
 
-    /// It comes from setting the object as a whole (`EditState.isWhole`).
+    /// The change comes from replacing the whole object (`EditState.isWhole`).
     package var isWhole: Bool { Messages.isWhole(bytes) }
 
     package init(
@@ -47,51 +48,51 @@ package struct PendingChange: Sendable, Equatable {
     }
 }
 
-/// What the user did to an object and the server has not confirmed.
+/// The edits of an object that the server has not confirmed.
 package struct EditState: Sendable, Equatable {
     package var pending: PendingChange?
     /// Everything done after `pending`, as one exact edit.
     package var later: Edit? { didSet { if later == nil { isWhole = false } } }
-    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set
-    /// to the same value is left as it is (docs/decisions/0086).
+    /// All of `later` comes from replacing the whole object, none from an edit at a position: a value that another
+    /// device has set to the same result is not changed again (docs/decisions/0086).
     package internal(set) var isWhole = false
-    /// A newer ghost that cannot be taken over before we know whether `pending` is already inside it.
+    /// A newer ghost that cannot be applied until it is known whether it includes `pending`.
     package var held: Ghost?
-    /// The version of the object we need and asked for, because a change did not fit our ghost.
+    /// The version of the object that was requested, because a change did not fit the ghost.
     package var wanted: Version?
-    /// The code by which the server refused the edit for good; it is sent again after the next edit.
+    /// The code with which the server refused the edit; it is sent again after the next edit.
     package var refusal: Int?
-    /// How often the edit was refused in one form and sent in another.
+    /// How often the edit was refused and sent again in another form.
     package var attempts: Int = 0
     /// The next change carries the whole object in `d` besides the diff.
     package var sendsWhole: Bool = false
-    /// `pending` and `later` come from setting the object as a whole.
+    /// `pending` and `later` come from replacing the whole object.
     var isAllWhole: Bool { hasEdits && pending?.isWhole != false && (later == nil || isWhole) }
-    /// Of an object of a sealed bucket, where `later` and the edit of `pending` are not used.
+    /// The edits of an object in a sealed bucket: `later` is not used, and `pending` has an edit only for a removal.
     package var sealed: SealedKept = SealedKept()
 
     package init() {}
     package var isEmpty: Bool { self == EditState() }
-    /// There is something the server has not confirmed.
+    /// Whether the server has not confirmed everything.
     package var hasEdits: Bool { pending != nil || later != nil || sealed.later != nil }
-    /// What comes next is another edit, or made from another version: no form of it has failed.
+    /// The next change is another edit or based on another version: earlier refusals do not count for it.
     mutating func forgetRefusals() { (attempts, sendsWhole) = (0, false) }
-    /// Nothing of it is sent before the app does something.
+    /// Whether nothing is sent before the app acts.
     package var isRefused: Bool { refusal != nil || isReadOnly }
-    /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules or in a
-    /// newer shape, and edits wait for a newer program.
+    /// For a sealed object: the user has to choose a version first, or a newer program wrote the server's state and the
+    /// edits wait for an update.
     var isReadOnly: Bool { sealed.problem != nil || (sealed.isStopped && hasEdits) }
 }
 
-/// Everything kept about one object. What the app sees is ghost, then pending, then later.
+/// The stored state of one object. The app sees the ghost with `pending` and `later` applied, in this order.
 package struct EntityRecord: Sendable, Equatable {
     package var ghost: Ghost
     package var edits: EditState
-    /// The app sees an object under this key.
+    /// Whether the app sees an object under this key.
     package var isLive: Bool
-    /// The last walk through the index that met this object.
+    /// The number of the last index scan that listed this object.
     package var walk: Int64
-    /// The app's own key, in a sealed bucket, where the server knows the object by another; nil in open ones.
+    /// In a sealed bucket, the app's key, which differs from the server's; nil in open buckets.
     package var name: String?
 
     package init(
@@ -106,21 +107,21 @@ package struct EntityRecord: Sendable, Equatable {
     }
 }
 
-/// A walk through a bucket's index that has not ended yet; it goes on after a restart.
+/// An index scan of a bucket that has not ended; it continues after a restart.
 package struct IndexWalk: Sendable, Equatable {
-    /// Grows with each walk of the bucket.
+    /// Grows with each scan of the bucket.
     package var id: Int64
-    /// Where the next page begins; nil: at the start.
+    /// The start of the next page; nil for the first page.
     package var mark: String?
-    /// `current` of the first page: what to ask changes from when the walk has ended.
+    /// `current` of the first page: the position from which changes are requested when the scan has ended.
     package var current: ChangeVersion?
     package var objectsRead: Int64
-    /// As far as the server tells.
+    /// The number of objects that the server reported; nil when it reported none.
     package var objectsTotal: Int64?
-    /// The identity that the server told of the bucket when the walk began; nil: it told none.
+    /// The bucket's identity that the server reported when the scan began; nil when it reported none.
     package var store: String?
-    /// The ghosts are of the bucket that is read: what its index does not list was removed. Otherwise the position was
-    /// lost, and an absent object is one that only this device has (docs/decisions/0083).
+    /// The ghosts belong to the bucket being scanned, so an object that its index does not list was removed. If false,
+    /// the position was lost, and an unlisted object exists on this device only (docs/decisions/0083).
     package var isSame = false
 
     package init(id: Int64) {
@@ -129,18 +130,18 @@ package struct IndexWalk: Sendable, Equatable {
     }
 }
 
-/// Everything kept about one bucket besides its objects.
+/// The stored state of one bucket, without its objects.
 package struct BucketRecord: Sendable, Equatable {
     package let name: BucketName
-    /// Changes up to here are in the ghosts; nil before the first index was read.
+    /// The ghosts include the changes up to this position; nil before the first index scan.
     package var changeVersion: ChangeVersion?
     package var walk: IndexWalk?
     package var walksStarted: Int64
-    /// The app has opened it as a sealed bucket: it stays one, whatever the server says.
+    /// The app has opened the bucket as a sealed one: it stays sealed, whatever the server reports.
     package var isSealed: Bool
-    /// The identity of the server's bucket that all ghosts are of; nil: not known, or of more than one.
+    /// The identity of the server's bucket to which all ghosts belong; nil when unknown or when they belong to several.
     package var store: String?
-    /// The last walk that met a bucket which need not be the one known before; 0: there was none.
+    /// The number of the last scan that met a bucket which may differ from the previous one; 0 when none did.
     package var generation: Int64 = 0
 
     package init(
@@ -155,7 +156,7 @@ package struct BucketRecord: Sendable, Equatable {
     }
 }
 
-/// An object of one account.
+/// The address of an object within an account.
 package struct EntityAddress: Sendable, Hashable, Comparable {
     package let bucket: BucketName
     package let key: EntityKey

@@ -1,46 +1,47 @@
 import ThicketProtocol
 
-/// When a step is appended, and when the whole is written anew: the server's rule for keyframes (docs/decisions/0008).
+/// Decides between appending a step and writing the whole value, by the server's rule for keyframes
+/// (docs/decisions/0008).
 enum JournalRule {
-    /// Bytes below which writing the whole costs no more than a step: what fits into one page of the file.
+    /// Below this size in bytes, writing the whole ghost costs no more than a step: it fits into one page of the file.
     static let ghostBytesMin = 4_096
-    /// The same for edits, which share their page with others.
+    /// The same bound for edits, which share their page with others.
     static let editBytesMin = 1_024
     /// Steps that are kept in any case.
     static let stepsMin = 16
-    /// Steps at most: reading an object applies them all.
+    /// Most steps: reading an object applies all of them.
     static let stepsMax = 1_024
 
     /// - Parameters:
-    ///   - count: steps to append, of `bytes` in all.
-    ///   - chain: steps that are kept, over a whole of `whole` bytes.
+    ///   - count: number of steps to append; together they have `bytes` bytes.
+    ///   - chain: the steps already stored, on top of a whole value of `whole` bytes.
     static func appends(_ count: Int, bytes: Int, to chain: StepChain, whole: Int, wholeMin: Int) -> Bool {
         whole >= wholeMin && bytes <= whole && chain.count + count <= stepsMax
             && (chain.count < stepsMin || chain.bytes < whole)
     }
 }
 
-/// The steps kept for one part of an object.
+/// The steps stored for one part of an object.
 struct StepChain {
     var count = 0
-    /// Of the steps' diffs as they stand in the file.
+    /// Total size of the diffs as stored in the file.
     var bytes = 0
-    /// Place of the next step.
+    /// The place of the next step.
     var next: Int64 = 1
 }
 
-/// What is kept of one object, in bytes.
+/// The stored size of one object, in bytes.
 struct JournalSizes {
-    /// The row with the whole ghost; 0: there is none.
+    /// Size of the row with the whole ghost; 0 when it does not exist.
     var ghost = 0
-    /// The row with the edits, roughly; 0: there is none.
+    /// Approximate size of the row with the edits; 0 when it does not exist.
     var edits = 0
     var ghostChain = StepChain()
     var laterChain = StepChain()
 }
 
 extension JSONObject {
-    /// Whether the object holds at least that many bytes of text. Looks no further than it must.
+    /// Whether the object holds at least that many bytes of text. Stops as soon as the answer is known.
     func holds(bytes: Int) -> Bool {
         var left = bytes
         Self.take(.object(self), &left)

@@ -1,6 +1,6 @@
 package import ThicketProtocol
 
-/// Which parts of an object's record one turn changed; the others are not written.
+/// The parts of an object's record that a turn changed; the other parts are not written.
 package struct EntityParts: OptionSet, Sendable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
@@ -10,14 +10,15 @@ package struct EntityParts: OptionSet, Sendable {
     package static let marks = EntityParts(rawValue: 4)
 }
 
-/// One object's part of a batch: its new record, and, where that is short to say, what led to it.
+/// The write of one object in a batch: its new record and, where it is compact, the steps that led to it.
 package struct EntityWrite: Sendable {
     package let address: EntityAddress
     package let record: EntityRecord
     package let parts: EntityParts
-    /// What leads the kept ghost to the new one, in order; nil: not told. A store may keep these in place of the whole.
+    /// The steps from the stored ghost to the new one, in order; nil when unknown. A store may write these instead of
+    /// the whole ghost.
     package let ghostSteps: [GhostStep]?
-    /// What was done behind the kept edits, in order, and is all that became of them; nil: not told.
+    /// The edits appended to the stored ones, in order, if nothing else changed; nil when unknown.
     package let laterSteps: [ObjectDiff]?
 
     package init(
@@ -32,18 +33,18 @@ package struct EntityWrite: Sendable {
     }
 }
 
-/// An object that a store has no record of, as an index brings it: there, and without edits.
+/// An object from an index that has no record in the store yet: it exists and has no edits.
 package struct NewObject: Sendable {
     package let address: EntityAddress
     package let version: Version
     package let walk: Int64
-    /// A JSON object, as it came.
+    /// The JSON object as received.
     package let body: JSONFragment
-    /// The same in fewer bytes, for a file (`PackedEntity`); nil: it has no such form.
+    /// The same in fewer bytes, for the file (`PackedEntity`); nil when it has no such form.
     package let packed: [UInt8]?
-    /// The app's own key, in a sealed bucket.
+    /// The app's key, in a sealed bucket.
     package let name: String?
-    /// The app sees it: it is no sealed tombstone.
+    /// Whether the app sees the object: it is not a sealed tombstone.
     package let isLive: Bool
 
     package init(
@@ -59,9 +60,9 @@ package struct NewObject: Sendable {
         self.isLive = isLive
     }
 
-    /// The same as a record.
+    /// The object as a record.
     ///
-    /// - Throws: `misfit` when the body is no object, against the promise.
+    /// - Throws: `misfit` when the body is not an object although it was declared as one.
     package func record() throws(ClientError) -> EntityRecord {
         guard let object = body.object else {
             throw ClientError(.misfit, "an index lists what is no object")
@@ -71,21 +72,21 @@ package struct NewObject: Sendable {
     }
 }
 
-/// Everything one turn wants kept, as one transaction.
+/// Everything that one turn stores, as one transaction.
 package struct LocalBatch: Sendable {
-    /// Objects the store has no record of, none of which is in `entities`.
+    /// Objects that have no record in the store; none of them is in `entities`.
     package var arrivals: [NewObject] = []
     package var entities: [EntityWrite] = []
     package var buckets: [BucketRecord] = []
-    /// Buckets of whose conflicts and alarms, as far as they are kept, somebody has been told: they are forgotten.
+    /// Buckets whose undelivered conflicts and integrity reports have been delivered: the stored ones are deleted.
     package var told: Set<BucketName> = []
-    /// Conflicts and alarms that were found in this turn; kept behind `told`.
+    /// Conflicts and integrity reports of this turn; stored after `told` has been processed.
     package var untold: [UntoldWrite] = []
-    /// Buckets whose removals were made by another store: their versions count for nothing (0) from now on. Done before
-    /// `entities` are written.
+    /// Buckets whose removals belong to another server store: their versions become 0. Done before `entities` are
+    /// written.
     package var forgottenRemovals: Set<BucketName> = []
-    /// It has to be on the disk, and survive a loss of power, when `commit` returns: a change in it is sent next, and
-    /// would be made a second time, under another name, if its record were lost.
+    /// The transaction must survive a power failure when `commit` returns: it contains a change that is sent next; if
+    /// its record were lost, the same edit would be sent a second time under another ccid.
     package var isOnDisk: Bool = false
     package init() {}
     package var isEmpty: Bool {
@@ -94,7 +95,7 @@ package struct LocalBatch: Sendable {
     }
 }
 
-/// An object with something unconfirmed, in short.
+/// Summary of an object with unconfirmed edits.
 package struct EditedKey: Sendable, Equatable {
     package let key: EntityKey
     package let hasEdits: Bool
@@ -114,37 +115,37 @@ package struct EditedKey: Sendable, Equatable {
     }
 }
 
-/// Where a client keeps what must survive: ghosts, unconfirmed edits, positions. One process at a time.
+/// A client's persistent state: ghosts, unconfirmed edits, positions. One process at a time.
 ///
-/// Calls are synchronous and come from one thread. An error means that nothing of the call took effect.
+/// Calls are synchronous and come from one thread. A call that throws has had no effect.
 package protocol LocalStore: AnyObject {
-    /// A name for this copy that stays the same for its whole life; made from `fresh` the first time.
+    /// An identifier of this copy that never changes; the first call stores `fresh`.
     func clientID(fresh: ClientID) throws(ClientError) -> ClientID
-    /// A value of the store's owner (which account it belongs to); nil when never set.
+    /// A named value, such as the account to which the store belongs; nil when never set.
     func note(_ name: String) throws(ClientError) -> String?
     func setNote(_ name: String, to value: String) throws(ClientError)
 
     func buckets() throws(ClientError) -> [BucketRecord]
-    /// nil when nothing is kept under that key.
+    /// nil when the store has no record of that object.
     func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord?
-    /// Which of these have a record.
+    /// The keys among these that have a record.
     func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey>
-    /// Keys of objects the app sees, in byte order, behind `after`, at most `limit`.
+    /// At most `limit` keys of objects that the app sees, in byte order, after `after`.
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey]
-    /// Names of the objects the app sees in a sealed bucket, in byte order, behind `after`, at most `limit`.
+    /// At most `limit` app keys of objects that the app sees in a sealed bucket, in byte order, after `after`.
     func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String]
-    /// Objects whose `edits` are not empty, in byte order of their keys.
+    /// The objects whose `edits` are not empty, in byte order of their keys.
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey]
-    /// Keys of objects whose `edits` hold something (`held`), in byte order: a few, where `edited` may be many.
+    /// The keys of objects with a held ghost (`EditState.held`), in byte order: few, where `edited` may return many.
     func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey]
-    /// Keys of objects the server had, which the walk has not met.
+    /// The keys of objects that the server had and that the scan with this number has not listed.
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey]
-    /// Keys and versions of objects the server has, in byte order, at most `limit`.
+    /// At most `limit` keys and versions of objects that the server has, in byte order.
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)]
-    /// Conflicts and alarms of the bucket of which nobody has been told, by their places.
+    /// The undelivered conflicts and integrity reports of the bucket, ordered by place.
     func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent]
-    /// Keeps all of it or nothing.
+    /// Stores the whole batch or nothing.
     func commit(_ batch: LocalBatch) throws(ClientError)
-    /// No call follows. Frees the lock.
+    /// Releases the lock. No call may follow.
     func close()
 }

@@ -1,27 +1,27 @@
 package import ThicketProtocol
 
-/// Keeps everything in memory, for tests and for clients that need nothing to survive.
+/// Keeps everything in memory, for tests and for clients that need no persistence.
 package final class MemoryLocalStore: LocalStore {
     private var identity: ClientID?
     private var notes = [String: String]()
     private var bucketRecords = [BucketName: BucketRecord]()
     private var entities = [BucketName: [EntityKey: EntityRecord]]()
     private var untold = [BucketName: [Int: BucketEvent]]()
-    /// Tests set it: the next commit fails and changes nothing.
+    /// For tests: the next commit fails and changes nothing.
     package var failsNextCommit: Bool = false
-    /// Tests set it: so many commits are taken, and the one behind them fails. nil: none, or it has failed.
+    /// For tests: this many commits succeed, and the next one fails; nil: none fails, or it has failed already.
     package var commitsUntilFailure: Int?
-    /// Transactions so far, and of these the ones that had to be on the disk.
+    /// Number of commits, and of those that had to reach the disk.
     package private(set) var commits = 0
     package private(set) var commitsOnDisk = 0
 
-    /// How often all conflicts and alarms of a bucket were read.
+    /// How often all undelivered events of a bucket were read.
     package private(set) var untoldReads = 0
 
-    /// What the newest transaction was told about objects.
+    /// The object writes of the last commit.
     package private(set) var newest = [EntityWrite]()
-    /// Keep what follows from the steps of a batch where it has any, as a store in a file does, and see that they lead
-    /// to the record.
+    /// Stores the result of a batch's steps where it has any, as a file store does, and checks that they lead to the
+    /// record.
     private let replaysSteps: Bool
 
     package init(replaysSteps: Bool = false) { self.replaysSteps = replaysSteps }

@@ -2,23 +2,22 @@ internal import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// How an object of a sealed bucket stands in a file: its texts are base64url, which takes a quarter less as the bytes
-/// it stands for.
+/// The file format of an object in a sealed bucket. Its texts are base64url; as bytes they take a quarter less space.
 ///
-/// 0x01, which begins no JSON ‖ number of snapshots(4), and of each position(8), length(4), bytes ‖ number of
-/// operations(4), and of each, the newest first, length(4), bytes; numbers big-endian. Whatever is not exactly a sealed
-/// object stands there as JSON.
+/// Byte 0x01, with which no JSON begins ‖ number of snapshots(4), and for each: position(8), length(4), bytes ‖ number
+/// of operations(4), and for each, the newest first: length(4), bytes. Numbers are big-endian. Any other object is
+/// stored as JSON.
 enum PackedEntity {
     static let mark: UInt8 = 0x01
 
-    /// The values of a sealed object, read as bytes.
+    /// The values of a sealed object, decoded to bytes.
     struct Values {
-        /// By position, ascending.
+        /// In ascending order of position.
         var snapshots = [(position: Int, sealed: [UInt8])]()
         /// The newest first.
         var tail = [[UInt8]]()
 
-        /// - Returns: nil for a text that is no base64url, which would not come back the same.
+        /// - Returns: nil for a text that is not base64url, because it could not be restored exactly.
         init?(_ entity: SealedEntity) {
             for (position, text) in entity.snapshots.sorted(by: { $0.key < $1.key }) {
                 guard let sealed = Base64.decodeURL(Array(text.utf8)[...]) else { return nil }
@@ -32,7 +31,7 @@ enum PackedEntity {
         }
     }
 
-    /// - Returns: nil for anything that would not come back the same.
+    /// - Returns: nil for an object that could not be restored exactly.
     static func pack(_ object: JSONObject) -> [UInt8]? {
         guard SealedEntity.looksSealed(object), let entity = try? SealedEntity(object) else { return nil }
         return Values(entity).map(pack)
@@ -52,7 +51,7 @@ enum PackedEntity {
         return bytes
     }
 
-    /// An object that was packed, and where in it its values stand.
+    /// A packed object, and the ranges of its values.
     struct Packed {
         let bytes: [UInt8]
         let newest: Range<Int>
@@ -60,11 +59,11 @@ enum PackedEntity {
         let tail: [Range<Int>]
     }
 
-    /// Packs an object as it stands in a message.
+    /// Packs an object directly from a message.
     ///
     /// - Parameters:
-    ///   - text: of the message.
-    /// - Returns: nil for anything that would not come back the same.
+    ///   - text: the text of the message.
+    /// - Returns: nil for an object that could not be restored exactly.
     static func pack(_ outline: SealedOutline, of text: UnsafeBufferPointer<UInt8>) -> Packed? {
         guard let size = size(outline) else { return nil }
         var places: (newest: Range<Int>, tail: [Range<Int>])?
@@ -76,7 +75,7 @@ enum PackedEntity {
         return places.map { Packed(bytes: bytes, newest: $0.newest, tail: $0.tail) }
     }
 
-    /// Bytes of the object when it is packed.
+    /// The packed size in bytes.
     private static func size(_ outline: SealedOutline) -> Int? {
         guard let newest = Base64.decodedCount(outline.newest.text.count) else { return nil }
         var size = 1 + 4 + 12 + newest + 4
@@ -91,7 +90,7 @@ enum PackedEntity {
         return size
     }
 
-    /// Writes a packed object into its place.
+    /// Writes a packed object into a buffer.
     private struct Writer {
         let text: UnsafeBufferPointer<UInt8>
         let room: UnsafeMutableRawBufferPointer
@@ -121,7 +120,7 @@ enum PackedEntity {
             place += number.bitWidth / 8
         }
 
-        /// - Returns: where its bytes stand; nil for what is no base64url.
+        /// - Returns: the range of the written bytes; nil for a text that is not base64url.
         private mutating func sealed(_ letters: Range<Int>) -> Range<Int>? {
             guard let count = Base64.decodedCount(letters.count) else { return nil }
             number(UInt32(count))
@@ -141,7 +140,7 @@ enum PackedEntity {
         bytes.append(contentsOf: sealed)
     }
 
-    /// - Returns: nil for what `pack` does not write.
+    /// - Returns: nil for bytes that `pack` does not write.
     static func unpack(_ bytes: [UInt8]) -> JSONObject? {
         var reader = Reader(bytes: bytes[...])
         guard reader.take(1)?.first == mark, let count = reader.number(4), count <= SealedLimits.snapshotsMax
@@ -170,7 +169,7 @@ enum PackedEntity {
             return bytes.prefix(count)
         }
 
-        /// A number below 2^53.
+        /// Reads a number below 2^53.
         mutating func number(_ width: Int) -> Int? {
             guard let read = take(width) else { return nil }
             let number = read.reduce(0) { $0 << 8 | UInt64($1) }

@@ -2,7 +2,7 @@ import ThicketProtocol
 internal import ThicketSQLite
 import ThicketSealed
 
-/// An object's row as it stands, so that decoding may fail in our own way.
+/// An object's row as stored, so that decoding it can throw a `ClientError`.
 struct EntityRow {
     let id: Int64
     let ghost: (version: Int64, object: [UInt8]?)
@@ -62,17 +62,17 @@ struct EntityRow {
     }
 }
 
-/// Where an object's rows stand; `id` is nil when that must be looked up first.
+/// The place of an object's rows; `id` is nil when it must be looked up first.
 struct EntityPlace {
     let bucket: Int64
     var id: Int64?
 }
 
-/// Numbers of the rows of objects that were read: what is read is often written next. A row keeps its number for ever.
+/// The row ids of objects that were read, because a read object is often written next. A row's id never changes.
 struct EntityRows {
     private var ids = [EntityAddress: Int64]()
 
-    /// Numbers held; forgotten all at once when there are more.
+    /// Most ids held; all are dropped when the number is exceeded.
     private static let idsMax = 2_048
 
     subscript(address: EntityAddress) -> Int64? { ids[address] }
@@ -83,7 +83,7 @@ struct EntityRows {
     }
 }
 
-/// How records become rows.
+/// Conversion of records to rows.
 extension SQLiteLocalStore {
     static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
         let change = """
@@ -105,7 +105,7 @@ extension SQLiteLocalStore {
         return id
     }
 
-    /// Forgets what was told, and keeps what is to be told.
+    /// Deletes the delivered events, and inserts the new undelivered ones.
     static func write(
         told: Set<BucketName>, untold: [UntoldWrite], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
@@ -121,7 +121,7 @@ extension SQLiteLocalStore {
         }
     }
 
-    /// Writes objects of which there is no record. One that is there after all fails the transaction.
+    /// Inserts objects that have no record. If one has a record after all, the transaction fails.
     static func insert(
         _ objects: [NewObject], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
@@ -150,7 +150,7 @@ extension SQLiteLocalStore {
         _ change: EntityWrite, at place: EntityPlace, to database: Database, _ journal: StoreJournal
     ) throws(SQLiteError) {
         let (record, parts) = (change.record, change.parts)
-        // A step of the ghost carries its version along: the object's own row stays as it is.
+        // A ghost step carries its version, so the object's own row need not be written.
         var steps = parts.contains(.ghost) ? change.ghostSteps : nil
         var place = place
         if place.id == nil, parts == .edits || steps != nil {
@@ -172,7 +172,7 @@ extension SQLiteLocalStore {
         try journal.wroteEdits(bytes: try write(record.edits, id, to: database), id)
     }
 
-    /// Writes the object's own row; returns its number.
+    /// Writes the object's own row; returns its id.
     private static func mark(
         _ record: EntityRecord, at place: EntityPlace, key: EntityKey, in database: Database
     ) throws(SQLiteError) -> Int64? {
@@ -197,7 +197,7 @@ extension SQLiteLocalStore {
         return try statement.first { $0.integer(0) }
     }
 
-    /// Writes a whole ghost; returns its bytes.
+    /// Writes a whole ghost; returns its size in bytes.
     private static func writeGhost(
         of record: EntityRecord, _ id: Int64, to database: Database
     ) throws(SQLiteError) -> Int {
@@ -205,7 +205,7 @@ extension SQLiteLocalStore {
             try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
             return 0
         }
-        // Only in sealed buckets do objects have a name besides.
+        // Only objects in sealed buckets have a name of their own.
         let packed = record.name == nil ? nil : PackedEntity.pack(object)
         let bytes = packed ?? object.serialized()
         try database.statement("INSERT OR REPLACE INTO ghost (id, object) VALUES (?1, ?2)")
@@ -213,7 +213,7 @@ extension SQLiteLocalStore {
         return bytes.count
     }
 
-    /// Writes all of an object's edits; returns their bytes, as `StoreJournal` counts them.
+    /// Writes all of an object's edits; returns their size in bytes, as `StoreJournal` counts it.
     private static func write(_ edits: EditState, _ id: Int64, to database: Database) throws(SQLiteError) -> Int {
         guard !edits.isEmpty else {
             try database.statement("DELETE FROM edit WHERE id = ?1").bind(1, id).run()
@@ -255,7 +255,7 @@ extension Statement {
 }
 
 extension SQLiteError {
-    /// An object of a bucket that was never kept: the machine keeps the bucket first.
+    /// An object whose bucket has no row: the machine must store the bucket first.
     static let unknownBucket = SQLiteError(
         extended: 1, message: "an object without its bucket")
 }

@@ -7,11 +7,11 @@ internal import ThicketSQLite
     internal import Glibc
 #endif
 
-/// Keeps everything in a SQLite file, in write-ahead mode, every page of it sealed (docs/decisions/0048).
+/// Stores everything in a SQLite file in write-ahead mode, with every page sealed (docs/decisions/0048).
 ///
-/// What the app sees is not a column: it is ghost, then pending, then later. Of a large object these are kept as a
-/// whole and the steps since (`StoreJournal`), so that a keystroke in a large text writes only itself
-/// (docs/decisions/0017).
+/// What the app sees is not a column: it is the ghost with `pending` and `later` applied. For a large object these are
+/// stored as a whole value and the steps since (`StoreJournal`), so that a keystroke in a large text writes only a few
+/// bytes (docs/decisions/0017).
 package final class SQLiteLocalStore: LocalStore {
     private let lock: StoreLock
     private var database: Database?
@@ -20,31 +20,30 @@ package final class SQLiteLocalStore: LocalStore {
     private var entityRows = EntityRows()
     private let durability: StoreDurability
 
-    /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
+    /// The version of the schema below. A newer version is refused; an older one is upgraded.
     ///
-    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: what is still to be told; objects of sealed buckets
-    /// packed (`PackedEntity`), of which both forms are read. 5: the identity of the server's bucket
-    /// (docs/decisions/0083).
+    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: undelivered events; packed objects of sealed buckets
+    /// (`PackedEntity`; both forms are read). 5: the identity of the server's bucket (docs/decisions/0083).
     private static let formatVersion: Int64 = 5
 
-    /// Pages of the log, 32 MiB, after which they are moved into the file: each move writes them once more and flushes
-    /// both files, and a first sync would do little else.
+    /// Pages of the write-ahead log, 32 MiB, at which it is checkpointed: a checkpoint writes the pages once more and
+    /// flushes both files; with a smaller log a first sync would do little else.
     private static let logPagesMax = 8_192
 
-    /// How long a program that looks into the file with SQLite itself is waited for. Sessions keep each other out by
-    /// the lock.
+    /// How long to wait for another program that reads the file with SQLite directly. Sessions exclude each other by
+    /// the lock file.
     private static let strangerMilliseconds: Int32 = 500
 
     /// - Parameters:
-    ///   - key: the files are sealed under it; a store that is not is sealed now. nil: they are in clear, for tests.
-    ///   - vfs: a file system registered with SQLite, for tests; nil for the usual one.
+    ///   - key: the files are sealed under it; an unsealed store is sealed now. nil: unsealed, for tests.
+    ///   - vfs: a file system registered with SQLite, for tests; nil for the default one.
     /// - Throws: `storeInUse`, `store`.
     package init(
         path: String, key: StoreKey? = nil, durability: StoreDurability = .program, vfs: String? = nil
     ) throws(ClientError) {
         self.durability = durability
         lock = try StoreLock(path: Self.followed(path) + ".lock")
-        // Content of a user: for this user only. SQLite gives its other files the same rights.
+        // User content: readable by this user only. SQLite gives its other files the same permissions.
         let problem = makeForUser(path)
         guard problem == 0 else {
             throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(problem)))")
@@ -56,7 +55,7 @@ package final class SQLiteLocalStore: LocalStore {
             try sealing?.sealClearStore(busyTimeoutMilliseconds: Self.strangerMilliseconds)
             let database = try Database(
                 path: path, busyTimeoutMilliseconds: Self.strangerMilliseconds, vfs: vfs, sealed: sealing?.files)
-            // Nobody else may have the file: its locks need not be taken anew with each statement.
+            // The file has one user only, so SQLite need not lock it for each statement.
             try database.execute("PRAGMA locking_mode=EXCLUSIVE")
             try sealing?.prepare(database)
             try database.execute("PRAGMA journal_mode=WAL")
@@ -83,7 +82,7 @@ package final class SQLiteLocalStore: LocalStore {
         }
     }
 
-    /// Where a link leads: the file is locked, not one of its names.
+    /// Resolves links, so that the lock belongs to the file and not to one of its names.
     private static func followed(_ path: String) -> String {
         guard let real = realpath(path, nil) else { return path }
         defer { free(real) }
@@ -109,6 +108,52 @@ package final class SQLiteLocalStore: LocalStore {
         }
     }
 
+    /// The columns of the schema, with those of `sealedSchema`, `identitySchema` and the table of `undeliveredSchema`.
+    /// `StoreJournal.schema` describes the table `journal`.
+    ///
+    /// `note` holds named values: `client` (this copy's client id), `app` and `user` (the app and the user to which the
+    /// store belongs), `author` (the author id under which this device signs sealed operations).
+    ///
+    /// `bucket` holds a `BucketRecord` per bucket:
+    /// - `cv`: the change version up to which the ghosts include all changes; NULL before the first index scan.
+    /// - `walks`: number of index scans started. The columns `walk` to `objects_total`, `walk_store` and `walk_is_same`
+    ///   hold the running scan (`IndexScan`) and are NULL or 0 when none runs.
+    /// - `walk`: number of the running scan; `mark`: start of its next page; `current`: change version of its first
+    ///   page.
+    /// - `objects_read`, `objects_total`: progress of the scan; the total is NULL when the server does not report it.
+    /// - `is_sealed`: 1 when the app opened the bucket as a sealed one.
+    /// - `store`: identity of the server's bucket to which the ghosts belong; `walk_store`: the identity when the scan
+    ///   began. NULL when unknown.
+    /// - `generation`: number of the last scan that met a bucket which may differ from the previous one; 0 when none
+    ///   did.
+    /// - `walk_is_same`: 1 when the ghosts belong to the bucket being scanned (docs/decisions/0083).
+    ///
+    /// `entity` holds one row per object; its `id` is also the `id` of the rows in `ghost` and `edit` and the `owner`
+    /// in `journal`:
+    /// - `key`: the server's key; `name`: the app's key in a sealed bucket, NULL in an open one.
+    /// - `version`: version of the ghost in `ghost`; newer steps in `journal` carry their own.
+    /// - `is_there`: 1 when the server has the object; `is_live`: 1 when the app sees it.
+    /// - `walk`: number of the last scan that listed the object.
+    ///
+    /// `ghost.object`: the newest state known to be on the server, as JSON or as a `PackedEntity`.
+    ///
+    /// `edit` holds the unconfirmed edits (`EditState`). Edits are encoded by `EditCodec`:
+    /// - `ccid`, `pending`, `source`, `sent`, `applied_at`, `is_confirmed`: the change in flight (`PendingChange`): its
+    ///   identifier, its effect on the ghost, the version on which it is based, its JSON as sent, the version that the
+    ///   server gave it, and 1 when the server is known to have it. `ccid` is NULL when no change is in flight.
+    /// - `later`: the edits after that change, as one edit.
+    /// - `held_version`, `held`: a newer ghost that cannot be applied yet; `held` is NULL when the object does not
+    ///   exist in it.
+    /// - `wanted`: the version requested from the server because a change did not fit the ghost.
+    /// - `refusal`: the code with which the server refused the edit; `attempts`: how often it was sent again in another
+    ///   form.
+    /// - `sends_whole`: bits; 1: the next change carries the whole object, 2: `later` replaces the whole object.
+    /// - `sealed`: the edits of an object in a sealed bucket (`SealedKept`, JSON); `later` is not used then, and
+    ///   `pending` only for a removal.
+    /// - `sealed_flags`: bits; 1: edits that are not a change yet, 2: the object is read-only.
+    ///
+    /// `untold` holds the undelivered conflicts and integrity reports of a bucket, ordered by `place`, encoded by
+    /// `UndeliveredCodec`.
     private static let schema = """
         CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE bucket (
@@ -125,8 +170,7 @@ package final class SQLiteLocalStore: LocalStore {
             attempts INTEGER NOT NULL, sends_whole INTEGER NOT NULL);
         """
 
-    /// What sealed buckets need besides. Flags of an edit: 1 edits that are not a change yet, 2 read-only until the
-    /// user has chosen.
+    /// Columns for sealed buckets.
     private static let sealedSchema = """
         ALTER TABLE bucket ADD COLUMN is_sealed INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE entity ADD COLUMN name TEXT;
@@ -134,7 +178,7 @@ package final class SQLiteLocalStore: LocalStore {
         ALTER TABLE edit ADD COLUMN sealed_flags INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// What tells one server's bucket from another (`BucketRecord.store`, `IndexWalk.store`).
+    /// Columns that tell one server's bucket from another (`BucketRecord.store`, `IndexScan.store`).
     private static let identitySchema = """
         ALTER TABLE bucket ADD COLUMN store TEXT;
         ALTER TABLE bucket ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
@@ -142,7 +186,7 @@ package final class SQLiteLocalStore: LocalStore {
         ALTER TABLE bucket ADD COLUMN walk_is_same INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// Conflicts and alarms of which nobody has been told (`UntoldCodec`).
+    /// The conflicts and integrity reports that have not been delivered to the app (`UndeliveredCodec`).
     private static let untoldSchema = """
         CREATE TABLE untold (
             bucket INTEGER NOT NULL, place INTEGER NOT NULL, event BLOB NOT NULL, PRIMARY KEY (bucket, place)
@@ -277,7 +321,7 @@ package final class SQLiteLocalStore: LocalStore {
         guard let row = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
             var names = [String]()
-            // All names are read for a page, and those behind it left: an index would cost every open bucket.
+            // A page reads all names of the bucket and sorts them: an index on `name` would cost every open bucket.
             let rows = try database.statement(
                 "SELECT name FROM entity WHERE bucket = ?1 AND is_live = 1 AND name > ?2 ORDER BY name LIMIT ?3")
             rows.bind(1, row).bind(2, after ?? "").bind(3, Int64(limit))
@@ -366,7 +410,7 @@ package final class SQLiteLocalStore: LocalStore {
         var rows = bucketRows
         let known = entityRows
         let isFlushed = batch.isOnDisk && durability == .program
-        // A flush of the log takes everything before it along (https://sqlite.org/pragma.html#pragma_synchronous).
+        // A flush of the log includes everything written before (https://sqlite.org/pragma.html#pragma_synchronous).
         if isFlushed { try setSynchronous("FULL") }
         defer { if isFlushed { try? setSynchronous("NORMAL") } }
         guard let journal else { throw ClientError(.store, "the local store is closed") }
@@ -398,7 +442,7 @@ package final class SQLiteLocalStore: LocalStore {
     }
 }
 
-/// Makes a file for this user only, unless it is there. 0, or an errno.
+/// Creates a file readable by this user only, unless it exists. Returns 0 or an errno.
 private func makeForUser(_ path: String) -> Int32 {
     let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard made >= 0 else { return errno }

@@ -1,12 +1,12 @@
 package import ThicketProtocol
 import ThicketSealed
 
-/// A ghost moved on by one change. Read again by applying the diff, which means the same in every version of this
-/// program: merging, whose rules may grow, is never part of reading a store.
+/// The step of a ghost by one change. Reading a store applies the diff, whose meaning is the same in every version of
+/// this program; merging, whose rules may change, is never part of reading a store.
 package struct GhostStep: Sendable, Equatable {
-    /// The version that the change made.
+    /// The version that the change created.
     package let version: Version
-    /// What it did to the ghost.
+    /// The change's effect on the ghost.
     package let diff: ObjectDiff
 
     package init(version: Version, diff: ObjectDiff) {
@@ -16,7 +16,7 @@ package struct GhostStep: Sendable, Equatable {
 }
 
 extension Ghost {
-    /// The ghost moved on by `steps`, in order.
+    /// The ghost after `steps`, in order.
     package func after(_ steps: [GhostStep]) throws(DiffError) -> Ghost {
         var moved = self
         for step in steps {
@@ -28,8 +28,7 @@ extension Ghost {
 }
 
 extension EditState {
-    /// The edits with `steps` behind everything else: one after the other, exactly as they were added when they were
-    /// made.
+    /// The edits with `steps` appended in order, composed exactly as when they were made.
     package func after(_ steps: [ObjectDiff]) throws(DiffError) -> EditState {
         var grown = self
         for step in steps {

@@ -1,27 +1,31 @@
 import ThicketProtocol
 internal import ThicketSQLite
 
-/// Keeps what happens to large objects as steps behind the whole, so that a keystroke in a large text writes a few
+/// Stores changes of large objects as steps after the whole value, so that a keystroke in a large text writes a few
 /// bytes.
 ///
-/// Rows of `journal` belong to an object and a kind, and are read in the order of their places. When they outgrow the
-/// whole, the whole is written and they go, in the same transaction (`JournalRule`). What is held here in memory is
-/// only what the file says; after a transaction that failed it is read again.
+/// A row of `journal` belongs to an object and a kind; rows are read in the order of their places. When the steps
+/// outgrow the whole value, it is written and the steps are deleted, in the same transaction (`JournalRule`). The sizes
+/// in memory mirror the file; after a failed transaction they are read again.
 final class StoreJournal {
-    /// What a row leads on.
+    /// The part of an object that a row continues.
     enum Kind: Int64 {
         case ghost = 1
         case later = 2
     }
 
     private let database: Database
-    /// Objects that may have rows; never misses one that has.
+    /// The ids of objects that may have rows; includes every object that has rows.
     private var owners = Set<Int64>()
     private var sizes = [Int64: JournalSizes]()
 
-    /// Objects whose sizes are held; forgotten all at once when there are more.
+    /// Most objects whose sizes are held; all are dropped when the number is exceeded.
     private static let sizesMax = 4_096
 
+    /// The table `journal`:
+    /// - `owner`: the object's `entity.id`; `kind`: 1 for its ghost, 2 for its later edits (`Kind`).
+    /// - `place`: the order of the steps, from 1; `diff`: the step, as the JSON of an object diff.
+    /// - `version`: the version that a ghost's step creates; NULL for a step of edits.
     static let schema = """
         CREATE TABLE journal (
             owner INTEGER NOT NULL, kind INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER, diff BLOB NOT NULL,
@@ -38,14 +42,14 @@ final class StoreJournal {
         }
     }
 
-    /// A transaction failed: what is known may be what it would have made.
+    /// Call it after a failed transaction: the sizes in memory may include what was rolled back.
     func forget() { sizes.removeAll() }
 
     // MARK: - Ghosts
 
-    /// Appends what happened to a ghost, if that is the thing to do.
+    /// Appends the steps of a ghost, if `JournalRule` allows it.
     ///
-    /// - Returns: false: the whole must be written (`wroteGhost`).
+    /// - Returns: false when the whole ghost must be written (`wroteGhost`).
     func append(_ steps: [GhostStep], of ghost: Ghost, _ id: Int64) throws(SQLiteError) -> Bool {
         guard let object = ghost.object, object.holds(bytes: JournalRule.ghostBytesMin) else {
             return false
@@ -65,7 +69,7 @@ final class StoreJournal {
         return true
     }
 
-    /// The whole ghost stands in its row: its steps are over.
+    /// The whole ghost has been written to its row: deletes its steps.
     func wroteGhost(bytes: Int, _ id: Int64) throws(SQLiteError) {
         guard owners.contains(id) || sizes[id] != nil else { return }
         var known = try sizes(of: id)
@@ -76,9 +80,9 @@ final class StoreJournal {
 
     // MARK: - Edits
 
-    /// Appends what was done behind an object's edits, if that is the thing to do.
+    /// Appends the steps of an object's later edits, if `JournalRule` allows it.
     ///
-    /// - Returns: false: the whole must be written (`wroteEdits`).
+    /// - Returns: false when all edits must be written (`wroteEdits`).
     func append(_ steps: [ObjectDiff], _ id: Int64) throws(SQLiteError) -> Bool {
         var known = try sizes(of: id)
         guard known.edits >= JournalRule.editBytesMin else { return false }
@@ -93,7 +97,7 @@ final class StoreJournal {
         return true
     }
 
-    /// All edits stand in their row, or there are none: their steps are over.
+    /// All edits have been written to their row, or none exist: deletes their steps.
     func wroteEdits(bytes: Int, _ id: Int64) throws(SQLiteError) {
         guard bytes >= JournalRule.editBytesMin || owners.contains(id) || sizes[id] != nil else { return }
         var known = try sizes(of: id)
@@ -104,7 +108,7 @@ final class StoreJournal {
 
     // MARK: - Reading
 
-    /// The record that is kept for an object, of which `whole` stands in its rows.
+    /// The record of an object: `whole`, as read from its rows, with the steps applied.
     func read(_ id: Int64, over whole: EntityRecord) throws(ClientError) -> EntityRecord {
         guard owners.contains(id) else { return whole }
         let rows: [Row]

@@ -4,14 +4,14 @@
     internal import Glibc
 #endif
 
-/// Holds a file store for one session: a lock file beside it, locked as long as this exists.
+/// Reserves a file store for one session, by a lock file beside it that is locked while this object exists.
 ///
-/// The lock is the kernel's, so it goes with the process, however that ends. The file itself stays.
+/// The kernel holds the lock, so it ends with the process in any case. The lock file is not deleted.
 final class StoreLock {
     private let descriptor: Int32
 
-    /// - Throws: `storeInUse` when another session has it, here or in another process; `store` when the file cannot be
-    ///   made.
+    /// - Throws: `storeInUse` when another session, in this process or another, holds the lock; `store` when the file
+    ///   cannot be made.
     init(path: String) throws(ClientError) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw ClientError(.store, "cannot make \(path): \(String(cString: strerror(errno)))") }
@@ -27,8 +27,8 @@ final class StoreLock {
     }
 
     deinit {
-        // By word, not only by closing: a child that another thread is just starting holds a copy of the descriptor
-        // until it becomes its program.
+        // Unlocks explicitly, because closing may not be enough: a child process that another thread is just starting
+        // holds a copy of the descriptor until it executes its program.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

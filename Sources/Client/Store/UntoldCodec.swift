@@ -1,10 +1,10 @@
 import ThicketProtocol
 
-/// How conflicts and alarms stand in a file until somebody has been told: JSON,
-/// `{"key":…,"path":[…],"losing":…,"winning":…}`, `{"key":…,"kind":…,"position":…,"choice":…,"detail":…}`, and
-/// `{"missed":n}` for those there was no room for. A deletion that gave way, or won, has no member.
+/// The file format of undelivered conflicts and integrity reports: JSON, `{"key":…,"path":[…],"losing":…,"winning":…}`,
+/// `{"key":…,"kind":…,"position":…,"choice":…,"detail":…}`, and `{"missed":n}` for events beyond the bound. `losing` or
+/// `winning` is absent when it is a deletion.
 enum UntoldCodec {
-    /// - Returns: nil for what is not told once.
+    /// - Returns: nil for events that are not stored until their delivery.
     static func encode(_ event: BucketEvent) -> [UInt8]? {
         var json: JSONObject = [:]
         switch event {
@@ -25,7 +25,7 @@ enum UntoldCodec {
         return json.serialized()
     }
 
-    /// - Throws: `store` when the bytes are not what `encode` makes.
+    /// - Throws: `store` when the bytes do not come from `encode`.
     static func decode(_ bytes: [UInt8]) throws(ClientError) -> BucketEvent {
         let json = try EditCodec.object(bytes) ?? [:]
         if let missed = json["missed"]?.intValue { return .overrun(missed: Int(missed)) }

@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// New objects of one turn, in the order they came, each once.
+/// The new objects of one turn, in order of arrival, each once.
 struct Arrivals {
     private var list = [NewObject?]()
     private var places = [EntityAddress: Int]()
@@ -15,7 +15,7 @@ struct Arrivals {
         list.append(object)
     }
 
-    /// - Returns: false when one of that address is here already, which stays.
+    /// - Returns: false when an object with that address is already present; that one is kept.
     mutating func appendIfNew(_ object: consuming NewObject) -> Bool {
         let place = list.count
         let known = Self.place(in: &places[object.address], orElse: place)
@@ -24,14 +24,13 @@ struct Arrivals {
         return true
     }
 
-    /// In place, so that the address is looked for once.
+    /// Changes the slot in place, so that the address is looked up only once.
     private static func place(in slot: inout Int?, orElse place: Int) -> Int {
         if let slot { return slot }
         slot = place
         return place
     }
 
-    /// Takes the object out.
     mutating func remove(_ address: EntityAddress) -> NewObject? {
         guard !places.isEmpty, let place = places.removeValue(forKey: address) else { return nil }
         defer { list[place] = nil }

@@ -1,14 +1,15 @@
 import ThicketProtocol
 
-/// Finds the end of the answer to `cv`: it may come in several messages, and none of them says that it is the last.
+/// Finds the end of the answer to `cv`: it may come in several messages, and none of them is marked as the last.
 ///
-/// The position reached is asked about again. An empty answer says that there is no more. So does a message that begins
-/// like one heard after the first question: answers come in order, so this is the answer to a question, and everything
-/// before it is here; what it repeats is known and ignored. Only the first `questionsMax` messages lead to questions:
-/// an answer in many parts must not come again once for each of them.
+/// The client asks again from the position that it has reached. An empty answer means that nothing is left. So does a
+/// message that begins at the same position as an earlier one received after the first question: answers arrive in
+/// order, so the message answers a repeated question, and everything before it has arrived; its repeated content is
+/// known and ignored. Only the first `questionsMax` messages lead to questions, so that an answer in many parts is not
+/// repeated once for each part.
 struct CatchUp {
     private var questions = 0
-    /// Where the first message after the first question began.
+    /// The position at which the first message after the first question began.
     private var firstHeard: ChangeVersion?
 
     private static let questionsMax = 2
@@ -21,7 +22,7 @@ struct CatchUp {
 
     /// - Parameters:
     ///   - first: position of the message's first change.
-    ///   - isAnswer: false: it may be an early acknowledgement, which is no part of the answer.
+    ///   - isAnswer: false when the message may be an early acknowledgement, which is not part of the answer.
     mutating func heard(first: ChangeVersion?, isAnswer: Bool) -> Verdict {
         if questions > 0, isAnswer, let first {
             if firstHeard == first { return .complete }

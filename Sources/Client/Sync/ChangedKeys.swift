@@ -1,24 +1,24 @@
 import ThicketProtocol
 
-/// Objects that went on, each once: the first `countMax` that came.
+/// The objects that have advanced, each once: the first `countMax`.
 ///
-/// They are listed as they come, and made a set of when the list is full or somebody wants them: the first walk brings
-/// thousands, of which none comes twice.
+/// Keys are collected in a list and turned into a set only when the list is full or its content is needed: the first
+/// scan brings thousands of keys, each once.
 struct ChangedKeys {
-    /// Objects that are remembered.
+    /// Most keys that are held.
     static let countMax = 10_000
 
     private var known = Set<EntityKey>()
     private var recent = [EntityKey]()
 
     mutating func insert(_ key: EntityKey) {
-        // Who types into an object brings it again and again.
+        // Typing into an object produces the same key many times in a row.
         guard recent.last != key else { return }
         if known.count + recent.count >= Self.countMax { gather() }
         if known.count < Self.countMax { recent.append(key) }
     }
 
-    /// All of them; none is left.
+    /// Returns all keys and removes them.
     mutating func takeAll() -> Set<EntityKey> {
         gather()
         defer { known = [] }

@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// Keys waiting for their turn: first in, first out, each at most once.
+/// A first-in, first-out queue of keys, each at most once.
 struct KeyQueue {
     private var keys = [EntityKey]()
     private var head = 0
@@ -30,37 +30,38 @@ struct KeyQueue {
     mutating func removeAll() { self = KeyQueue() }
 }
 
-/// One bucket on the session's connection. What must survive is in `record`; the rest begins anew with each connection.
+/// One bucket on the session's connection. `record` is persistent; the rest starts from the beginning on each
+/// connection.
 struct Channel {
     enum Phase: Equatable {
-        /// No connection.
+        /// Not connected.
         case closed
-        /// `init` was sent.
+        /// `init` has been sent.
         case opening
-        /// Reading the index.
+        /// The index is being scanned.
         case walking
-        /// `cv` was sent; everything since the last visit is coming, in one `c` or several (`CatchUp`).
+        /// `cv` has been sent; the changes since the last connection arrive in one `c` or several (`CatchUp`).
         case catchingUp
-        /// Changes go and come.
+        /// Changes are sent and received.
         case live
-        /// The server does not open this bucket; tried again at `resumeAt`.
+        /// The server does not open this bucket; the client tries again at `resumeAt`.
         case refused
-        /// Its token has ended; another one is waited for (`lapse`).
+        /// The channel's token has expired; a new one is awaited (`lapse`).
         case lapsed
-        /// Another token was sent, to go on where the last one ended.
+        /// A new token has been sent, to continue where the last one expired.
         case renewing
     }
 
-    /// The end of a channel's token.
+    /// The expiry of a channel's token.
     struct Lapse: Equatable {
         let at: Int64
-        /// nil: the server has kept nothing of this channel, so it is opened anew.
+        /// nil: the server has kept no state of this channel, so it is opened again.
         let place: Place?
 
         enum Place: Equatable { case walking, following }
     }
 
-    /// A change on its way: when it was sent, and its size.
+    /// A change in flight: when it was sent, and its size.
     struct Flight {
         let sentAt: Int64
         let bytes: Int
@@ -69,80 +70,80 @@ struct Channel {
     var record: BucketRecord
     var phase = Phase.closed
     var catchUp = CatchUp()
-    /// Of the token in the last `init`.
+    /// The number of the token in the last `init`.
     var tokenNumber = 0
     var lapse: Lapse?
-    /// Changes that were on their way when the token ended: sent again when the server has told everything it has and
-    /// still did not answer them.
+    /// Changes that were in flight when the token expired. They are sent again if the server has sent everything it has
+    /// and still has not answered them.
     var strays = Set<EntityKey>()
     /// Why the server does not open this bucket.
     var unavailable: ClientError?
-    /// The walk that ended on this connection, until the changes since it began are here.
+    /// The scan that ended on this connection, until the changes since its start have arrived.
     var walked: IndexWalk?
-    /// Where the page begins that was asked for before the one in front of it was kept; nil: none was.
+    /// The start of the page that was requested before the page in front of it was stored; nil when none was.
     var askedAhead: String?
-    /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
+    /// The time on the machine's clock at which an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
     var inFlight = [EntityKey: Flight]()
-    /// Objects whose change was refused on this connection and goes out anew, as an edit of the newest state.
+    /// Objects whose change was refused on this connection and is sent again, as an edit of the newest state.
     var refusedWaiting = Set<EntityKey>()
     var bytesInFlight = 0
-    /// Objects asked for with `e`, by key: when.
+    /// The objects requested with `e`, and when.
     var reloads = [EntityKey: Int64]()
-    /// Objects to ask for when there is room.
+    /// Objects to request when the limit permits.
     var reloadQueue = KeyQueue()
-    /// Objects with edits from before this connection, and changes refused by 500 or 503: what is pending there goes
-    /// again as it was; and those of `refusedWaiting`.
+    /// Objects whose pending change is sent again: those with edits from before this connection and changes refused
+    /// with 500 or 503, which are sent unchanged, and those of `refusedWaiting`.
     var resend = KeyQueue()
     /// Objects with edits that are not yet a change.
     var ready = KeyQueue()
-    /// Objects with anything unconfirmed, and of these the ones the server refused.
+    /// Objects with unconfirmed edits or repairs, and those among them that the server refused.
     private(set) var edited = Set<EntityKey>()
     private(set) var refused = Set<EntityKey>()
-    /// How many are both: what is read-only need not have edits.
+    /// The number of keys in both sets: a read-only object need not have edits.
     private(set) var refusedEdits = 0
-    /// Objects whose ghost is known to be old (`wanted`).
+    /// Objects whose ghost is known to be outdated (`wanted`).
     private(set) var stale = Set<EntityKey>()
-    /// Conflicts and alarms that nobody was told of.
+    /// The undelivered conflicts and integrity reports.
     var untold = UntoldEvents()
-    /// Objects that a bucket did not have which need not be the one known before: they are sent again. nil: not asked
-    /// for.
+    /// Objects that are sent again because a bucket that may differ from the previous one did not have them; nil when
+    /// not recorded.
     var broughtBack: Set<EntityKey>?
-    /// Questions for removals that the server has not answered on this connection.
+    /// Requests for removals that the server has not answered on this connection.
     var removalsAsked = 0
-    /// Nothing is asked before this moment (a bucket refused, an index asked for too often).
+    /// Nothing is requested before this time (a bucket was refused, or an index was requested too often).
     var resumeAt: Int64?
-    /// No change is sent before this moment (500, 503).
+    /// No change is sent before this time (500, 503).
     var sendAt: Int64?
     var retry = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     /// The token does not permit changes: they wait.
     var isReadOnly = false
-    /// Walks in a row that were not followed by a good `cv` answer.
+    /// Scans in a row that were not followed by a valid answer to `cv`.
     var fruitlessWalks = 0
-    /// The identity of the bucket as the server told it on this connection (`o:`); nil: it told none.
+    /// The bucket's identity that the server reported on this connection (`o:`); nil when it reported none.
     var storeTold: String?
-    /// The server has answered our position on this connection with "nothing more": it knows it.
+    /// The server answered the client's position on this connection with "nothing more", so it knows the position.
     var positionHolds = false
-    /// The running walk has begun, or was looked at again, on this connection.
+    /// The running scan was started, or its identity was checked, on this connection.
     var isWalkHere = false
-    /// Objects that asked for a new walk while one was running.
+    /// An object needed a new scan while one was running.
     var needsWalk = false
 
-    /// Of a sealed bucket, once the app has given its secret.
+    /// For a sealed bucket, once the app has given its keys.
     var sealing: Sealing?
 
     init(record: BucketRecord) { self.record = record }
 
-    /// A sealed bucket of which the app has not given the secret since the program started.
+    /// A sealed bucket whose keys the app has not given since the program started.
     var isLocked: Bool { record.isSealed && sealing == nil }
 
-    /// Changes are sent as they come.
+    /// Whether changes are sent as they are made.
     var mayWrite: Bool { phase == .live && !isReadOnly && unavailable == nil && sendAt == nil }
 
-    /// Nothing is left to do before changes go and come; or the server does not let us.
+    /// Whether nothing is left to do before changes are exchanged, or the server does not open the bucket.
     var isSettled: Bool { phase == .live || phase == .refused || isLocked }
 
-    /// Keeps the sets of keys in step with an object's edits.
+    /// Updates the sets of keys after a change of an object's edits.
     mutating func note(_ object: EditedKey) {
         if edited.contains(object.key), refused.contains(object.key) { refusedEdits -= 1 }
         if object.hasEdits, object.isRefused { refusedEdits += 1 }
@@ -151,7 +152,7 @@ struct Channel {
         if object.isStale { stale.insert(object.key) } else { stale.remove(object.key) }
     }
 
-    /// The store is read anew.
+    /// Call it before the store is read again.
     mutating func forgetNotes() { (edited, refused, stale, refusedEdits) = ([], [], [], 0) }
 
     mutating func disconnected() {

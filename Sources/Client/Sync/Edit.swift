@@ -1,16 +1,17 @@
 package import ThicketProtocol
 
-/// One difference between two states of an object, where a state may also be "not there".
+/// A difference between two states of an object, where a state may be "does not exist".
 ///
-/// `.modify` on an object that is not there creates it (the diff is taken from the empty object).
+/// `.modify` on an object that does not exist creates it (the diff is based on the empty object).
 package enum Edit: Sendable, Equatable {
     case modify(ObjectDiff)
     case remove
 }
 
-/// How edits follow, replace and pass each other. Positions of text are carried exactly; nothing is matched by search.
+/// Operations on edits: composing, rebasing, transforming. Positions in text are transformed exactly; nothing is
+/// matched by search.
 package enum Edits {
-    /// The state after `edit`; nil is "not there".
+    /// The state after `edit`; nil means that the object does not exist.
     package static func apply(_ edit: Edit?, to state: JSONObject?) throws(DiffError) -> JSONObject? {
         switch edit {
         case nil: return state
@@ -19,12 +20,12 @@ package enum Edits {
         }
     }
 
-    /// `diff` applied to `object`, as `JSONDiff.apply` does. Texts that `mine` edits in the same way are not made once
-    /// more but taken from `made`, which is what `mine` makes of `object`.
+    /// `diff` applied to `object`, as by `JSONDiff.apply`. A text that `mine` edits in the same way is taken from
+    /// `made`, the result of `mine` on `object`, instead of being computed again.
     package static func apply(
         _ diff: ObjectDiff, to object: JSONObject, alike mine: ObjectDiff?, made: JSONObject?
     ) throws(DiffError) -> JSONObject {
-        // Searched one by one: few keys only.
+        // The search is linear, so it is done for few keys only.
         guard let mine, let made, mine.operations.count <= 16 else { return try JSONDiff.apply(diff, to: object) }
         var others = ObjectDiff()
         var texts = [(key: String, value: JSONValue)]()
@@ -42,10 +43,10 @@ package enum Edits {
         return result
     }
 
-    /// The same edit of `object` with `+` only for keys that are not there, `r` only for keys that are, and no `-` of
-    /// keys that are not: a diff of the app may mix them up, and composing would then lose a removal.
+    /// The same edit of `object`, with `+` only for absent keys, `r` only for present keys, and no `-` of absent keys:
+    /// a diff from the app may mix them up, and composing would then lose a removal.
     package static func fitted(_ diff: ObjectDiff, to object: JSONObject, depth: Int = 0) -> ObjectDiff {
-        // Deeper than any object is: applying it says so.
+        // Deeper than an object may be; applying the diff throws the error.
         guard depth <= Limits.jsonDepthMax else { return diff }
         return ObjectDiff(
             diff.operations.compactMap { key, operation in
@@ -72,15 +73,15 @@ package enum Edits {
         }
     }
 
-    /// As `between`, for what others did while we were away: local edits are carried over it, so it must touch no
-    /// character that stayed. Never sent.
+    /// As `between`, for the changes made by others while this client was offline. Local edits are rebased over the
+    /// result, so it must not touch characters that are in both states. Never sent.
     package static func gap(_ source: JSONObject?, _ target: JSONObject?) -> Edit? {
         guard let source, let target else { return between(source, target) }
         let diff = JSONDiff.diff(from: source, to: target, keepsShortEqualities: true)
         return diff.isEmpty ? nil : .modify(diff)
     }
 
-    /// `first`, then `second`, as one edit of `base`; nil when nothing is left of them.
+    /// `first` and then `second` as one edit of `base`; nil when they cancel each other.
     package static func compose(
         _ first: Edit?, _ second: Edit?, base: JSONObject?
     ) throws(DiffError) -> Edit? {
@@ -95,10 +96,10 @@ package enum Edits {
         }
     }
 
-    /// What a local edit becomes when the change `other`, made from the same `base`, was ordered before it.
+    /// Rebases a local edit over the change `other`, which was made from the same `base` and ordered before it.
     ///
-    /// The local edit arrives later and so wins: an edit of an object that was removed brings the object back as a
-    /// whole, a removal of an edited object removes it (wire contract 7.4).
+    /// The local edit is ordered later and so prevails: an edit of an object that was removed restores the whole
+    /// object, a removal of an edited object removes it (wire contract 7.4).
     package static func carry(_ edit: Edit?, over other: Edit?, base: JSONObject?) throws(DiffError) -> Edit? {
         switch (edit, other) {
         case (nil, _), (_, nil): return edit
@@ -114,10 +115,10 @@ package enum Edits {
         }
     }
 
-    /// What is left of an edit of `object` whose author wants `wanted` as a whole: nothing is done to values that are
-    /// that already.
+    /// What remains of an edit of `object` whose author wants the whole state `wanted`: values that are already equal
+    /// to `wanted` are not changed.
     ///
-    /// - Returns: nil when everything is left; else the edit, itself nil when nothing is.
+    /// - Returns: nil when the whole edit remains; otherwise the edit, which is itself nil when nothing remains.
     package static func sparing(_ edit: Edit?, of object: JSONObject?, wanted: JSONObject?) -> Edit?? {
         guard case .modify(let diff)? = edit, let object, let wanted,
             let rest = JSONDiff.sparing(diff, of: object, wanted: wanted)
@@ -125,7 +126,7 @@ package enum Edits {
         return .some(rest.isEmpty ? nil : .modify(rest))
     }
 
-    /// The pending change as it was reckoned here and as the server applied it: both edits of `ghost`.
+    /// The pending change as computed here and as the server applied it: both are edits of `ghost`.
     package struct Move {
         let made: Edit?
         let applied: ObjectDiff
@@ -136,11 +137,10 @@ package enum Edits {
         }
     }
 
-    /// What a local edit of `base` becomes when the server's state differs from it by `difference`.
+    /// Rebases a local edit of `base` when the server's state differs from `base` by `difference`.
     ///
-    /// Where the server has put what we inserted elsewhere, and has done nothing else, the edit follows what it edits.
-    /// As a difference that is a deletion and an insertion: an edit that deletes what we inserted would be gone with
-    /// it.
+    /// If the only difference is that the server placed this client's insertion elsewhere, the edit follows the
+    /// inserted text. Treating that as a deletion and an insertion would lose an edit that deletes inserted text.
     package static func settle(
         _ edit: Edit?, over difference: Edit?, as move: Move?, base: JSONObject?
     ) throws(DiffError) -> Edit? {
@@ -156,8 +156,8 @@ package enum Edits {
         return .modify(JSONDiff.joined(parts.moved, rest))
     }
 
-    /// What a change that was ordered earlier becomes behind a local edit of the same `base`: how it hits what the app
-    /// sees. The mirror image of `carry`.
+    /// Rebases a change that was ordered earlier over a local edit of the same `base`, which gives the change in what
+    /// the app sees. The mirror image of `carry`.
     package static func yield(_ change: Edit?, to edit: Edit?, base: JSONObject?) throws(DiffError) -> Edit? {
         switch (change, edit) {
         case (nil, _), (_, nil): return change

@@ -2,22 +2,22 @@ import Dispatch
 import ThicketProtocol
 import ThicketSealed
 
-/// What a sealed object that nothing is known of turns out to be.
+/// The result of opening a sealed object that has no record yet.
 struct FirstLook: Sendable {
     let appKey: String
     let isLive: Bool
-    /// Operations behind its snapshot.
+    /// Number of operations after its snapshot.
     let tail: Int
     let packed: [UInt8]
 
-    /// An object as an index brings it: plain bytes, so that no thread counts references that another counts too.
+    /// An object from an index as plain bytes, so that threads do not contend for shared reference counts.
     private struct Unopened: Sendable {
-        /// UTF-8 of the server key.
+        /// The server key in UTF-8.
         let key: SIMD32<UInt8>
-        /// Of its body in the page.
+        /// The place of its body in the page.
         let place: Int
 
-        /// nil: no object of a sealed bucket has such a key.
+        /// nil when an object of a sealed bucket cannot have such a key.
         init?(_ key: String, place: Int) {
             var bytes = SIMD32<UInt8>()
             guard key.utf8.count == SealedShape.keyBytes else { return nil }
@@ -28,8 +28,8 @@ struct FirstLook: Sendable {
         var keyText: String { withUnsafeBytes(of: key) { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// What one thread opens objects of a page with: all of it its own, so that none waits for another at a count of
-    /// references.
+    /// What one thread needs to open objects of a page, as its own copies, so that threads do not contend for reference
+    /// counts.
     private struct Means {
         let page: JSONNode
         let keys: SealedBucketKeys
@@ -42,7 +42,7 @@ struct FirstLook: Sendable {
         }
     }
 
-    /// nil: it does not open, or opening it brings something to tell.
+    /// nil when the object cannot be opened, or opening it yields an event to report.
     private init?(_ entry: Unopened, in text: UnsafeBufferPointer<UInt8>, _ means: Means) {
         guard let outline = SealedOutline(means.page.value(at: entry.place)),
             let object = PackedEntity.pack(outline, of: text)
@@ -52,7 +52,7 @@ struct FirstLook: Sendable {
             object.tail.isEmpty
             ? Self.look(at: object, entry.key, position, means)
             : Self.lookThroughTail(of: object, entry.keyText, position, means)
-        // Whoever has the keys may write anything into a snapshot (`Sealing.isNamed`).
+        // A holder of the keys can write anything into a snapshot (`Sealing.isNamed`).
         guard let look, (try? EntityKey(look.appKey)) != nil else { return nil }
         (appKey, isLive) = (look.appKey, look.isLive)
         (tail, packed) = (object.tail.count, object.bytes)
@@ -69,7 +69,7 @@ struct FirstLook: Sendable {
         }
     }
 
-    /// nil: something is wrong with it, or is to be told.
+    /// nil when the object fails verification or yields an event to report.
     private static func lookThroughTail(
         of object: PackedEntity.Packed, _ key: String, _ position: Int, _ means: Means
     ) -> SnapshotOpener.Look? {
@@ -85,13 +85,13 @@ struct FirstLook: Sendable {
         return SnapshotOpener.Look(appKey: opened.object.log.appKey, isLive: opened.object.log.object != nil)
     }
 
-    /// Objects that one thread opens at a time; fewer are not worth waking another.
+    /// Objects that one thread opens at a time; for fewer it is not worth waking another thread.
     private static let piece = 96
 
-    /// Opens objects of one page on all processors. What comes out does not depend on how the work was shared.
+    /// Opens the objects of one page on all processors. The result does not depend on the distribution of the work.
     ///
-    /// - Parameter entries: nil where there is nothing to open.
-    /// - Returns: as many; nil as of `init`.
+    /// - Parameter entries: nil where nothing is to be opened.
+    /// - Returns: one element per entry; nil as for `init`.
     static func all(
         _ entries: [IndexPage.Entry?], _ keys: SealedBucketKeys, _ author: AuthorID
     ) -> [FirstLook?] {
@@ -121,13 +121,12 @@ struct FirstLook: Sendable {
     ) -> [FirstLook?] {
         .init(unsafeUninitializedCapacity: unopened.count) { room, count in
             unopened.withUnsafeBufferPointer { unopened in
-                // The text and the entries are only read, and each place is written once, by the one thread that has
-                // its piece.
+                // Text and entries are only read, and each place is written once, by the one thread that has its piece.
                 nonisolated(unsafe) let (text, entries) = (text, unopened)
                 nonisolated(unsafe) let places = room
                 DispatchQueue.concurrentPerform(iterations: pieces) { number in
                     let own = number * piece..<min(entries.count, (number + 1) * piece)
-                    // Pages of known objects have few new ones.
+                    // Pages of known objects contain few new ones.
                     let means = entries[own].contains { $0 != nil } ? means() : nil
                     for place in own {
                         let look = means.flatMap { means in

@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// The bytes of what the client sends (wire contract, sections 3 to 6).
+/// Encodes the client's messages (wire contract, sections 3 to 6).
 enum Messages {
     static func onChannel(_ number: Int, _ text: String, _ more: [UInt8] = []) -> [UInt8] {
         var bytes = [UInt8]()
@@ -32,9 +32,9 @@ enum Messages {
         return onChannel(number, "init:", body.serialized())
     }
 
-    /// One change. Its bytes are kept and repeated as they are.
+    /// One change. Its bytes are stored and resent unchanged.
     ///
-    /// - Parameter isWhole: the diff comes from setting objects as a whole. Told only of a diff with a source version.
+    /// - Parameter isWhole: the diff comes from replacing whole objects. Sent only for a diff with a source version.
     static func change(
         key: EntityKey, changeID: ChangeID, edit: Edit, source: Version?, whole: JSONObject?, isWhole: Bool = false
     ) -> [UInt8] {
@@ -65,10 +65,12 @@ enum Messages {
     private static let wholeMark: StaticString = ",\"whole\":true"
     private static let wholeEnd: [UInt8] = Array(",\"whole\":true}".utf8)
 
-    /// Whether a change made above says `whole`. It stands last there, behind an object's bracket, so the end tells.
+    /// Whether a change encoded above has `whole`. It is the last member, after an object's closing bracket, so the
+    /// suffix decides.
     static func isWhole(_ change: [UInt8]) -> Bool { change.suffix(wholeEnd.count).elementsEqual(wholeEnd) }
 
-    /// Whether a change made above carries the object as a whole (`d`), or cannot be read, so that it may.
+    /// Whether a change encoded above carries the whole object (`d`); also true when the bytes cannot be parsed, to be
+    /// safe.
     static func hasWhole(_ change: [UInt8]) -> Bool {
         guard let root = try? JSONDocument(parsing: change).root else { return true }
         return root["d"] != nil

@@ -1,40 +1,40 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// What a channel of a sealed bucket has besides: its keys, and what is to be done for all of its objects.
+/// The additional state of a sealed bucket's channel: its keys, and the tasks for all of its objects.
 struct Sealing {
     let keys: SealedBucketKeys
-    /// This device, as it signs its operations.
+    /// This device's id, as its operations carry it.
     let author: AuthorID
-    /// The key under which the server knows `heads`.
+    /// The server's key of the object `heads`.
     let headsKey: EntityKey?
-    /// Objects to compact: when.
+    /// The objects to compact, and when.
     var compactions = [EntityKey: Int64]()
-    /// Compactions on their way: their ccids.
+    /// The compactions in flight, with their ccids.
     var compacting = [EntityKey: String]()
-    /// Objects that went on since this device last wrote into the object `heads`.
+    /// Objects that have advanced since this device last wrote the object `heads`.
     var changed = ChangedKeys()
-    /// Objects whose user took what the server showed before all was read: whether `heads` contradicts that, shows
-    /// then.
+    /// Objects whose user took the server's state before everything was read; only afterwards can `heads` be compared
+    /// with them.
     var corrections = ChangedKeys()
     /// When `heads` may be written next; nil: nothing has changed.
     var headsDue: Int64?
-    /// The content of `heads` that was looked at last.
+    /// The content of `heads` that was checked last.
     var headsSeen: JSONObject?
-    /// The server said that the bucket is open, and the app was told.
+    /// The server reported the bucket as open, and the app was notified.
     var isModeTold = false
-    /// The server said that the bucket is sealed.
+    /// The server reported the bucket as sealed.
     var isServed = false
-    /// What earlier programs had to leave was looked at.
+    /// Objects that an older program could not read have been checked.
     var hasReadOn = false
-    /// Objects that the last index does not list, and that nobody is known to have deleted: the changes that led there
-    /// may still tell.
+    /// Objects that the last index does not list although no removal is known: the changes up to that index may contain
+    /// one.
     var missing = Set<EntityKey>()
     private var sealers = [EntityKey: ObjectSealer]()
 
-    /// Milliseconds that a device waits at most before it compacts in the place of others.
+    /// Longest time in milliseconds that a device waits before it compacts in place of another device.
     static let compactionWaitMilliseconds: Int64 = 30_000
-    /// Objects whose keys are held; forgotten all at once when there are more.
+    /// Most objects whose keys are held; all are dropped when the number is exceeded.
     private static let sealersMax = 1_024
 
     init(keys: SealedBucketKeys, author: AuthorID) {
@@ -43,7 +43,7 @@ struct Sealing {
         headsKey = try? EntityKey(keys.serverKey(of: SealedHeads.appKey))
     }
 
-    /// When something is due by itself; nil: nothing is.
+    /// When the next task is due; nil: none is.
     var due: Int64? {
         let compaction: Int64? = compactions.values.min()
         guard let headsDue else { return compaction }
@@ -52,9 +52,8 @@ struct Sealing {
 
     func place(_ key: EntityKey) -> SealedPlace { keys.place(serverKey: key.text) }
 
-    /// Whether what an object calls itself is a key that an app may use, and the one by which the server knows the
-    /// object. Whoever has the keys may write anything into a snapshot; another name in it would show one object as
-    /// another.
+    /// Whether an object's own name is a valid app key and matches the server's key of the object. A holder of the keys
+    /// can write anything into a snapshot; a wrong name would present one object as another.
     static func isNamed(_ log: SealedLog, _ serverKey: String, by keys: SealedBucketKeys) -> Bool {
         guard (try? EntityKey(log.appKey)) != nil else { return false }
         return keys.serverKey(of: log.appKey).utf8.elementsEqual(serverKey.utf8)
@@ -67,8 +66,8 @@ struct Sealing {
         }
     }
 
-    /// The same, kept for the next time. In its place: a copy of this struct beside it would make each call copy the
-    /// table.
+    /// As `sealer`, and holds the sealer. Call it in place: with a second copy of this struct alive, each call would
+    /// copy the table.
     mutating func keptSealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
         if let known = sealers[key] { return known }
         let made = try sealer(key)
@@ -77,7 +76,7 @@ struct Sealing {
         return made
     }
 
-    /// What was on its way is not heard of again on this connection.
+    /// Compactions in flight get no answer on this connection any more.
     mutating func disconnected() {
         compacting.removeAll()
         missing = []
@@ -85,18 +84,18 @@ struct Sealing {
 
     mutating func noteChanged(_ key: EntityKey) { changed.insert(key) }
 
-    /// The object is to be told of in `heads`.
+    /// Includes the object in the next write of `heads`.
     mutating func noteForHeads(
         _ key: EntityKey, now: Int64, _ random: inout any RandomNumberGenerator & Sendable
     ) {
         noteChanged(key)
         guard headsDue == nil else { return }
         let interval = SealedHeads.intervalSeconds * 1_000
-        // The first within the hour, at no moment that devices share.
+        // The first write happens within the hour, at a random time so that devices do not coincide.
         headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
     }
 
-    /// An object has so many operations behind its snapshot.
+    /// Plans a compaction for an object with this many operations after its snapshot.
     mutating func planCompaction(
         _ key: EntityKey, ownPosition: Int?, tail: Int, now: Int64,
         _ random: inout any RandomNumberGenerator & Sendable
@@ -111,7 +110,7 @@ struct Sealing {
     }
 }
 
-/// What a change of a sealed bucket says, read back from the bytes that were kept of it.
+/// The content of a sealed bucket's change, parsed from its stored bytes.
 struct SealedChange {
     /// The sealed operation of an insertion.
     let operation: [UInt8]?
@@ -124,7 +123,7 @@ struct SealedChange {
         snapshot = diff?["s"]?["v"]?["0"]?.stringValue
     }
 
-    /// The sealed operation, if the diff is one insertion at index 0 and nothing else.
+    /// The sealed operation, if the diff is exactly one insertion at index 0.
     static func insertion(_ diff: ObjectDiff) -> [UInt8]? {
         guard diff.operations.count == 1, case .list(let list)? = diff["d"], list.operations.count == 1,
             list.operations[0].index == 0, case .insert(.string(let text)) = list.operations[0].operation

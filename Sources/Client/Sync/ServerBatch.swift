@@ -1,16 +1,16 @@
 package import ThicketProtocol
 
-/// Text messages of the server, each read once: in what order they are acted on, and when, is the machine's.
+/// Text messages from the server, each parsed once; the machine decides when and in which order to act on them.
 package struct ServerBatch: Sendable {
     package enum Message: Sendable {
         case read(ServerMessage)
-        /// Not a message, or not all of one.
+        /// Not a valid message, or an incomplete one.
         case unreadable([UInt8], WireError)
     }
 
     package let messages: [Message]
 
-    /// - Parameter texts: in the order they came.
+    /// - Parameter texts: in order of arrival.
     package init(_ texts: [[UInt8]]) {
         messages = texts.map { text in
             do throws(WireError) {

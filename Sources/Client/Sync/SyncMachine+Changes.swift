@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-/// A change the server applied, as it reached us.
+/// A change that the server applied, as received.
 struct RemoteChange {
     enum Effect {
-        /// nil: the diff could not be read.
+        /// nil: the diff could not be parsed.
         case modify(ObjectDiff?)
         case remove
     }
@@ -17,9 +17,10 @@ struct RemoteChange {
     let end: Version
 }
 
-/// Changes from the server: our own come back as acknowledgements, others move the ghost under the local edits.
+/// Changes from the server: acknowledgements of this client's changes, and foreign changes, which move the ghost under
+/// the local edits.
 extension SyncMachine {
-    /// - Parameter movesPosition: everything before this change has reached us.
+    /// - Parameter movesPosition: everything before this change has arrived.
     mutating func applied(
         _ change: RemoteChange, on number: Int, movesPosition: Bool = true
     ) throws(ClientError) {
@@ -33,7 +34,7 @@ extension SyncMachine {
         } else {
             try appliedOpen(change, entity, on: number)
         }
-        // During a walk the position to keep is the one of its first page.
+        // During a scan the position to store is that of its first page.
         guard movesPosition, let position = change.position, channels[number].record.walk == nil else {
             return
         }
@@ -55,11 +56,11 @@ extension SyncMachine {
         }
     }
 
-    /// The state after a change of `newest`; nil when it does not belong there.
+    /// The state after a change of `newest`; nil when the change does not fit it.
     ///
     /// - Parameters:
-    ///   - edit: what was done to `newest` here.
-    ///   - made: what that has made of it: texts that the change edits in the same way are taken from there.
+    ///   - edit: the local edit of `newest`.
+    ///   - made: the result of that edit; texts that the change edits in the same way are taken from it.
     private func state(
         after change: RemoteChange, of newest: Ghost, edit: Edit? = nil, made: JSONObject? = nil
     ) -> Ghost? {
@@ -97,7 +98,7 @@ extension SyncMachine {
         }
     }
 
-    /// The change as a step that leads from `ghost` to the state it makes; nil when it is not one.
+    /// The change as a step from `ghost` to the resulting state; nil when it is not a step.
     private func step(_ change: RemoteChange, from ghost: Ghost) -> GhostStep? {
         guard case .modify(let diff?) = change.effect, (change.source ?? 0) != 0, ghost.object != nil else {
             return nil
@@ -105,7 +106,7 @@ extension SyncMachine {
         return GhostStep(version: change.end, diff: diff)
     }
 
-    /// Our own change, as the server applied it (rebased, if others came first).
+    /// This client's change, as the server applied it (rebased, if other changes came first).
     private mutating func acknowledged(
         _ change: RemoteChange, _ entity: Entity, on number: Int
     ) throws(ClientError) {
@@ -129,12 +130,12 @@ extension SyncMachine {
 
     // MARK: - Moving the ghost
 
-    /// One foreign change, made from the ghost: local edits are carried over it, and it over them.
+    /// Applies one foreign change that was made from the ghost: local edits are rebased over it, and it over them.
     ///
-    /// With G the ghost, P pending, L later and R the change: P' = R past, L' = (R past P) past; the app sees
-    /// R past P past L.
+    /// With G the ghost, P pending, L later and R the change: P' = P rebased over R, L' = L rebased over (R rebased
+    /// over P); the app sees R rebased over P and then over L.
     ///
-    /// - Parameter step: the change, when it leads from the ghost to `next` exactly.
+    /// - Parameter step: the change, when it leads exactly from the ghost to `next`.
     mutating func advance(
         _ number: Int, _ key: EntityKey, to next: Ghost, by change: Edit?, step: GhostStep? = nil
     ) throws(ClientError) {
@@ -171,10 +172,10 @@ extension SyncMachine {
         finish(number, key, &entity, outcome, parts: edits.hasEdits ? [.ghost, .edits] : .ghost)
     }
 
-    /// Takes out of a pending edit that sets the object as a whole what others have set to the same.
+    /// Removes from a pending edit that replaces the whole object the values that others have set to the same result.
     ///
-    /// - Parameter entity: with the pending edit carried to `next`, and all else as it was before.
-    /// - Returns: whether anything was.
+    /// - Parameter entity: with the pending edit rebased onto `next`, and everything else as before.
+    /// - Returns: whether anything was removed.
     private func sparePending(_ entity: inout Entity, at next: Ghost) -> Bool {
         guard let pending = entity.record.edits.pending, pending.isWhole else { return false }
         entity.wanted.pending = entity.wanted.pending ?? entity.base
@@ -185,7 +186,7 @@ extension SyncMachine {
         return true
     }
 
-    /// The same of the later edits, which were carried to `entity.base`, while `entity.local` is as it was before.
+    /// As above, for the later edits, which were rebased onto `entity.base`, while `entity.local` is as before.
     private func spareLater(_ entity: inout Entity) {
         guard entity.record.edits.isWhole else { return }
         entity.wanted.later = entity.wanted.later ?? entity.local
@@ -195,9 +196,10 @@ extension SyncMachine {
         entity.record.edits.later = rest
     }
 
-    /// The pending change is inside `target`: what came after it is carried over everything that is not of us.
+    /// The pending change is included in `target`: later edits are rebased over all differences that do not come from
+    /// this client.
     ///
-    /// - Parameter step: what leads from the ghost to `target` exactly.
+    /// - Parameter step: the step that leads exactly from the ghost to `target`.
     mutating func settle(
         _ number: Int, _ key: EntityKey, at target: Ghost, step: GhostStep? = nil
     ) throws(ClientError) {
@@ -232,19 +234,19 @@ extension SyncMachine {
         }
         entity.record.ghost = target
         entity.base = target.object
-        // Equal, but its members may stand in another order than ours.
+        // The values are equal, but the members may be in another order.
         if entity.record.edits.later == nil { entity.local = target.object }
         finish(number, key, &entity, Outcome(before: before, seen: seen, step: step), parts: [.ghost, .edits])
     }
 
-    /// The server's state is known at a version that our ghost does not lead to step by step.
+    /// The server's state is known at a version to which no known steps lead from the ghost.
     mutating func jump(_ number: Int, _ key: EntityKey, to next: Ghost) throws(ClientError) {
         var entity = try entity(number, key)
         if let wanted = entity.record.edits.wanted {
             if wanted > next.version, next.object != nil { return }
             entity.record.edits.wanted = nil
             put(number, key, entity, .edits)
-            // In a sealed bucket, what was sent before has waited for that.
+            // In a sealed bucket, the change in flight has waited for this state.
             if channels[number].sealing != nil, entity.record.edits.pending != nil,
                 channels[number].inFlight[key] == nil
             {
@@ -252,7 +254,7 @@ extension SyncMachine {
             }
         }
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
-        // What was confirmed by a store that need not be this one.
+        // The ghost was confirmed by a store that may differ from this one.
         if entity.record.ghost.isUnproven { return try meetAnew(number, key, next) }
         guard let pending = entity.record.edits.pending else {
             let change = Edits.gap(entity.record.ghost.object, next.object)
@@ -266,7 +268,7 @@ extension SyncMachine {
         put(number, key, entity, .edits)
     }
 
-    /// Last resort when edits cannot be carried: what the user sees is kept as a whole, over the new ghost.
+    /// Last resort when edits cannot be rebased: what the user sees is kept as a replacement of the whole object.
     private func keepWhole(_ entity: inout Entity, _ edits: EditState, _ next: Ghost) {
         entity.record.edits = edits
         entity.record.edits.pending?.edit = nil
@@ -274,11 +276,11 @@ extension SyncMachine {
         entity.base = next.object
     }
 
-    /// What moving the ghost did to what the app sees.
+    /// The effect of moving the ghost on what the app sees.
     private struct Outcome {
         let before: JSONObject?
         let seen: Edit?
-        /// `seen` is known to lead from `before` to what is there.
+        /// `seen` is known to lead exactly from `before` to the current state.
         var isExact = false
         let step: GhostStep?
     }
@@ -295,7 +297,7 @@ extension SyncMachine {
         guard isHeard(channels[number].record.name) else { return revision += 1 }
         let before = outcome.before
         guard before != entity.local else { return }
-        // What editors follow must lead exactly to what is there.
+        // Editors apply the reported difference, so it must lead exactly to the current state.
         let isExact = outcome.isExact || (try? Edits.apply(outcome.seen, to: before)) == .some(entity.local)
         guard let exact = isExact ? outcome.seen : Edits.between(before, entity.local) else { return }
         tell(number, key, before: before, after: entity.local, by: exact, .remote)
@@ -303,7 +305,7 @@ extension SyncMachine {
 
     // MARK: - Reloading
 
-    /// Asks for the object as of `version`: a change did not fit what we have.
+    /// Requests the object as of `version`, because a change did not fit the ghost.
     mutating func want(_ number: Int, _ key: EntityKey, _ version: Version) throws(ClientError) {
         var entity = try entity(number, key)
         entity.record.edits.wanted = max(entity.record.edits.wanted ?? 0, version)
@@ -311,7 +313,7 @@ extension SyncMachine {
         if channels[number].reloads[key] == nil { channels[number].reloadQueue.append(key) }
     }
 
-    /// An `e` answer: part of a reload, or of a look into the history.
+    /// An `e` answer: part of a reload, or a version requested for the history.
     mutating func received(entity value: JSONObject?, key: EntityKey, version: Version, on number: Int)
         throws(ClientError)
     {
@@ -321,9 +323,9 @@ extension SyncMachine {
         guard let wanted = try entity(number, key).record.edits.wanted else { return }
         guard version >= wanted else { return channels[number].reloadQueue.append(key) }
         guard let value else {
-            // Not what was asked for: the app looks into the history.
+            // Not the requested version: the app is reading the history.
             guard version == wanted else { return channels[number].reloadQueue.append(key) }
-            // Not kept any more, or removed since: only the index knows.
+            // The version is not kept any more, or the object was removed since: only the index shows which.
             channels[number].needsWalk = true
             try wantNoMore(number, key)
             return

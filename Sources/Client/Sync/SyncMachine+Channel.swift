@@ -1,12 +1,14 @@
 package import ThicketProtocol
 package import ThicketSealed
 
-/// Opening buckets, catching up.
+/// Opening buckets and catching up.
 extension SyncMachine {
-    /// Syncs a bucket from now on. Nothing happens when it is open already.
+    /// Syncs a bucket from now on. Does nothing when it is already open.
     ///
-    /// - Parameter keys: of a sealed bucket; nil for an open one. What it was the first time it stays.
-    /// - Throws: `limit` when there are too many, `sealed` when it was opened in the other way before, `store`.
+    /// - Parameter keys: the keys of a sealed bucket; nil for an open one. A bucket's mode never changes after the
+    ///   first opening.
+    /// - Throws: `limit` when too many buckets are open, `sealed` when the bucket was opened in the other mode before,
+    ///   `store`.
     package mutating func open(
         _ name: BucketName, keys: SealedBucketKeys? = nil, now: Int64
     ) throws(ClientError) -> [SyncAction] {
@@ -25,7 +27,7 @@ extension SyncMachine {
                 if machine.link == .open { try machine.openChannel(number) }
             }
         } catch {
-            // Not kept, so not open.
+            // The bucket was not stored, so it is not open.
             if channels.count > count {
                 channels.removeLast()
                 channelNumbers[name] = nil
@@ -34,7 +36,7 @@ extension SyncMachine {
         }
     }
 
-    /// Sends `init` with the command that follows from what we have.
+    /// Sends `init` with the command that fits the local state.
     mutating func openChannel(_ number: Int) throws(ClientError) {
         guard !channels[number].isLocked else { return }
         channels[number].disconnected()
@@ -56,8 +58,8 @@ extension SyncMachine {
                 number, record.name, clientID, options, command: command, isSealed: record.isSealed))
     }
 
-    /// - Parameter user: whom the server takes us for. A store holds one user's objects for its whole life: syncing it
-    ///   as somebody else would mix two people's data.
+    /// - Parameter user: the user that the server derives from the token. A store holds one user's objects for good:
+    ///   syncing it as another user would mix two users' data.
     mutating func authorized(_ number: Int, user: String) throws(ClientError) {
         guard channels[number].phase == .opening || channels[number].phase == .renewing else { return }
         if let owner = try store.note("user") {
@@ -87,7 +89,7 @@ extension SyncMachine {
         actions.append(.event(channels[number].record.name, .unavailable(error)))
     }
 
-    /// `resumeAt` has come.
+    /// Called when `resumeAt` has been reached.
     mutating func resumeChannel(_ number: Int) throws(ClientError) {
         switch channels[number].phase {
         case .refused: try openChannel(number)
@@ -98,10 +100,10 @@ extension SyncMachine {
 
     // MARK: - Changes since
 
-    /// The server does not know our position: read the index.
+    /// The server does not know the client's position: scans the index.
     ///
-    /// Also when we are live already: the answer to a change that was in flight may have come first and looked like the
-    /// answer to `cv`, while the server, which did not know that position, tells us nothing but our own changes.
+    /// Happens also in `live`: the answer to a change that was in flight may have arrived first and looked like the
+    /// answer to `cv`, while the server, which did not know that position, sends nothing but this client's own changes.
     mutating func positionUnknown(_ number: Int) throws(ClientError) {
         guard channels[number].phase == .catchingUp || channels[number].phase == .live else { return }
         if try missedForGood(number) { return }
@@ -109,10 +111,9 @@ extension SyncMachine {
         walkAgain(number)
     }
 
-    /// The answer to `cv` is complete: everything up to now is here.
+    /// The answer to `cv` is complete: everything up to now has arrived.
     ///
-    /// - Parameter isCertain: the server has said so by an empty answer, which it gives to a position that it knows
-    ///   only.
+    /// - Parameter isCertain: the server gave an empty answer, which it does only for a position that it knows.
     mutating func caughtUp(_ number: Int, isCertain: Bool = false) throws(ClientError) {
         guard channels[number].phase == .catchingUp else { return }
         if isCertain { positionIsKnown(number) }
@@ -126,7 +127,7 @@ extension SyncMachine {
         try sealedCaughtUp(number)
     }
 
-    /// Sends what can be sent: objects to ask for, changes to repeat, then new ones.
+    /// Sends what can be sent: requests for objects, then repeated changes, then new ones.
     mutating func pump(_ number: Int) throws(ClientError) {
         guard link == .open, channels[number].phase == .live else { return }
         if channels[number].needsWalk { return walkAgain(number) }

@@ -1,14 +1,15 @@
 import ThicketProtocol
 
-/// Values of others that gave way to an edit of this device, in open buckets. What waits here is ordered behind what
-/// the server tells, so it is the local value that stands; only this device can know that it had not seen the other.
+/// Reports values of others that gave way to an edit of this device, in open buckets. A waiting local edit is ordered
+/// after the server's changes, so the local value prevails; only this device knows that its author had not seen the
+/// other value.
 extension SyncMachine {
-    /// Tells each value of a foreign change in whose place a local edit has put its own.
+    /// Reports each value of a foreign change that a local edit replaced.
     ///
     /// - Parameters:
-    ///   - edits: the local edits before the change came.
-    ///   - ghost: what both were made from.
-    ///   - next: the object as the foreign change left it.
+    ///   - edits: the local edits before the change arrived.
+    ///   - ghost: the state from which both were made.
+    ///   - next: the object after the foreign change.
     ///   - local: the object with the local edits on top.
     mutating func tellGaveWay(
         _ number: Int, _ key: EntityKey, _ edits: EditState, over change: Edit?, ghost: JSONObject?, next: JSONObject?,
@@ -29,8 +30,8 @@ extension SyncMachine {
         }
     }
 
-    /// Paths at which both edits touch one value and one of them sets or removes it as a whole. Texts, lists and sums
-    /// that both edit are merged.
+    /// The paths at which both edits touch one value and one of them sets or removes it as a whole. Texts, lists and
+    /// sums that both edit are merged.
     private static func contested(
         _ mine: ObjectDiff, _ theirs: ObjectDiff, under path: [String], _ paths: inout [[String]]
     ) {
@@ -45,7 +46,7 @@ extension SyncMachine {
         }
     }
 
-    /// An edit inside an object that others have set went on top of theirs: nothing gave way.
+    /// A local edit inside an object that others have set was applied on top of theirs: nothing gave way.
     private static func isOnTop(_ winning: JSONValue?, of losing: JSONValue?, _ path: [String]) -> Bool {
         guard !path.isEmpty, let own = winning?.objectValue, let theirs = losing?.objectValue else { return false }
         return theirs.pairs.allSatisfy { own[$0.key] != nil }

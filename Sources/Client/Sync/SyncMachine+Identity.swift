@@ -1,16 +1,17 @@
 import ThicketProtocol
 
-/// Which bucket the server has: the one that the ghosts are of, or one that need not be (docs/decisions/0083).
+/// Decides whether the server's bucket is the one to which the ghosts belong, or may be a different one
+/// (docs/decisions/0083).
 ///
-/// An object that is absent from an index is a removed one only where the index is of the bucket that the ghosts are
-/// of. Otherwise it is an object that only this device has, and it is sent again.
+/// An object that is missing from an index was removed only if the index and the ghosts belong to the same bucket.
+/// Otherwise the object exists on this device only, and it is sent again.
 extension SyncMachine {
-    /// The bucket that is served is the one of the ghosts.
+    /// Whether the server's bucket is the one to which the ghosts belong.
     private func isSameStore(_ number: Int) -> Bool {
         channels[number].storeTold.map { $0 == channels[number].record.store } ?? channels[number].positionHolds
     }
 
-    /// The server has told the identity of the bucket.
+    /// Handles the bucket's identity as reported by the server.
     mutating func heardStore(_ store: String?, on number: Int) {
         guard let store else { return }
         channels[number].storeTold = store
@@ -21,14 +22,14 @@ extension SyncMachine {
         guard known != store else { return }
         channels[number].positionHolds = false
         switch channels[number].phase {
-        // A position is of one bucket: what the server makes of it is of no use.
+        // A position belongs to one bucket: the answer to it is useless in another.
         case .catchingUp, .live: walkAgain(number)
-        // What a walk does with it, its next page decides.
+        // The next page of a running scan decides.
         case .walking, .closed, .opening, .refused, .lapsed, .renewing: break
         }
     }
 
-    /// The server knows our position, so its bucket is the one that the ghosts are of.
+    /// The server knows the client's position, so its bucket is the one to which the ghosts belong.
     mutating func positionIsKnown(_ number: Int) {
         channels[number].positionHolds = true
         guard channels[number].record.store == nil, let told = channels[number].storeTold else { return }
@@ -36,16 +37,16 @@ extension SyncMachine {
         touchChannel(number)
     }
 
-    // MARK: - Walking
+    // MARK: - Index scans
 
-    /// The walk was begun in a bucket of another identity, in an earlier connection.
+    /// Whether the scan was started in a bucket of another identity, on an earlier connection.
     func isOfAnotherStore(_ walk: IndexWalk, _ number: Int) -> Bool {
         walk.mark != nil && !channels[number].isWalkHere && channels[number].storeTold != walk.store
     }
 
-    /// A page has come: the first one of this connection decides what the walk means.
+    /// Handles the arrival of a page: the first one on this connection decides how the scan is interpreted.
     ///
-    /// - Returns: false when the page is of no use and the walk begins anew.
+    /// - Returns: false when the page is useless and the scan starts from the beginning.
     mutating func identifyWalk(_ number: Int) throws(ClientError) -> Bool {
         guard !channels[number].isWalkHere, var walk = channels[number].record.walk else { return true }
         if isOfAnotherStore(walk, number) {
@@ -64,7 +65,7 @@ extension SyncMachine {
                 channels[number].record.store = told
             }
         } else if told == nil {
-            // Nothing says that the pages before came from here.
+            // Nothing proves that the earlier pages came from this bucket.
             walk.isSame = false
         }
         channels[number].record.walk = walk
@@ -73,7 +74,7 @@ extension SyncMachine {
         return true
     }
 
-    /// Nothing of the bucket was ever confirmed here.
+    /// Whether the server has never confirmed anything of the bucket on this device.
     private func isUntouched(_ number: Int, _ walk: IndexWalk) throws(ClientError) -> Bool {
         let record = channels[number].record
         guard record.store == nil, record.changeVersion == nil else { return false }
@@ -83,11 +84,12 @@ extension SyncMachine {
         return try store.keysUnseen(record.name, walk: walk.id).isEmpty
     }
 
-    /// What is kept is of a bucket that need not be the one that is read from now on: what its server said of versions,
-    /// and of changes that it has, does not hold here.
+    /// The local state belongs to a bucket that may differ from the one being scanned: versions, and answers that the
+    /// server has a change, do not apply to it.
     private mutating func losePosition(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
         let name = channels[number].record.name
-        // In a sealed bucket the changes since are asked for once more: an honest removal has a tombstone there.
+        // In a sealed bucket the changes since the position are requested once more: an honest removal has a tombstone
+        // among them.
         if channels[number].sealing == nil { channels[number].record.changeVersion = nil }
         channels[number].record.store = nil
         channels[number].record.generation = walk.id
@@ -107,13 +109,14 @@ extension SyncMachine {
         }
     }
 
-    /// No page has come yet of an index that need not be that of the ghosts: it will hold all that comes before it.
+    /// No page has arrived yet of an index that may belong to another bucket than the ghosts: the index will include
+    /// all earlier changes.
     func isBeforeStrangeIndex(_ number: Int) -> Bool {
         guard channels[number].phase == .walking, !channels[number].isWalkHere else { return false }
         return channels[number].storeTold != nil && !isSameStore(number)
     }
 
-    /// A change that the index will show; one of ours is answered, and asked about again.
+    /// A change that the index will show. If it is this client's own, it counts as answered and is resent later.
     mutating func passOver(_ change: AppliedChange, on number: Int) throws(ClientError) {
         guard let pending = try entity(number, change.key).record.edits.pending,
             change.ccids.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
@@ -124,15 +127,15 @@ extension SyncMachine {
 
     // MARK: - Objects
 
-    /// An index that need not be that of the ghosts lists the object: versions say nothing, so the objects are
-    /// compared.
+    /// An index that may belong to another bucket than the ghosts lists the object: versions cannot be compared, so the
+    /// objects are.
     mutating func indexedAnew(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
         var entity = try entity(number, object.key)
         let wasMet = entity.record.walk == walk
         entity.record.walk = walk
         if wasMet {
             put(number, object.key, entity, .marks)
-            // A change that came during the walk is newer than the walk's snapshot.
+            // A change that arrived during the scan is newer than the scan's snapshot.
             let newest = entity.record.edits.held ?? entity.record.ghost
             guard object.version > newest.version else { return }
         } else {
@@ -141,7 +144,7 @@ extension SyncMachine {
         let isKnown = entity.sealed == nil && entity.record.ghost.object != nil
         guard let value = object.data?.object else {
             if isKnown, !wasMet {
-                // Until the object comes.
+                // Until the object arrives.
                 entity.record.ghost.version = 0
                 put(number, object.key, entity, .ghost)
             }
@@ -153,16 +156,16 @@ extension SyncMachine {
         try jump(number, object.key, to: next)
     }
 
-    /// The state of an object in a bucket that need not be the one its ghost is of.
+    /// The state of an object in a bucket that may differ from the one to which its ghost belongs.
     ///
-    /// Where the two differ it is not known which of them came first: the server's stands, and what was shown here is
-    /// told whole.
+    /// Where the two differ, their order is unknown: the server's state prevails, and the state shown here is reported
+    /// in full.
     mutating func meetAnew(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
         guard let theirs = next.object else { return try bringBack(number, key) }
         var entity = try entity(number, key)
         let mine = entity.local
         if theirs == mine {
-            // All that was done here is in it.
+            // It includes everything that was done here.
             landed(number, key)
             entity.record.edits = EditState()
             entity.record.ghost = next
@@ -176,7 +179,7 @@ extension SyncMachine {
         }
         if let pending = entity.record.edits.pending {
             guard isMisread(pending, at: next.version, number) else {
-                // Only the server knows whether it is inside.
+                // Only the server knows whether the state includes the change.
                 entity.record.edits.held = next
                 return put(number, key, entity, .edits)
             }
@@ -187,14 +190,14 @@ extension SyncMachine {
         try advance(number, key, to: next, by: Edits.gap(entity.record.ghost.object, theirs))
     }
 
-    /// Whether another bucket may take the change for one of a version of its own: a restore leaves no number in use
-    /// twice.
+    /// Whether another bucket could mistake the change's source version for one of its own. A restore never reuses
+    /// version numbers.
     private func isMisread(_ pending: PendingChange, at version: Version, _ number: Int) -> Bool {
         guard channels[number].storeTold != nil, let source = pending.source else { return false }
         return (0..<SyncLimits.restoredVersionsMin).contains(version - source)
     }
 
-    /// The change goes out in another form, under its own ccid, also behind an end of the program.
+    /// The change is sent in another form, under its own ccid; this also holds after a restart.
     private mutating func sendAsNew(
         _ pending: PendingChange, _ entity: inout Entity, _ number: Int, _ key: EntityKey
     ) {
@@ -203,8 +206,8 @@ extension SyncMachine {
         put(number, key, entity, .edits)
     }
 
-    /// The object is in no index of a bucket that need not be the one its ghost is of: what is here is sent again, as a
-    /// new object. What was removed here is gone on both sides.
+    /// The object is missing from the index of a bucket that may differ from the one to which its ghost belongs: it is
+    /// sent again as a new object. If it was removed here, it is gone on both sides.
     mutating func bringBack(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         guard let mine = entity.local else {
@@ -216,7 +219,7 @@ extension SyncMachine {
         }
         if entity.record.ghost.object != nil { channels[number].broughtBack?.insert(key) }
         if let pending = entity.record.edits.pending, case .modify? = pending.edit {
-            // A server that was restored to a state that has the change says so by its ccid.
+            // A server restored to a state that includes the change recognises it by its ccid.
             guard channels[number].storeTold != nil else {
                 entity.record.edits.held = Ghost()
                 return put(number, key, entity, .edits)
@@ -233,8 +236,8 @@ extension SyncMachine {
         queue(number, key, entity.record.edits)
     }
 
-    /// Objects that were brought back since the last call, in the order of their keys; they are noted from the first
-    /// call on.
+    /// The objects that were queued again since the last call, in order of their keys; recording starts with the first
+    /// call.
     package mutating func takeBroughtBack(_ bucket: BucketName) throws(ClientError) -> [String] {
         let number = try number(bucket)
         let keys = channels[number].broughtBack ?? []

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// The connection: making it, keeping it alive, giving it up.
+/// The connection: opening, keep-alive, closing.
 extension SyncMachine {
-    /// The connection stands and messages can be sent.
+    /// The connection is open, and messages can be sent.
     package mutating func opened(now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             guard machine.isConnecting else { return }
@@ -16,12 +16,12 @@ extension SyncMachine {
         }
     }
 
-    /// Text messages arrived, in this order. They are one turn: one transaction.
+    /// Text messages arrived, in this order. They are one turn and so one transaction.
     package mutating func received(_ messages: [[UInt8]], now: Int64) -> [SyncAction] {
         received(ServerBatch(messages), now: now)
     }
 
-    /// As above, of messages that were read already.
+    /// As above, with parsed messages.
     package mutating func received(_ batch: ServerBatch, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             for message in batch.messages {
@@ -33,8 +33,8 @@ extension SyncMachine {
         }
     }
 
-    /// Bytes of a message that is not complete yet move, in or out: the connection lives, and answers may be behind
-    /// them.
+    /// Bytes of an incomplete message were sent or received: the connection is alive, and answers may follow these
+    /// bytes.
     package mutating func moved(now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             guard machine.link == .open else { return }
@@ -58,7 +58,7 @@ extension SyncMachine {
         }
     }
 
-    /// Time passed. Call it at `deadline` at the latest.
+    /// Advances the time. Call it at `deadline` at the latest.
     package mutating func tick(now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             switch machine.link {
@@ -76,14 +76,14 @@ extension SyncMachine {
         }
     }
 
-    /// Connect now, also after a refused token.
+    /// Connects now, also after a refused token.
     package mutating func goOnline(now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             switch machine.link {
             case .open, .connecting: return
             case .waiting, .parked:
                 machine.backoff.reset()
-                // Who asks for it wants to be told again what is wrong.
+                // After an explicit request the failure is reported again.
                 machine.endedToken = nil
                 machine.adoptLink(.connecting(since: machine.now))
                 machine.actions.append(.connect)
@@ -91,12 +91,12 @@ extension SyncMachine {
         }
     }
 
-    /// End the connection and make no other until `goOnline`.
+    /// Ends the connection; no other is made until `goOnline`.
     package mutating func goOffline(_ reason: OfflineReason = .requested, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in machine.park(reason) }
     }
 
-    /// Use another token from now on; connects anew.
+    /// Replaces the token and reconnects.
     package mutating func setToken(_ token: String, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             machine.options.token = token
@@ -108,7 +108,7 @@ extension SyncMachine {
         }
     }
 
-    /// The moment at which `tick` has something to do; nil: never.
+    /// The time at which `tick` has something to do; nil: never.
     package var deadline: Int64? {
         switch link {
         case .parked: return nil
@@ -137,12 +137,12 @@ extension SyncMachine {
         } else if now >= heartbeatDue {
             heartbeatSentAt = now
             send(Messages.heartbeat(heartbeat))
-            // A request the server left unanswered while the connection lives shows at the pace of heartbeats.
+            // On a live connection, unanswered requests are checked at the interval of heartbeats.
             if hasStaleRequest { return hangUp("a request was not answered") }
         }
         for number in channels.indices {
             if let due = channels[number].answerDue, due <= now { return hangUp("a request was not answered") }
-            // The turn's end sends what waited.
+            // The end of the turn sends what waited.
             if let send = channels[number].sendAt, send <= now { channels[number].sendAt = nil }
             guard let resume = channels[number].resumeAt, resume <= now else { continue }
             channels[number].resumeAt = nil
@@ -158,13 +158,13 @@ extension SyncMachine {
         }
     }
 
-    /// The connection is of no use any more: end it and try again after a pause.
+    /// The connection is useless: ends it and tries again after a pause.
     mutating func hangUp(_ detail: String) {
         actions.append(.disconnect)
         drop(.unreachable(detail))
     }
 
-    /// - Parameter pause: milliseconds before the next attempt at least.
+    /// - Parameter pause: shortest pause in milliseconds before the next attempt.
     private mutating func drop(_ reason: OfflineReason, atLeast pause: Int64 = 0) {
         disconnectChannels()
         adoptLink(.waiting(until: now + max(backoff.next(random.next()), pause), reason))

@@ -1,15 +1,15 @@
 package import ThicketProtocol
 import ThicketSealed
 
-/// What the app does: reading and editing objects. None of it needs a connection.
+/// The app's calls: reading and editing objects. None of them needs a connection.
 extension SyncMachine {
-    /// The object as the app sees it; nil when it is not there.
+    /// The object as the app sees it; nil when it does not exist.
     package mutating func object(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
         let number = try number(bucket)
         return try entity(number, try wireKey(number, key)).local
     }
 
-    /// The number of the server's version below the local edits (0: never there), and whether there are edits.
+    /// The server's version on which the local edits are based (0: never on the server), and whether there are edits.
     package mutating func standing(
         _ bucket: BucketName, _ key: EntityKey
     ) throws(ClientError) -> (version: Version, hasEdits: Bool, refusal: Int?) {
@@ -18,7 +18,7 @@ extension SyncMachine {
         return (record.ghost.version, record.edits.hasEdits, record.edits.refusal)
     }
 
-    /// The agreed state of an object, without local edits.
+    /// The ghost of an object, without local edits.
     package mutating func ghost(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Ghost {
         let number = try number(bucket)
         let entity = try entity(number, try wireKey(number, key))
@@ -26,14 +26,14 @@ extension SyncMachine {
         return Ghost(version: entity.record.ghost.version, object: sealed.log.object)
     }
 
-    /// Keys the app sees, in byte order, behind `after`.
+    /// The keys that the app sees, in byte order, after `after`.
     package func keys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
         guard let number = channelNumbers[bucket], channels[number].record.isSealed else {
             return try store.liveKeys(bucket, after: after, limit: limit)
         }
         var keys = [EntityKey]()
         for name in try store.liveNames(bucket, after: after?.text, limit: limit) {
-            // No object is taken whose name is none (`isNamed`).
+            // Objects with invalid names are never accepted (`isNamed`).
             guard let key = try? EntityKey(name) else {
                 throw ClientError(.store, "an object's name in the local store is damaged")
             }
@@ -42,7 +42,7 @@ extension SyncMachine {
         return keys
     }
 
-    /// Makes the object equal to `object`: the difference is taken once, now.
+    /// Makes the object equal to `object`: the difference is computed once, now.
     package mutating func set(
         _ bucket: BucketName, _ key: EntityKey, to object: JSONObject, now: Int64
     ) throws(ClientError) -> [SyncAction] {
@@ -55,7 +55,7 @@ extension SyncMachine {
         }
     }
 
-    /// Removes the object; nothing happens when it is not there.
+    /// Removes the object; does nothing when it does not exist.
     package mutating func remove(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError) -> [SyncAction]
     {
         let number = try number(bucket)
@@ -67,10 +67,10 @@ extension SyncMachine {
         }
     }
 
-    /// Applies `diff` to the object as the app sees it (from the empty object when it is not there).
+    /// Applies `diff` to the object as the app sees it (to the empty object when it does not exist).
     ///
-    /// - Parameter isWhole: the app wants the object that this makes as a whole, and not only what the diff does.
-    /// - Throws: `misfit` when it does not fit; nothing is changed then.
+    /// - Parameter isWhole: the app wants the resulting object as a whole, not only the diff's changes.
+    /// - Throws: `misfit` when the diff does not fit; nothing is changed then.
     package mutating func edit(
         _ bucket: BucketName, _ key: EntityKey, by diff: ObjectDiff, isWhole: Bool = false, now: Int64
     ) throws(ClientError) -> [SyncAction] {
@@ -86,7 +86,7 @@ extension SyncMachine {
         }
     }
 
-    /// The server has answered an object's edits, and the answer was no: 400 and 413 for good, 401 with this token.
+    /// Whether the server refused the object's edits: 400 and 413 for good, 401 with this token.
     package mutating func isRefused(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
         let number = try number(bucket)
         let key = try wireKey(number, key)
@@ -96,8 +96,7 @@ extension SyncMachine {
         return channels[number].isReadOnly && Self.isMissingAtServer(edits)
     }
 
-    /// Forgets an object's edits: it is as the server has it again. Only what `isRefused` or `isUnsent` may be
-    /// forgotten.
+    /// Drops an object's edits, so that it equals the server's state. Permitted only for `isRefused` or `isUnsent`.
     package mutating func discard(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError)
         -> [SyncAction]
     {
@@ -117,7 +116,7 @@ extension SyncMachine {
         }
     }
 
-    /// Changes are made, sent and answered now, or the bucket has nothing unsent: what `waitUntilSynced` waits for.
+    /// Whether all changes have been sent and answered, which `waitUntilSynced` waits for.
     package func isSynced(_ bucket: BucketName) -> Bool {
         guard let number = channelNumbers[bucket] else { return false }
         let channel = channels[number]
@@ -125,19 +124,19 @@ extension SyncMachine {
             && !channel.needsWalk
     }
 
-    /// Whether the bucket is as the server's, local edits aside: `caughtUp` was told, and the connection stays.
+    /// Whether the bucket equals the server's, local edits aside: `caughtUp` was reported, and the connection is still
+    /// open.
     package func hasCaughtUp(_ bucket: BucketName) -> Bool {
         channelNumbers[bucket].map { channels[$0].phase == .live } ?? false
     }
 
-    /// Objects with edits the server has not confirmed, and of these the ones it refused.
+    /// The numbers of objects with edits that the server has not confirmed, and of those that it refused.
     package func unconfirmed(_ bucket: BucketName) -> (edited: Int, refused: Int) {
         guard let number = channelNumbers[bucket] else { return (0, 0) }
         return (channels[number].edited.count, channels[number].refused.count)
     }
 
-    /// Whether the object `heads` of a sealed bucket is among them: the machine writes it by itself, when its hour has
-    /// come.
+    /// Whether the object `heads` of a sealed bucket is one of them: the machine writes it by itself when it is due.
     package func isWritingHeads(_ bucket: BucketName) -> Bool {
         guard let number = channelNumbers[bucket], let key = channels[number].sealing?.headsKey else {
             return false
@@ -145,22 +144,22 @@ extension SyncMachine {
         return channels[number].edited.contains(key)
     }
 
-    /// Why the server does not open the bucket; nil: it does, or there is no connection.
+    /// Why the server does not open the bucket; nil: it does, or the client is not connected.
     package func unavailability(_ bucket: BucketName) -> ClientError? {
         channelNumbers[bucket].flatMap { channels[$0].unavailable }
     }
 
-    /// The token does not permit changes of this bucket, and there are some.
+    /// The token does not permit changes of this bucket, and some exist.
     package func isReadOnly(_ bucket: BucketName) -> Bool {
         channelNumbers[bucket].map { channels[$0].isReadOnly } ?? false
     }
 
-    /// No change of the bucket is on its way.
+    /// No change of the bucket is in flight.
     package func isAnswered(_ bucket: BucketName) -> Bool {
         channelNumbers[bucket].map { channels[$0].inFlight.isEmpty } ?? true
     }
 
-    /// Asks for an old version of an object by the server's key; the answer comes as `fetched`.
+    /// Requests an old version of an object by the server's key; the answer is the action `fetched`.
     ///
     /// - Throws: `offline` when the bucket is not connected.
     package mutating func fetchStored(
@@ -175,18 +174,18 @@ extension SyncMachine {
         }
     }
 
-    /// The name under which the server knows this user; nil before it said so the first time.
+    /// The server's name for this user; nil until the server has reported it once.
     package func user() throws(ClientError) -> String? { try store.note("user") }
 
-    /// The buckets that are kept in sync, in byte order.
+    /// The buckets that are synced, in byte order.
     package var bucketNames: [BucketName] { channels.map(\.record.name).sorted() }
 
-    /// Whether the bucket is kept as a sealed one; nil: it is not kept.
+    /// Whether the bucket is stored as a sealed one; nil when it is not stored.
     package func isSealed(_ bucket: BucketName) -> Bool? {
         channelNumbers[bucket].map { channels[$0].record.isSealed }
     }
 
-    /// Whether the server has said that it holds the bucket as a sealed one.
+    /// Whether the server has reported the bucket as a sealed one.
     package func isServedSealed(_ bucket: BucketName) -> Bool {
         channelNumbers[bucket].flatMap { channels[$0].sealing?.isServed } ?? false
     }
@@ -196,7 +195,7 @@ extension SyncMachine {
         return number
     }
 
-    /// Puts an edit behind everything the app did before.
+    /// Appends an edit to the app's earlier edits.
     private mutating func add(
         _ edit: Edit, to number: Int, _ key: EntityKey, _ name: String, isWhole: Bool
     ) throws(ClientError) {
@@ -231,7 +230,7 @@ extension SyncMachine {
         tell(number, key, before: before, after: entity.local, by: edit, .local)
     }
 
-    /// The edit, if composing it with what was there before is all that happened.
+    /// The edit, if nothing else happened than composing it with the earlier edits.
     private static func step(_ edit: Edit, from before: EditState, to after: EditState) -> ObjectDiff? {
         guard case .modify(let diff) = edit, case .modify? = after.later, before.hasEdits, before.later != .remove,
             before.refusal == nil, before.isWhole == after.isWhole

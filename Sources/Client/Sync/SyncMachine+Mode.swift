@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// A bucket that was opened as an open one, and is a sealed one.
+/// A bucket that was opened in the wrong mode: as an open one although it is sealed, or the reverse.
 extension SyncMachine {
     /// An object that was never sent.
     struct Draft {
@@ -9,13 +9,13 @@ extension SyncMachine {
         let object: JSONObject
     }
 
-    /// Objects that a bucket may hold when its mode changes here.
+    /// Most objects that a bucket may hold when its mode changes here.
     private static let draftsMax = 1_000
 
-    /// What the bucket holds, when the server has never had any of it: nothing was told in clear, and nothing is lost
-    /// when it is sealed from now on.
+    /// The bucket's objects, if the server has never had any of them: then nothing was sent unencrypted, and nothing is
+    /// lost when the bucket becomes sealed.
     ///
-    /// - Returns: nil when the server has held objects of it, or it holds more than 1,000.
+    /// - Returns: nil when the server has had objects of it, or it holds more than 1,000.
     mutating func drafts(_ number: Int) throws(ClientError) -> [Draft]? {
         let keys = try store.liveKeys(
             channels[number].record.name, after: nil, limit: Self.draftsMax + 1)
@@ -30,8 +30,8 @@ extension SyncMachine {
         return drafts
     }
 
-    /// The bucket becomes a sealed one, for good, with the drafts in it. The other way round there is none: a server
-    /// could ask for it.
+    /// Makes the bucket a sealed one for good, with the drafts in it. The reverse is not offered here, because a
+    /// malicious server could ask for it.
     mutating func seal(
         _ number: Int, _ keys: SealedBucketKeys, _ drafts: [Draft], now: Int64
     ) throws(ClientError) -> [SyncAction] {
@@ -57,15 +57,15 @@ extension SyncMachine {
         }
     }
 
-    // MARK: - The other way
+    // MARK: - From sealed to open
 
-    /// Undoes the first opening of a bucket as a sealed one, where that was a mistake: the server says that it is an
-    /// open one, shows objects, every one of them in clear, and nothing that is sealed, and no edit, was ever here. So
-    /// nothing is lost, and nothing goes out in clear that was to be sealed.
+    /// Undoes the first opening of a bucket as sealed if that was a mistake: the server reports an open bucket, all
+    /// objects it shows are unsealed, and this device has never held a sealed object or an edit of it. So nothing is
+    /// lost, and nothing intended to be sealed is sent unencrypted.
     ///
-    /// For a caller who tells the user that it was no sealed bucket: a server that lies about all of one can bring this
-    /// about.
-    /// - Returns: false where that is not so; then nothing has happened.
+    /// The caller must tell the user that the bucket was not sealed: a server that lies about all of it can cause this.
+    ///
+    /// - Returns: false when these conditions do not hold; nothing is changed then.
     package mutating func unseal(_ bucket: BucketName, now: Int64) throws(ClientError) -> (Bool, [SyncAction]) {
         guard let number = channelNumbers[bucket], let objects = try onlyClear(number) else {
             return (false, [])
@@ -87,7 +87,7 @@ extension SyncMachine {
         return (true, actions)
     }
 
-    /// The objects that the server shows; nil unless all of them are clear, and nothing else is here.
+    /// The objects that the server shows; nil unless all of them are unsealed and the bucket holds nothing else.
     private mutating func onlyClear(_ number: Int) throws(ClientError) -> [EntityKey]? {
         guard let sealing = channels[number].sealing, sealing.isModeTold, channels[number].edited.isEmpty,
             try store.liveNames(channels[number].record.name, after: nil, limit: 1).isEmpty

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// Local edits on their way to the server, and what it answers.
+/// Local edits on their way to the server, and the server's answers.
 extension SyncMachine {
-    /// Makes a change of an object's waiting edit, keeps it, sends it.
+    /// Turns an object's waiting edit into a change, stores it, and sends it.
     mutating func sendNew(_ number: Int, _ key: EntityKey) throws(ClientError) {
         if channels[number].sealing != nil { return try sendSealed(number, key) }
         var entity = try entity(number, key)
@@ -19,8 +19,8 @@ extension SyncMachine {
         }
         let text = hexText(random.next()) + hexText(random.next())
         guard let changeID = try? ChangeID(text) else { return }
-        // A removal names its version, so that it cannot hit an object made anew by somebody else; when that was
-        // refused because of an edit in between, the removal counts and goes without.
+        // A removal names its version, so that it cannot hit an object that another client recreated. If it was refused
+        // because of an edit in between, the removal prevails and is sent without a version.
         let namesVersion = ghost.object != nil && !(edit == .remove && edits.attempts > 0)
         let source = namesVersion ? ghost.version : nil
         let bytes = Messages.change(
@@ -36,7 +36,7 @@ extension SyncMachine {
         launch(number, key, bytes)
     }
 
-    /// Sends a pending change again as it was, or anew when it was refused; an edit that is not yet a change becomes
+    /// Resends a pending change unchanged, or rebased when it was refused; an edit that is not yet a change becomes
     /// one.
     mutating func resend(_ number: Int, _ key: EntityKey) throws(ClientError) {
         let record = try entity(number, key).record
@@ -51,7 +51,7 @@ extension SyncMachine {
         launch(number, key, pending.bytes)
     }
 
-    /// Nothing is known that is newer than what a change was made from.
+    /// Whether nothing is known that is newer than the version on which the change is based.
     private func isNewest(_ record: EntityRecord, _ source: Version?) -> Bool {
         let isOnGhost = source == (record.ghost.object == nil ? nil : record.ghost.version)
         return isOnGhost && record.edits.held == nil && record.edits.wanted == nil
@@ -65,13 +65,13 @@ extension SyncMachine {
         send(Messages.onChannel(number, "c:", bytes))
     }
 
-    /// The server answered the object's change.
+    /// The server has answered the object's change.
     mutating func landed(_ number: Int, _ key: EntityKey) {
         guard let flight = channels[number].inFlight.removeValue(forKey: key) else { return }
         channels[number].bytesInFlight -= flight.bytes
     }
 
-    /// Edits made since the last change have to be sent.
+    /// Queues the edits made since the last change.
     mutating func queue(_ number: Int, _ key: EntityKey, _ edits: EditState) {
         if channels[number].sealing != nil { return queueSealed(number, key) }
         if edits.pending == nil, edits.later != nil, edits.refusal == nil { channels[number].ready.append(key) }
@@ -101,7 +101,7 @@ extension SyncMachine {
         }
     }
 
-    /// 409: the server has the change. Where, we know only if a newer ghost is on hold.
+    /// 409: the server has the change. Its version is known only if a newer ghost is held.
     private mutating func isInside(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         if let held = entity.record.edits.held, entity.record.edits.wanted == nil {
@@ -112,19 +112,19 @@ extension SyncMachine {
         channels[number].needsWalk = true
     }
 
-    /// 412: the object is already as the change wants it.
+    /// 412: the object already equals the change's result.
     private mutating func saysNothing(_ number: Int, _ key: EntityKey) throws(ClientError) {
         let known = try entity(number, key)
         let edits = known.record.edits
         if edits.wanted != nil { return try isInside(number, key) }
         var target = known.record.edits.held ?? known.record.ghost
-        // A removal that changes nothing: the object is gone, and the message that says so is on its way. A newer state
-        // that waits here has come since.
+        // A removal without effect: the object is gone, and the message about that is still to come. A held newer state
+        // is more recent than that.
         if edits.pending?.edit == .remove, edits.held == nil { target.object = nil }
         try settle(number, key, at: target)
     }
 
-    /// 401: nothing can be sent with this token on this connection. The change stays as it is.
+    /// 401: nothing can be sent with this token on this connection. The change is kept.
     private mutating func notPermitted(_ number: Int, _ key: EntityKey) {
         channels[number].resend.append(key)
         guard !channels[number].isReadOnly else { return }
@@ -133,7 +133,7 @@ extension SyncMachine {
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 
-    /// 400, 413: nothing sent again as it is will be taken.
+    /// 400, 413: sending the same change again would fail again.
     private mutating func giveUp(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         if channels[number].sealing != nil { return try refusedSealed(number, key, code: code) }
         let held = try entity(number, key).record.edits.held
@@ -142,19 +142,20 @@ extension SyncMachine {
         try stall(number, key, code: code)
     }
 
-    /// 500, 503: the same again after a pause.
+    /// 500, 503: the same change is sent again after a pause.
     private mutating func sendLater(_ number: Int, _ key: EntityKey) {
         channels[number].resend.append(key)
         let resume = now + channels[number].retry.next(random.next())
         channels[number].sendAt = max(channels[number].sendAt ?? 0, resume)
     }
 
-    /// A change that was certainly not applied is an unsent edit again, together with what came after it.
+    /// Turns a change that was certainly not applied back into an unsent edit, together with the later edits.
     mutating func takeBack(_ number: Int, _ key: EntityKey) throws(ClientError) -> EditState {
         var entity = try entity(number, key)
         var edits = entity.record.edits
         let isWhole = edits.isAllWhole
-        // What was wanted before others moved it: of both edits, where the first has no other behind it.
+        // The state wanted before other changes moved the edits; that of the pending edit only if no later edit follows
+        // it.
         entity.wanted.later = edits.later == nil ? entity.wanted.pending : entity.wanted.later
         entity.wanted.pending = nil
         edits.later = folded(edits, entity)
@@ -170,7 +171,7 @@ extension SyncMachine {
 
     private func folded(_ edits: EditState, _ entity: Entity) -> Edit? {
         let ghost = entity.record.ghost.object
-        // Both were applied to this very object before, so composing cannot fail; if it does, what the app sees counts.
+        // Both were applied to this object before, so composing cannot fail; if it does, what the app sees is kept.
         do {
             return try Edits.compose(edits.pending?.edit, edits.later, base: ghost)
         } catch {
@@ -178,7 +179,7 @@ extension SyncMachine {
         }
     }
 
-    /// Keeps the edit here and tells the app; the next edit of the object tries again.
+    /// Keeps the edit and reports the refusal to the app; the next edit of the object tries again.
     mutating func stall(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity = try entity(number, key)
         entity.record.edits.forgetRefusals()
@@ -192,7 +193,7 @@ extension SyncMachine {
     mutating func refuseLargestFlight() throws(ClientError) {
         var largest: (number: Int, key: EntityKey, bytes: Int)?
         for number in channels.indices {
-            // In order: of two that are as large, it is always the same.
+            // Sorted, so that among changes of equal size the choice is deterministic.
             for (key, flight) in channels[number].inFlight.sorted(by: { $0.key < $1.key })
             where flight.bytes > largest?.bytes ?? 0 { largest = (number, key, flight.bytes) }
         }

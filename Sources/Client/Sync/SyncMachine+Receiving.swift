@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// What the server says, by kind.
+/// Dispatches the server's messages.
 extension SyncMachine {
     mutating func handle(_ message: ServerBatch.Message) throws(ClientError) {
         switch message {
@@ -24,7 +24,7 @@ extension SyncMachine {
         case .authorized(let user): try authorized(number, user: user)
         case .authFailed(let code, let message): authorizationFailed(number, code: code, message: message)
         case .authExpired:
-            // A client of this API version gets the reason in a message of its own.
+            // A client of this API version receives the reason in a separate message.
             if !options.renewsToken { park(.unauthorized("the token has expired")) }
         case .index(let page): try received(page: page, on: number)
         case .entity(let reply):
@@ -44,10 +44,10 @@ extension SyncMachine {
     }
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {
-        // Of a sealed bucket that was opened as an open one nothing is taken.
+        // Nothing is accepted of a sealed bucket that was opened as an open one.
         guard channels[number].unavailable?.code != .sealed else { return }
         switch channels[number].phase {
-        // What comes between the end of a token and the next one is told again from our position on.
+        // Changes between the expiry of a token and its renewal are sent again from the client's position.
         case .opening, .closed, .lapsed, .renewing: return
         case .walking, .catchingUp, .live, .refused: break
         }
@@ -73,7 +73,7 @@ extension SyncMachine {
         }
     }
 
-    /// A message with changes came while we catch up: is that all?
+    /// A message with changes arrived while catching up: checks whether it was the last.
     private mutating func heardMore(
         _ number: Int, first: ChangeVersion?, isAnswer: Bool
     ) throws(ClientError) {
@@ -85,11 +85,11 @@ extension SyncMachine {
         }
     }
 
-    /// Whether this can be taken for the answer to our `cv`.
+    /// Whether the message can be the answer to `cv`.
     ///
-    /// Answers to changes that were on their way when the last connection ended may come before it. Refusals are never
-    /// part of it. Acknowledgements alone may be all of it, or not: were they taken for it, we would go on from their
-    /// position and never hear of what others did before them. So the question is asked again.
+    /// Answers to changes that were in flight when the last connection ended may arrive before it. Refusals are never
+    /// part of it. A message with only acknowledgements may or may not be all of it: if it were taken for the answer,
+    /// the client would continue from its position and miss the changes of others before it. So the client asks again.
     private mutating func mayAnswerPosition(_ events: [ChangeEvent], on number: Int) throws(ClientError) -> Bool {
         for event in events {
             guard case .applied(let change) = event else { continue }
@@ -111,7 +111,7 @@ extension SyncMachine {
             end: change.ev)
     }
 
-    /// A message on one of our channels that does not parse: what it said is lost, so the bucket is read anew.
+    /// A message on a channel that cannot be parsed: its content is lost, so the bucket is scanned again.
     private mutating func unreadable(_ bytes: [UInt8], _ error: WireError) {
         log("a message could not be read: \(error)")
         let digits = bytes.prefix { (0x30...0x39).contains($0) }

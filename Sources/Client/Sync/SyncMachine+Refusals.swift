@@ -1,11 +1,10 @@
 package import ThicketProtocol
 import ThicketSealed
 
-/// Refused edits: the list of them, and the ways out (docs/decisions/0084).
+/// The list of refused edits, and how they are resolved (docs/decisions/0084).
 extension SyncMachine {
-    /// The bucket's edits that the server refused, in the order of the server's keys: those refused for good, and, on a
-    /// connection whose token permits no changes, all others that the server does not have. A sealed bucket need not be
-    /// unlocked.
+    /// The bucket's refused edits, in order of the server's keys: those refused for good and, on a connection whose
+    /// token does not permit changes, all others that the server does not have. A sealed bucket need not be unlocked.
     package func refusals(_ bucket: BucketName) throws(ClientError) -> [RefusedEdit] {
         guard let number = channelNumbers[bucket] else { return [] }
         let channel = channels[number]
@@ -22,7 +21,7 @@ extension SyncMachine {
         return found
     }
 
-    /// The app's keys of objects with edits that the server has not confirmed.
+    /// The app's keys of the objects with edits that the server has not confirmed.
     package func unconfirmedKeys(_ bucket: BucketName) throws(ClientError) -> [String] {
         guard let number = channelNumbers[bucket] else { return [] }
         guard channels[number].record.isSealed else { return channels[number].edited.map(\.text) }
@@ -33,8 +32,8 @@ extension SyncMachine {
         return names
     }
 
-    /// The app's key of an object with its edits; nil for the object that devices of a sealed bucket keep for
-    /// themselves. Reads the record alone: a sealed object need not open.
+    /// The app's key of an object and its edits; nil for the internal object of a sealed bucket. Reads only the record:
+    /// a sealed object need not be opened.
     private func unconfirmed(
         _ number: Int, _ key: EntityKey
     ) throws(ClientError) -> (name: String, edits: EditState)? {
@@ -47,12 +46,12 @@ extension SyncMachine {
         return (name, record.edits)
     }
 
-    /// What was sent of the edits is not known to be at the server.
+    /// Whether the server is not known to have the sent part of the edits.
     static func isMissingAtServer(_ edits: EditState) -> Bool {
         edits.pending?.appliedAt == nil && edits.pending?.isConfirmed != true
     }
 
-    /// The server certainly does not have the object's edits: it refused them, or nothing of them was ever sent.
+    /// Whether the server certainly does not have the object's edits: it refused them, or none of them was ever sent.
     package mutating func isUnsent(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
         if try isRefused(bucket, key) { return true }
         let number = try number(bucket)
@@ -62,9 +61,9 @@ extension SyncMachine {
             && channels[number].inFlight[key] == nil
     }
 
-    /// Sends an edit that was refused for good once more: the server may have other limits by now.
+    /// Sends an edit that was refused for good once more: the server's limits may have changed.
     ///
-    /// - Returns: false when none was refused.
+    /// - Returns: false when no edit was refused.
     package mutating func retryRefused(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {

@@ -1,12 +1,12 @@
 import ThicketProtocol
 
-/// Changes that the server refused in the form they had: 404, 405 and 440.
+/// Changes that the server refused in the form in which they were sent: 404, 405 and 440.
 ///
-/// What was refused was not applied, so its edit is an edit of the newest state that is known now. It keeps its ccid,
-/// alone, with what was done since apart behind it: a server that was restored meanwhile to a state that has the change
-/// says so by 409, where under a new ccid it would take the edit a second time (0082).
+/// A refused change was not applied, so its edit becomes an edit of the newest known state. It keeps its ccid, without
+/// the edits made since, which follow separately: a server that was meanwhile restored to a state with the change
+/// recognises it (409), where under a new ccid it would apply the edit a second time (0005).
 extension SyncMachine {
-    /// 404: the object was gone at the server. An edit brings it back as a whole; a removal is done.
+    /// 404: the server does not have the object. An edit restores it as a whole; a removal is done.
     mutating func notThere(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         if isMadeAnew(entity.record) { return try editAnew(number, key) }
@@ -29,21 +29,21 @@ extension SyncMachine {
         try goesAnew(number, key, of: gone)
     }
 
-    /// The object is known to be there, or asked for, in a version newer than the one that the refused change was made
-    /// from.
+    /// Whether the object is known to exist, or was requested, in a newer version than the one on which the refused
+    /// change is based.
     ///
-    /// Refusals come behind all changes of their group, so also behind those that were decided after them (0070).
+    /// Refusals are sent after all changes of their commit group, so also after changes that were decided later (0005).
     private func isMadeAnew(_ record: EntityRecord) -> Bool {
         guard let source = record.edits.pending?.source else { return false }
         let newest = record.edits.held ?? record.ghost
         return (record.edits.wanted ?? (newest.object == nil ? 0 : newest.version)) > source
     }
 
-    /// 404 about what was there before somebody made the object anew: an edit goes on in the new one, a removal was of
-    /// the one that is gone.
+    /// 404 about an object that another client has recreated since: an edit continues in the new object; a removal
+    /// applied to the old one.
     private mutating func editAnew(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
-        // No form has failed: the next change is made from a newer version.
+        // The next change is based on a newer version, so earlier refusals do not count.
         entity.record.edits.forgetRefusals()
         put(number, key, entity, .edits)
         guard isRemoval(entity.record.edits) else { return try goesAnew(number, key) }
@@ -53,14 +53,15 @@ extension SyncMachine {
         entity.record.edits.forgetRefusals()
         if edits.later == .remove { entity.record.edits.later = nil }
         put(number, key, entity, .edits)
-        // What is asked for comes later.
+        // A requested state is applied when it arrives.
         let ghost = entity.record.ghost
         let next = edits.wanted == nil ? held ?? ghost : ghost
         try advance(number, key, to: next, by: Edits.gap(ghost.object, next.object))
     }
 
-    /// 405, 440: not in this form. Next time it goes against the newest state we know; as a whole only when it was made
-    /// from that very state, since `d` may overwrite what others did meanwhile, and after 405 only the last time.
+    /// 405, 440: the server does not accept this form. The next attempt is based on the newest known state. It carries
+    /// the whole object only when the change was made from exactly that state, because `d` may overwrite changes of
+    /// others, and after 405 only in the last attempt.
     mutating func doesNotFit(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity = try entity(number, key)
         let source = entity.record.edits.pending?.source
@@ -80,26 +81,26 @@ extension SyncMachine {
             entity = try self.entity(number, key)
         }
         entity.record.edits.attempts = attempts
-        // 405 on the newest version can hardly be, where a request that arrived twice is refused twice: the second
-        // answer looks like one to the form that is on its way. So the whole, which may undo what others do meanwhile,
-        // comes last.
+        // A 405 on the newest version is improbable, except when a request that arrived twice is refused twice: the
+        // second answer then seems to concern the form in flight. So the whole object, which may undo changes of
+        // others, comes last.
         let isLast = attempts == SyncLimits.attemptsMax
         entity.record.edits.sendsWhole = isNewest && (code == ErrorCode.invalidDiff.rawValue || isLast)
-        // A removal behind the edit was not refused itself: it names its version.
+        // A removal after the edit was not itself refused: it names its version.
         if isRemoval, !isRefusedRemoval { entity.record.edits.forgetRefusals() }
         put(number, key, entity, .edits)
-        // Our newest is not the server's: look again before anything is sent.
+        // The newest local version is not the server's: scans the index before anything is sent.
         if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
         guard isRemoval else { return try goesAnew(number, key) }
         if let held { try jump(number, key, to: held) }
         queue(number, key, try self.entity(number, key).record.edits)
     }
 
-    /// Whether the object is to be removed: what was done to it before does not matter any more.
+    /// Whether the object is to be removed, so that earlier edits of it do not matter any more.
     private func isRemoval(_ edits: EditState) -> Bool { edits.pending?.edit == .remove || edits.later == .remove }
 
-    /// The edit of a refused change is to go out once more, as an edit of `next`, or of the newest state that is known
-    /// when it goes. What is asked for comes first: `jump` comes back here with it.
+    /// Sends the edit of a refused change again, as an edit of `next` or of the newest state known when it is sent. A
+    /// requested state comes first: `jump` calls this again with it.
     mutating func goesAnew(_ number: Int, _ key: EntityKey, of next: Ghost? = nil) throws(ClientError) {
         channels[number].refusedWaiting.insert(key)
         var entity = try entity(number, key)
@@ -119,7 +120,7 @@ extension SyncMachine {
         channels[number].resend.append(key)
     }
 
-    /// A removal takes the place of the refused edit before it. It was not refused itself, so it names its version.
+    /// A removal replaces the refused edit before it. The removal itself was not refused, so it names its version.
     private mutating func foldRemoval(_ number: Int, _ key: EntityKey) throws(ClientError) {
         _ = try takeBack(number, key)
         var entity = try entity(number, key)
@@ -127,40 +128,40 @@ extension SyncMachine {
         put(number, key, entity, .edits)
     }
 
-    /// Sends what `goesAnew` has made ready.
+    /// Sends what `rebaseAndResend` has prepared.
     mutating func sendAnew(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         let entity = try entity(number, key)
         guard entity.record.edits.wanted == nil else { return }
-        // Made since it was refused.
+        // A removal was made after the refusal.
         if isRemoval(entity.record.edits) {
             try foldRemoval(number, key)
             return queue(number, key, try self.entity(number, key).record.edits)
         }
         let whole = entity.record.edits.sendsWhole ? entity.base : nil
-        // This server has said that it does not have it, whatever another one said before.
+        // This server does not have the change, whatever another server reported before.
         var refused = pending
         (refused.appliedAt, refused.isConfirmed) = (nil, false)
         try sendForm(number, key, of: refused, whole: whole)
     }
 
-    /// A change that carries the object as a whole undoes what was done to it since. So it goes again as it was only
-    /// while nothing newer is known than what it was made from; otherwise its edit goes alone, as an edit of the state
-    /// that it was carried to.
+    /// A change that carries the whole object undoes later changes. So it is resent unchanged only while nothing newer
+    /// is known than the version on which it is based; otherwise only its edit is sent, based on the state onto which
+    /// it was rebased.
     mutating func sendWithoutWhole(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         var entity = try entity(number, key)
-        // No form has failed: the next one is made from a newer version.
+        // The next change is based on a newer version, so earlier refusals do not count.
         entity.record.edits.forgetRefusals()
         put(number, key, entity, .edits)
         try sendForm(number, key, of: pending, whole: nil)
     }
 
-    /// Sends a change as an edit of today's ghost, under its own ccid: a server that has it says 409 (0082).
+    /// Sends a change as an edit of the current ghost, under its own ccid: a server that has it answers 409 (0005).
     private mutating func sendForm(
         _ number: Int, _ key: EntityKey, of pending: PendingChange, whole: JSONObject?
     ) throws(ClientError) {
         var entity = try entity(number, key)
         guard let edit = pending.edit else {
-            // Nothing is left of it: what waits for its answer is the newest state.
+            // The change has no effect any more, so the newest known state already equals its result.
             return try settle(number, key, at: entity.record.edits.held ?? entity.record.ghost)
         }
         let ghost = entity.record.ghost

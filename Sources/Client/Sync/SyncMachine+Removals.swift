@@ -2,28 +2,27 @@ package import ThicketProtocol
 
 /// Removals as the server lists them.
 package struct RemovalList: Sendable, Equatable {
-    /// One removal.
     package struct Entry: Sendable, Equatable {
         /// The server's key.
         package let key: EntityKey
-        /// The app's key; nil: an object of a sealed bucket that this copy has never held.
+        /// The app's key; nil for an object of a sealed bucket that this copy has never held.
         package let name: String?
-        /// The version that the removal made.
+        /// The version that the removal created.
         package let version: Version
         /// Milliseconds since 1970 by the server's clock; nil: the server no longer knows.
         package let timestamp: Int64?
     }
 
-    /// What was asked, with the server's key.
+    /// The scope of the request, with the server's key.
     package let scope: RemovedRequest.Scope
     package let entries: [Entry]
-    /// The key behind which the next page begins; nil on the last one.
+    /// The key after which the next page begins; nil on the last page.
     package let mark: String?
 }
 
-/// Questions for removals: the index lists none.
+/// Requests for removals, which an index does not list.
 extension SyncMachine {
-    /// Asks for removals; the answer comes as `removals`.
+    /// Requests removals; the answer is the action `removals`.
     ///
     /// - Throws: `offline` when the bucket is not connected.
     package mutating func askRemovals(
@@ -56,13 +55,14 @@ extension SyncMachine {
         actions.append(.removals(bucket, list))
     }
 
-    /// The server did not understand a command; every other command that this client sends is one of the protocol's.
+    /// The server did not understand a command: it can only be this one, because all others are part of the basic
+    /// protocol.
     mutating func removalsUnknown(_ number: Int) {
         guard channels[number].removalsAsked > 0 else { return }
         channels[number].removalsAsked = 0
         actions.append(.removals(channels[number].record.name, nil))
     }
 
-    /// The object `heads` of a sealed bucket, which no app sees.
+    /// The internal object `heads` of a sealed bucket, which is hidden from apps.
     private func isHeads(_ key: EntityKey, _ number: Int) -> Bool { channels[number].sealing?.headsKey == key }
 }

@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// What the server may ask a client for: its state, and its log.
+/// What the server may request of a client: its state and its log.
 extension SyncMachine {
     /// Answers `index` with positions, versions and pending changes; never with content.
     mutating func reportState(_ number: Int) throws(ClientError) {
@@ -36,7 +36,7 @@ extension SyncMachine {
         log("logging at level \(logLevel), \(channels.count) buckets open")
     }
 
-    /// A line for the server's log of this client, if it asked for one. Never content, never keys.
+    /// Adds a line to the server's log of this client, if the server requested it. Never content, never keys.
     mutating func log(_ line: String, verbose: Bool = false) {
         guard link == .open, logLevel >= (verbose ? 2 : 1), logLines < SyncLimits.logLinesMax else { return }
         logLines += 1

@@ -1,10 +1,11 @@
 package import ThicketProtocol
 import ThicketSealed
 
-/// Sealed buckets: the server holds `{z,s,d}` and orders; this side reads and merges (docs/decisions/0044).
+/// Sealed buckets: the server stores `{z,s,d}` and orders operations; the client decrypts and merges
+/// (docs/decisions/0044).
 ///
-/// The ghost is what the server holds, as far as this device has read it and found it good; the log of the object
-/// follows from it. In the record stand besides: the bytes of the change in flight, and `EditState.sealed`.
+/// The ghost is the server's state, as far as this device has read and verified it; the object's log is derived from
+/// it. The record also holds the bytes of the change in flight, and `EditState.sealed`.
 extension SyncMachine {
     // MARK: - Opening
 
@@ -20,7 +21,7 @@ extension SyncMachine {
         return Sealing(keys: keys, author: AuthorID(rawValue: author))
     }
 
-    /// A bucket of the store that the app opens again.
+    /// Handles another call to open a bucket that is already in the store.
     mutating func reopen(
         _ number: Int, _ keys: SealedBucketKeys?, now: Int64
     ) throws(ClientError) -> [SyncAction] {
@@ -42,14 +43,15 @@ extension SyncMachine {
         }
     }
 
-    /// `Sealing.isNamed` of an object of the channel.
+    /// `Sealing.isNamed` for an object of the channel.
     func isNamed(_ log: SealedLog, _ key: EntityKey, on number: Int) -> Bool {
         guard let sealing = channels[number].sealing else { return false }
         return Sealing.isNamed(log, key.text, by: sealing.keys)
     }
 
-    /// What the server says the bucket is. It is not believed: what the app opened it as stands in the store. But that
-    /// the two differ is told, and nothing clear is sent into a sealed bucket.
+    /// Handles the mode of the bucket as reported by the server. It is not trusted: the store holds the mode in which
+    /// the app opened the bucket. A difference is reported to the app, and nothing is sent unencrypted into a sealed
+    /// bucket.
     mutating func heardMode(_ mode: String?, on number: Int) {
         guard let mode else { return }
         let isSealed = mode.utf8.elementsEqual("sealed".utf8)
@@ -76,7 +78,7 @@ extension SyncMachine {
         }
     }
 
-    /// The key by which the server knows the app's object.
+    /// The server's key of the app's object.
     package func wireKey(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> EntityKey {
         try wireKey(try number(bucket), key)
     }
@@ -94,7 +96,7 @@ extension SyncMachine {
 
     // MARK: - Records
 
-    /// The object that a record gives.
+    /// Restores an object from its record.
     func sealedEntity(
         _ record: EntityRecord, _ key: EntityKey, _ sealing: Sealing
     ) throws(ClientError) -> Entity {
@@ -121,7 +123,7 @@ extension SyncMachine {
     private static let doesNotOpen =
         "a sealed object in the local copy does not open: it is damaged, or sealed for the keys of another account"
 
-    /// What the server holds of the object, or will hold once the creation in flight has arrived.
+    /// The server's state of the object, or its state once the creation in flight has arrived.
     private static func keptEntity(
         _ record: EntityRecord, _ change: SealedChange?
     ) throws(ClientError) -> SealedEntity? {
@@ -133,12 +135,12 @@ extension SyncMachine {
         }
     }
 
-    /// What the app sees: nothing of the object that devices keep for themselves.
+    /// The object as the app sees it; nil for the internal object of a sealed bucket.
     func shownObject(_ sealed: SealedObject) -> JSONObject? {
         sealed.log.appKey.utf8.elementsEqual(SealedHeads.appKey.utf8) ? nil : sealed.object
     }
 
-    /// The sealer of an object, kept for the next time.
+    /// The sealer of an object, held for the next use.
     mutating func sealer(_ number: Int, _ key: EntityKey) throws(ClientError) -> ObjectSealer {
         guard let sealer = try channels[number].sealing?.keptSealer(key) else {
             throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
@@ -146,11 +148,11 @@ extension SyncMachine {
         return sealer
     }
 
-    /// Takes the object's new state into the turn.
+    /// Records the object's new state in the turn.
     ///
     /// - Parameters:
-    ///   - isGhostNew: the ghost is another one; `step` is then all that happened to it, if that is known.
-    ///   - laterStep: all that happened to the edits, if that is known.
+    ///   - isGhostNew: the ghost has changed; `step` is then the only change, if that is known.
+    ///   - laterStep: the only change of the edits, if that is known.
     mutating func putSealed(
         _ number: Int, _ key: EntityKey, _ changed: Entity, isGhostNew: Bool = false, step: GhostStep? = nil,
         laterStep: ObjectDiff? = nil
@@ -172,10 +174,10 @@ extension SyncMachine {
         put(number, key, entity, parts, ghostStep: step, laterStep: laterStep)
     }
 
-    // MARK: - Telling
+    // MARK: - Reporting
 
-    /// Tells the app what became of an object, in the order of the events. What gave way, and what does not fit, is
-    /// told whoever listens: it comes once.
+    /// Reports the changes of an object to the app, in the order of the events. Conflicts and integrity reports are
+    /// produced even without a reader, because they come only once.
     mutating func tellSealed(
         _ number: Int, _ key: EntityKey, before: JSONObject?, _ events: [SealedEvent],
         _ origin: ChangeOrigin = .remote
@@ -188,7 +190,7 @@ extension SyncMachine {
             switch event {
             case .conflict(let conflict):
                 let name = shownKey(number, key)
-                // Of the devices' own object nobody wants to know.
+                // The internal object is of no interest to the app.
                 guard !SealedHeads.isReserved(name) else { continue }
                 tellOnce(number, .conflict(ConflictReport(key: name, conflict)))
             case .integrity(let integrity):
@@ -200,7 +202,7 @@ extension SyncMachine {
         }
     }
 
-    /// The one edit that was told, where it leads exactly from `before` to `after`; else their difference.
+    /// The single reported edit, if it leads exactly from `before` to `after`; otherwise their difference.
     private func told(_ events: [SealedEvent], _ before: JSONObject?, _ after: JSONObject?) -> Edit? {
         var edits = [ThicketSealed.Edit?]()
         for event in events { if case .changed(let edit) = event { edits.append(edit) } }
@@ -212,7 +214,7 @@ extension SyncMachine {
         return Edits.between(before, after)
     }
 
-    /// An old version as the app knows objects; nil when it does not open.
+    /// An old version as the app sees objects; its object is nil when it cannot be opened.
     mutating func clearVersion(
         of value: JSONObject?, _ key: EntityKey, on number: Int
     ) throws(ClientError) -> FetchedVersion {

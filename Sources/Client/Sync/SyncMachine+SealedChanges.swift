@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// Changes and states of a sealed bucket, as the server tells them.
+/// Changes and states of a sealed bucket, as received from the server.
 extension SyncMachine {
     mutating func appliedSealed(_ change: RemoteChange, on number: Int) throws(ClientError) {
         var entity = try entity(number, change.key)
@@ -27,7 +27,7 @@ extension SyncMachine {
         }
         let isCreation = (change.source ?? 0) == 0
         if isOwn, isCreation {
-            // Made from what we sent: what the server shows must be that.
+            // The creation is derived from what was sent: the server's state must equal it.
             entity.record.edits.held = nil
             putSealed(number, change.key, entity)
             return try show(number, change.key, next, operation: nil)
@@ -50,7 +50,7 @@ extension SyncMachine {
         return Ghost(version: change.end, object: object)
     }
 
-    /// The object as the server has it now, without the changes that lead there.
+    /// The server's current state of the object, without the changes that led to it.
     mutating func jumpSealed(_ number: Int, _ key: EntityKey, to next: Ghost) throws(ClientError) {
         guard next.object != nil else { return try vanish(number, key, at: next.version) }
         var entity = try entity(number, key)
@@ -58,18 +58,19 @@ extension SyncMachine {
             guard let later = entity.record.edits.held, later.object == nil, later.version > next.version else {
                 return try show(number, key, next, operation: nil)
             }
-            // What it held last: one that had to stop is read on.
+            // The last content before the removal: an object that had stopped is read further.
             entity.sealed?.tryNewerRules()
             cache[address(number, key)] = entity
             try show(number, key, next, operation: nil)
             return try vanish(number, key, at: later.version)
         }
         guard let pending = entity.record.edits.pending else { return try meet(number, key, next) }
-        // One that stopped has its answer: only what is known to be ours stops with a creation in flight.
+        // A stopped object has had its answer: with a creation in flight, an object stops only when it is known to be
+        // this client's.
         if pending.isConfirmed || entity.sealed?.stop == .shape {
             return try show(number, key, next, operation: nil)
         }
-        // Ours, or somebody else's of the same name: the answer to ours decides.
+        // This client's creation, or another client's of the same key: the answer to this one's decides.
         entity.record.edits.held = next
         putSealed(number, key, entity)
     }
@@ -77,8 +78,9 @@ extension SyncMachine {
     /// The server shows the object at `next`.
     ///
     /// - Parameters:
-    ///   - operation: the sealed operation that is all that happened since the ghost; nil: the whole is compared.
-    ///   - step: the same as a change of the ghost.
+    ///   - operation: the sealed operation that is the only change since the ghost; nil: the whole objects are
+    ///     compared.
+    ///   - step: the same operation as a step of the ghost.
     mutating func show(
         _ number: Int, _ key: EntityKey, _ next: Ghost, operation: [UInt8]?, step: GhostStep? = nil
     ) throws(ClientError) {
@@ -113,13 +115,13 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, events)
     }
 
-    /// An object that was not here: somebody else has made it.
+    /// An object that did not exist here: another client created it.
     private mutating func meet(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
         var entity = try entity(number, key)
         guard var sealed = entity.sealed, let object = next.object else { return }
         guard !SealedEntity.isNewer(object) else { return try stop(number, key, at: next) }
         if sealed.stop == .shape { comeBack(&entity, &sealed) }
-        // What did not open before may now.
+        // An object that could not be opened before may be readable now.
         guard !sealed.isReplacing else {
             entity.record.ghost = next
             return putSealed(number, key, entity, isGhostNew: true)
@@ -151,16 +153,16 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, events)
     }
 
-    /// What the server showed, and how it was taken.
+    /// The server's state, and the result of processing it.
     struct Shown {
         let next: Ghost
         let entity: SealedEntity
-        /// The log stands where it stood.
+        /// The log has not advanced.
         var isSame = false
         var step: GhostStep?
     }
 
-    /// Moves the ghost as far as the log went, so that the one always follows from the other.
+    /// Moves the ghost exactly as far as the log advanced, so that the log can always be derived from the ghost.
     mutating func finish(
         _ number: Int, _ key: EntityKey, _ entity: inout Entity, _ sealed: SealedObject, _ shown: Shown,
         _ events: [SealedEvent]
@@ -169,7 +171,7 @@ extension SyncMachine {
         let isCreation = entity.record.ghost.object == nil && entity.record.edits.pending != nil
         entity.sealed = sealed
         var isGhostNew = true
-        // A creation of ours that the server has moves it, too.
+        // A creation by this client that the server has accepted also moves the ghost.
         let isStill = shown.isSame && !(isCreation && sealed.problem == nil)
         if sealed.problem == nil, !sealed.isStopped {
             entity.record.ghost = shown.next
@@ -198,21 +200,21 @@ extension SyncMachine {
         putSealed(number, key, entity, isGhostNew: isGhostNew, step: isStep ? shown.step : nil)
         queueSealed(number, key)
         let isOwn = events.contains { if case .acknowledged = $0 { true } else { false } }
-        // A creation of ours leaves the log where it was, and is news to the others.
+        // A creation by this client does not advance the log, but is new to the other devices.
         if !shown.isSame || isCreation { try wentOn(number, key, sealed, isOwn: isOwn, tail: shown.entity.tail.count) }
     }
 
-    /// While an object is read-only, what the server shows is only remembered.
+    /// While an object is read-only, the server's state is only recorded.
     private mutating func hold(_ number: Int, _ key: EntityKey, _ next: Ghost) {
         guard var entity = cache[address(number, key)] else { return }
         entity.record.edits.held = next
         putSealed(number, key, entity)
     }
 
-    /// The server says that the object is gone.
+    /// The server reports that the object is gone.
     ///
-    /// - Parameter last: the version that was removed, if that is known: the tombstone, if all is well. It is asked for
-    ///   where we do not have it.
+    /// - Parameter last: the version that was removed, if known; for an honest removal it is the tombstone. It is
+    ///   requested when this device does not have it.
     mutating func vanish(
         _ number: Int, _ key: EntityKey, at version: Version, before last: Version? = nil
     ) throws(ClientError) {
@@ -224,7 +226,7 @@ extension SyncMachine {
         let isRemoval = entity.record.edits.pending?.edit == .remove
         if sealed.stop == .rules {
             guard sealed.object == nil else { return try goneUnread(number, key, at: version) }
-            // Deleted here too: nobody misses it.
+            // Removed here as well, so nothing is lost.
             sealed.tryNewerRules()
         }
         if let last, last > entity.record.ghost.version, entity.record.ghost.object != nil, sealed.log.object != nil,
@@ -234,7 +236,7 @@ extension SyncMachine {
             putSealed(number, key, entity)
             return try want(number, key, last)
         }
-        // Nothing of a newer shape is there any more, nor what could not be read where nothing else ever was.
+        // After the removal neither a newer format remains nor an unreadable object where this device had nothing else.
         let isFree =
             entity.record.ghost.object == nil && entity.record.edits.pending == nil && sealed.leaveUnreadable()
         let isBack = sealed.stop == .shape || isFree
@@ -250,7 +252,7 @@ extension SyncMachine {
         } else if sealed.problem != nil || sealed.isStopped {
             return hold(number, key, gone)
         } else if sealed.log.object == nil || sealed.object == nil {
-            // Behind its tombstone, as it should; or it was deleted here too, and nobody misses it.
+            // Removed after its tombstone, as required; or it was removed here as well.
             sealed.removedAfterTombstone()
         } else {
             let events = sealed.serverRemoved()
@@ -271,8 +273,8 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, [.changed(nil)])
     }
 
-    /// The server has the pending change (409, or an acknowledgement of something that was read already), and
-    /// everything it has is here: what is still pending counts for nothing.
+    /// The server has the pending change (409, or an acknowledgement of something already read), and everything it has
+    /// was received: what is still pending has no effect.
     mutating func settleSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         guard var sealed = entity.sealed, let pending = entity.record.edits.pending else {
@@ -283,13 +285,13 @@ extension SyncMachine {
             putSealed(number, key, entity)
             return try jumpSealed(number, key, to: held)
         }
-        // What cannot be read may hold it.
+        // The unreadable part may include the change.
         guard !sealed.isStopped else { return }
         let before = entity.local
         var events = [SealedEvent]()
         entity.record.edits.pending = nil
         if entity.record.ghost.object == nil, pending.edit != .remove {
-            // Made, and removed again by somebody, while nobody told us: it is a draft once more.
+            // Created and removed again by another client, without a message to this one: the object is a draft again.
             sealed.keepMine()
             sealed.hasReplaced()
         } else if sealed.pending != nil {
@@ -301,12 +303,11 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, events)
     }
 
-    /// The server does not have the version that was asked for. Of an object that is read-only whatever it shows is as
-    /// good.
+    /// The server does not have the requested version. For a read-only object any state that it shows is sufficient.
     mutating func wantNoMore(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         if entity.record.edits.held?.object == nil, entity.sealed?.stop == .rules {
-            // What it held last is not to be had any more: it was removed, and nobody can tell why.
+            // The last content is no longer available: the object was removed, and the reason cannot be determined.
             entity.sealed?.tryNewerRules()
         } else {
             guard entity.sealed?.problem != nil else { return }
@@ -317,10 +318,10 @@ extension SyncMachine {
 
     // MARK: - Objects that an index does not list
 
-    /// An honest removal has a tombstone, and this is in the changes since the last visit, which an index does not
-    /// show. So those are asked for too before anything is said about the objects.
+    /// Before missing objects are reported, the changes since the last connection are requested: an honest removal has
+    /// a tombstone among them, which an index does not show.
     ///
-    /// - Returns: whether they are asked for; the objects are then taken out of `gone`.
+    /// - Returns: whether the changes are requested; the missing objects are then removed from `gone`.
     mutating func setAside(_ gone: inout Set<EntityKey>, _ number: Int) throws(ClientError) -> Bool {
         guard channels[number].sealing != nil, channels[number].record.changeVersion != nil else { return false }
         var missing = Set<EntityKey>()
@@ -336,19 +337,18 @@ extension SyncMachine {
         return true
     }
 
-    /// What could not be read, under keys where this device has nothing else, and what no index lists any more, is
-    /// gone.
+    /// Unreadable objects that no index lists any more are gone, if this device has nothing else under their keys.
     mutating func missUnread(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
         guard channels[number].sealing != nil else { return }
         let name = channels[number].record.name
         var keys = Set(try store.keysHeld(name))
-        // The store knows nothing of this turn yet.
+        // The store does not contain this turn yet.
         for (address, entity) in cache where address.bucket == name {
             if entity.record.edits.held != nil { keys.insert(address.key) }
         }
         for key in keys.sorted() {
             let record = try entity(number, key).record
-            // A creation in flight has its own answer, unless it stopped behind that.
+            // A creation in flight gets its own answer, unless it stopped after that.
             guard record.ghost.object == nil, record.edits.pending == nil || record.edits.sealed.isNewer,
                 record.walk != walk.id, let held = record.edits.held, held.object != nil
             else { continue }
@@ -356,9 +356,9 @@ extension SyncMachine {
         }
     }
 
-    /// The server no longer has those changes: what is missing stays so.
+    /// The server no longer has those changes: missing objects stay missing.
     ///
-    /// - Returns: whether anything was; the changes since the index are asked for now.
+    /// - Returns: whether any object was missing; the changes since the index are then requested.
     mutating func missedForGood(_ number: Int) throws(ClientError) -> Bool {
         guard let walked = channels[number].walked, channels[number].sealing?.missing.isEmpty == false else {
             return false
@@ -375,7 +375,7 @@ extension SyncMachine {
         channels[number].sealing?.missing = []
         for key in missing.sorted() {
             let record = try entity(number, key).record
-            // Made anew since.
+            // Recreated since.
             guard record.ghost.object != nil, record.walk != channels[number].walked?.id else { continue }
             try vanish(number, key, at: record.ghost.version)
         }

@@ -1,11 +1,11 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// What the app does in a sealed bucket.
+/// The app's edits in a sealed bucket.
 extension SyncMachine {
     /// - Parameters:
-    ///   - name: the app's own key.
-    ///   - isWhole: it comes from setting the object as a whole.
+    ///   - name: the app's key.
+    ///   - isWhole: the edit replaces the whole object.
     mutating func addSealed(
         _ edit: Edit, to number: Int, _ key: EntityKey, name: String, isWhole: Bool = false
     ) throws(ClientError) {
@@ -30,7 +30,7 @@ extension SyncMachine {
         }
         if sealed.isLaterWhole != isAllWhole { step = nil }
         sealed.isLaterWhole = isAllWhole
-        // With edits in front of it that wait, and behind it, the edit alone is what happened to them.
+        // Only if edits were waiting before and after it is the edit the only change of them.
         let known = entity.record.edits
         if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {
             step = nil
@@ -47,8 +47,9 @@ extension SyncMachine {
         tell(number, key, before: shown, after: after, by: edit, .local)
     }
 
-    /// What the rules have no form for goes as the difference it makes.
-    /// - Returns: whether it went as it is.
+    /// Applies a diff; an operation that the sealed rules cannot express is applied as the difference that it makes.
+    ///
+    /// - Returns: whether the diff was applied unchanged.
     private func take(_ diff: ObjectDiff, _ sealed: inout SealedObject) throws -> Bool {
         do throws(SealedEditError) {
             try sealed.edit(diff)
@@ -80,7 +81,7 @@ extension SyncMachine {
         return ClientError(.misfit, "the edit does not fit the object: \(error)")
     }
 
-    /// An open bucket: nothing clear is written over what somebody has sealed.
+    /// In an open bucket, nothing unsealed may overwrite a sealed object.
     func checkOpen(_ number: Int, _ key: EntityKey) throws(ClientError) {
         guard let ghost = cache[address(number, key)]?.record.ghost.object,
             SealedEntity.looksSealed(ghost)

@@ -2,9 +2,9 @@ internal import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// Edits of a sealed bucket on their way to the server, and what it answers.
+/// Edits of a sealed bucket on their way to the server, and the server's answers.
 extension SyncMachine {
-    /// There is something to send for the object.
+    /// Queues the object if it has something to send.
     mutating func queueSealed(_ number: Int, _ key: EntityKey) {
         guard let entity = cache[address(number, key)], let sealed = entity.sealed,
             entity.record.edits.pending == nil, entity.record.edits.refusal == nil, sealed.problem == nil
@@ -12,7 +12,8 @@ extension SyncMachine {
         if sealed.hasEdits || mustRemove(entity, sealed) { channels[number].ready.append(key) }
     }
 
-    /// The server's object is to be removed: behind a tombstone of ours, or because another is to be made in its place.
+    /// Whether the server's object must be removed: after a tombstone by this client, or to be replaced by a new
+    /// object.
     private func mustRemove(_ entity: Entity, _ sealed: SealedObject) -> Bool {
         guard entity.record.ghost.object != nil else { return false }
         if sealed.isReplacing { return true }
@@ -32,7 +33,7 @@ extension SyncMachine {
         return Array(bytes.prefix(count))
     }
 
-    /// Makes the next change of an object, keeps it, sends it.
+    /// Makes the next change of an object, stores it, and sends it.
     mutating func sendSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         guard entity.record.edits.pending == nil, entity.record.edits.wanted == nil, entity.record.edits.refusal == nil,
@@ -56,18 +57,19 @@ extension SyncMachine {
             let nonce = randomBytes(AEADSuite.nonceBytes)
             let sealer = try sealer(number, key)
             guard let made = sealed.seal(changeID: changeID, nonce: nonce, with: sealer) else {
-                // Nothing was left to do.
+                // Nothing was left to send.
                 entity.sealed = sealed
                 return putSealed(number, key, entity)
             }
             diff = SealedEntity.insertion(Base64.encodeURL(made.sealed))
         }
         let edit: Edit = diff.map { .modify($0) } ?? .remove
-        // A removal names its version, so that an edit in between wins; one that makes room for mine goes without after
-        // a refusal.
+        // A removal names its version, so that an edit in between prevails; a removal that precedes a recreation is
+        // sent without a version after a refusal.
         let namesVersion = !(sealed.isReplacing && entity.record.edits.attempts > 0)
         let source = entity.record.ghost.object != nil && namesVersion ? entity.record.ghost.version : nil
-        // Refused because others came first, it goes out once more on what they did; after that as any other.
+        // If it is refused because other changes came first, it is sent again on top of them; after that it is sent
+        // like any other edit.
         let isWhole =
             sealed.pending?.isWhole == true && entity.record.edits.attempts < SyncLimits.wholeAttemptsMax
         let bytes = Messages.change(
@@ -80,13 +82,14 @@ extension SyncMachine {
         launch(number, key, bytes)
     }
 
-    /// The pending change once more: the same sealed bytes under the same ccid, with the version that is known now.
+    /// Resends the pending change: the same sealed bytes under the same ccid, with the version that is known now.
     mutating func resendSealed(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         var entity = try entity(number, key)
         guard let sealed = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
-        // It may be in the state that was asked for, or behind what is not understood.
+        // The requested state, or the part that cannot be read, may include the change.
         guard entity.record.edits.wanted == nil || pending.edit == .remove else { return }
-        // One that sets the object as a whole names the version that it was made on: if it is not in, it is taken back.
+        // A change that replaces the whole object names the version on which it was made: if it was not applied, it is
+        // taken back.
         guard let operation = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
             entity.record.ghost.object != nil, !pending.isWhole
         else { return launch(number, key, pending.bytes) }
@@ -110,7 +113,7 @@ extension SyncMachine {
         }
         let isRemoval = pending.edit == .remove
         let isCreation = !isRemoval && entity.record.ghost.object == nil
-        // Behind what cannot be read it waits as it is; it goes out once more when that is read on.
+        // After an unreadable part the change waits unchanged; it is sent again when that part has been read.
         let isTaken = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
         guard !sealed.isStopped || isRemoval || isTaken else { return }
         switch ErrorCode(rawValue: code) {
@@ -132,13 +135,13 @@ extension SyncMachine {
             }
             if isRemoval { entity.record.edits.pending = nil }
             putSealed(number, key, entity)
-            // Nothing newer is known here: the index tells.
+            // Nothing newer is known here: the index will show it.
             if entity.record.ghost.version == pending.source || pending.source == nil {
                 channels[number].needsWalk = true
             }
             if isRemoval { queueSealed(number, key) } else { channels[number].resend.append(key) }
         case .tooLarge where sealed.pending != nil && isTailFull(entity):
-            // There is room once somebody has compacted.
+            // The change fits after a device has compacted the object.
             channels[number].sealing?.compactions[key] = now
             channels[number].resend.append(key)
             channels[number].sendAt = max(
@@ -147,8 +150,9 @@ extension SyncMachine {
         }
     }
 
-    /// 405 for an operation that sets the object as a whole, and a newer version is known: it is not in, and others
-    /// came before it. Its edit waits again, on top of theirs; where they have set the same, nothing is left of it.
+    /// 405 for an operation that replaces the whole object, with a newer version known: it was not applied, and other
+    /// changes came before it. Its edit waits again, on top of theirs; where they have set the same values, nothing of
+    /// it remains.
     private mutating func othersCameFirst(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         guard var sealed = entity.sealed else { return }
@@ -169,13 +173,13 @@ extension SyncMachine {
             && (tail.count >= SealedLimits.tailOperationsMax || bytes * 2 >= SealedLimits.tailBytesMax)
     }
 
-    /// The object whose removal was sent is gone: its message is on its way, or came before.
+    /// The object whose removal was sent is gone: the message about that will arrive, or has arrived before.
     private mutating func isGone(_ number: Int, _ key: EntityKey) throws(ClientError) {
         let version = try entity(number, key).record.ghost.version
         try jumpSealed(number, key, to: Ghost(version: version, object: nil))
     }
 
-    /// 405 for a creation: there is one. What was to be made goes on top of it.
+    /// 405 for a creation: the object exists already. The content to be created is applied on top of it.
     private mutating func madeByOthers(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         guard let held = entity.record.edits.held else {
@@ -191,9 +195,8 @@ extension SyncMachine {
         try jumpSealed(number, key, to: held)
     }
 
-    /// Whether what the server shows is the very creation that was sent: it was taken, the answer was lost, and the
-    /// server does not know any more that it did. What others have typed into it since is not to give way to what was
-    /// sent.
+    /// Whether the server's state is the creation that was sent: it was accepted, the answer was lost, and the server
+    /// no longer remembers it. Later edits by others must not give way to what was sent.
     private mutating func isOurs(
         _ held: Ghost, _ entity: Entity, _ key: EntityKey, on number: Int
     ) throws(ClientError) -> Bool {
@@ -206,7 +209,8 @@ extension SyncMachine {
         return opened.object.log.incarnation == sealed.log.incarnation
     }
 
-    /// Nothing sent again as it is will be taken: kept here and told; the next edit of the object tries again.
+    /// Sending the same change again would fail again: it is kept and reported; the next edit of the object tries
+    /// again.
     private mutating func giveUpSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity = try entity(number, key)
         guard var sealed = entity.sealed else { return }

@@ -1,23 +1,23 @@
 package import ThicketProtocol
 import ThicketSealed
 
-/// What makes sealed objects read-only, and the two ways out. The user chooses; nothing is decided for them.
+/// The reasons why sealed objects are read-only, and the two ways to resolve them. The choice is always the user's.
 extension SyncMachine {
-    /// What makes an object read-only; nil: nothing does.
+    /// Why an object is read-only; nil when it is not.
     package mutating func problem(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> String? {
         let number = try number(bucket)
         return try entity(number, try wireKey(number, key)).sealed?.problem?.description
     }
 
-    /// The objects that are read-only until somebody chooses, in byte order: also those that the app has deleted, and
-    /// sees no more.
+    /// The read-only objects that wait for a choice, in byte order, including those that the app has removed and does
+    /// not see any more.
     package mutating func problems(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
         let number = try number(bucket)
         guard channels[number].sealing != nil else { return [] }
         var found = [EntityKey]()
         for edited in try store.edited(bucket) where edited.isRefused {
             let entity = try entity(number, edited.key)
-            // What was never here cannot be chosen.
+            // An object that never existed here cannot be chosen.
             guard let sealed = entity.sealed, sealed.problem != nil,
                 !SealedHeads.isReserved(sealed.log.appKey), let key = try? EntityKey(sealed.log.appKey)
             else { continue }
@@ -26,11 +26,11 @@ extension SyncMachine {
         return found.sorted()
     }
 
-    /// *Keep mine*: the object begins anew with what the app sees, and what the server holds is removed. Where the app
-    /// sees nothing, having deleted the object, what the server shows is deleted, if it can be read.
+    /// *Keep mine*: the object starts a new history with the app's state, and the server's state is removed. When the
+    /// app has removed the object, the server's state is removed too, if it can be read.
     ///
-    /// - Returns: false when there is nothing to choose.
-    /// - Throws: `integrity` when a newer program has written what the server holds.
+    /// - Returns: false when the object is not read-only.
+    /// - Throws: `integrity` when a newer program wrote the server's state.
     package mutating func keepMine(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
@@ -58,10 +58,11 @@ extension SyncMachine {
         return (true, actions)
     }
 
-    /// *Take the server's*: the object is what the server shows. What the app saw is told as a conflict.
+    /// *Take the server's*: the object becomes the server's state. The state that the app saw is reported as a
+    /// conflict.
     ///
-    /// - Returns: false when there is nothing to choose.
-    /// - Throws: `integrity` when what the server shows does not open, or holds two histories at once.
+    /// - Returns: false when the object is not read-only.
+    /// - Throws: `integrity` when the server's state cannot be opened or contains two histories.
     package mutating func takeServers(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
@@ -74,9 +75,9 @@ extension SyncMachine {
         return (true, actions)
     }
 
-    /// What the server shows of an object that is read-only; nil: it has none.
+    /// The server's state of a read-only object; nil when the server does not have it.
     ///
-    /// - Throws: `integrity` as `takeServers`, `notFound` when there is nothing to choose.
+    /// - Throws: `integrity` as `takeServers`, `notFound` when the object is not read-only.
     package mutating func servers(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
         let (number, key, known) = try found(bucket, key)
         guard let problem = known.sealed?.problem else {
@@ -94,20 +95,20 @@ extension SyncMachine {
         return (number, key, try entity(number, key))
     }
 
-    /// What a newer program has written is neither read nor written over.
+    /// A state written by a newer program is neither read nor overwritten.
     private static func checkShape(_ known: Entity) throws(ClientError) {
         let newest = known.record.edits.held ?? known.record.ghost
         guard let object = newest.object, SealedEntity.isNewer(object) else { return }
         throw ClientError(.integrity, "the server holds the object in a newer shape: update this program")
     }
 
-    /// What the server shows of an object that is read-only here.
+    /// The server's state of an object that is read-only here.
     private enum Theirs {
         case gone
         case opened(SealedObject, SealedEntity, [SealedEvent])
-        /// It does not open, or calls itself another.
+        /// It cannot be opened, or contains another object's name.
         case unreadable
-        /// It holds two histories at once.
+        /// It contains two histories.
         case apart
     }
 
@@ -134,7 +135,7 @@ extension SyncMachine {
         }
     }
 
-    /// - Parameter keepsDeletion: it is deleted again at once, so that the deletion does not give way.
+    /// - Parameter keepsDeletion: the object is removed again at once, so that the removal does not give way.
     private mutating func take(
         _ theirs: Theirs, _ number: Int, _ key: EntityKey, _ known: Entity, keepsDeletion: Bool = false
     ) throws(ClientError) {
@@ -144,7 +145,7 @@ extension SyncMachine {
         entity.record.edits = EditState()
         switch theirs {
         case .opened(let sealed, let shown, let events):
-            // What is on its way may be newer than what was taken.
+            // A requested state may be newer than the one taken.
             entity.record.edits.wanted = known.record.edits.wanted
             try finish(number, key, &entity, sealed, Shown(next: next, entity: shown), events)
             let told = events.filter { event in

@@ -1,10 +1,10 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// Objects that this program is too old for: they stop, and a newer one reads them on (docs/decisions/0061).
+/// Objects that this program is too old for: they stop, and a newer program reads them further (docs/decisions/0044).
 extension SyncMachine {
-    /// The server shows the object in a shape that only newer programs know. Nothing of it is read, and nothing is
-    /// written over it: it is remembered for a newer program, and what waits here goes on waiting.
+    /// The server shows the object in a format that only newer programs know. It is neither read nor overwritten: it is
+    /// stored for a newer program, and waiting edits continue to wait.
     mutating func stop(_ number: Int, _ key: EntityKey, at next: Ghost) throws(ClientError) {
         var entity = try entity(number, key)
         guard var sealed = entity.sealed else { return }
@@ -16,7 +16,7 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, events)
     }
 
-    /// What the server shows can be read again: also what it refused of ours meanwhile may go.
+    /// The server's state can be read again, so edits that it refused meanwhile may be sent.
     func comeBack(_ entity: inout Entity, _ sealed: inout SealedObject) {
         sealed.leaveNewerShape()
         entity.sealed = sealed
@@ -24,7 +24,7 @@ extension SyncMachine {
         (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
     }
 
-    /// What has waited goes: the change that was on its way once more, or a new one.
+    /// Sends what has waited: the change that was in flight again, or a new one.
     mutating func sendOn(_ number: Int, _ key: EntityKey) {
         guard cache[address(number, key)]?.record.edits.pending != nil else { return queueSealed(number, key) }
         channels[number].resend.append(key)
@@ -32,8 +32,8 @@ extension SyncMachine {
 
     // MARK: - Newer rules
 
-    /// Objects that had to stop at operations of newer rules, or at a newer shape, are read on, once a program: it may
-    /// be the newer one.
+    /// Reads objects further that had stopped at operations of newer rules or at a newer format; once per run, because
+    /// this may be the newer program.
     mutating func readOn(_ number: Int) throws(ClientError) {
         guard channels[number].sealing?.hasReadOn == false else { return }
         channels[number].sealing?.hasReadOn = true
@@ -54,11 +54,11 @@ extension SyncMachine {
 
     private mutating func tryNewerRules(_ number: Int, _ key: EntityKey, _ held: Ghost) throws(ClientError) {
         var entity = try entity(number, key)
-        // Why it is gone, its last state tells.
+        // The last state before the removal shows why the object is gone.
         guard held.object != nil else { return try want(number, key, held.version - 1) }
         entity.sealed?.tryNewerRules()
         putSealed(number, key, entity)
-        // What was asked for comes, and is read as far as that goes.
+        // A requested state will arrive, and is then read as far as possible.
         guard entity.record.edits.wanted ?? 0 <= held.version else { return }
         try jumpSealed(number, key, to: held)
         guard let sealed = cache[address(number, key)]?.sealed, sealed.problem == nil, !sealed.isStopped
@@ -66,14 +66,14 @@ extension SyncMachine {
         sendOn(number, key)
     }
 
-    /// The server says that an object is gone that had to stop at newer rules. Whether somebody has deleted it, only
-    /// those tell: what is here stays as it is, and a newer program asks for what the server held last.
+    /// The server reports that an object is gone that had stopped at newer rules. Only those rules reveal whether a
+    /// device removed it: the local state is kept, and a newer program requests the server's last content.
     mutating func goneUnread(_ number: Int, _ key: EntityKey, at version: Version) throws(ClientError) {
         var entity = try entity(number, key)
-        // An index does not tell when it went: not before what is known of it.
+        // An index does not show when the object was removed, but not before its last known version.
         let known = entity.record.edits.held.map { $0.object == nil ? $0.version : $0.version + 1 }
         let last = max(version, known ?? version)
-        // Who has asked already for what it held last goes on waiting for that.
+        // A pending request for the last content remains valid.
         let isAsked = entity.record.edits.held?.object == nil && entity.record.edits.wanted == last - 1
         entity.record.edits.held = Ghost(version: last, object: nil)
         if !isAsked { entity.record.edits.wanted = nil }

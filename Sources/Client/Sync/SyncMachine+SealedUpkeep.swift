@@ -2,9 +2,9 @@ internal import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// What devices of a sealed bucket do for each other: snapshots, and the object `heads`.
+/// Tasks that devices of a sealed bucket do for each other: snapshots, and the object `heads`.
 extension SyncMachine {
-    /// The log of an object went on.
+    /// The log of an object has advanced.
     mutating func wentOn(
         _ number: Int, _ key: EntityKey, _ sealed: SealedObject, isOwn: Bool, tail: Int
     ) throws(ClientError) {
@@ -16,23 +16,23 @@ extension SyncMachine {
         try lookAtHeads(number, sealed)
     }
 
-    /// The same of an object that is there and has nothing wrong with it, other than `heads`.
+    /// As above, for an existing object without problems, other than `heads`.
     mutating func grew(_ number: Int, _ key: EntityKey, ownPosition: Int?, tail: Int) {
         planCompaction(number, key, ownPosition: ownPosition, tail: tail)
         noteForHeads(number, key)
     }
 
-    // In place, as `Sealing` says of `keptSealer`: the first walk comes here for each object.
+    // In place, for the reason given at `Sealing.keptSealer`: the first scan calls this for each object.
     private mutating func planCompaction(_ number: Int, _ key: EntityKey, ownPosition: Int?, tail: Int) {
         channels[number].sealing?.planCompaction(key, ownPosition: ownPosition, tail: tail, now: now, &random)
     }
 
-    /// The object is to be told of in `heads`.
+    /// Includes the object in the next write of `heads`.
     private mutating func noteForHeads(_ number: Int, _ key: EntityKey) {
         channels[number].sealing?.noteForHeads(key, now: now, &random)
     }
 
-    /// Does what is due, on a channel that is live.
+    /// Does what is due, on a live channel.
     mutating func pumpSealed(_ number: Int) throws(ClientError) {
         guard let sealing = channels[number].sealing, let due = sealing.due, due <= now else { return }
         for (key, time) in sealing.compactions.sorted(by: { $0.key < $1.key }) where time <= now {
@@ -42,7 +42,7 @@ extension SyncMachine {
         if let time = sealing.headsDue, time <= now { try publishHeads(number) }
     }
 
-    /// Sends a snapshot of what this device has read. It is not kept: where it is lost, another device sends one.
+    /// Sends a snapshot of what this device has read. It is not stored: if it is lost, another device sends one.
     private mutating func compact(_ number: Int, _ key: EntityKey) throws(ClientError) {
         let entity = try entity(number, key)
         guard channels[number].sealing?.compacting[key] == nil, let sealed = entity.sealed,
@@ -66,9 +66,9 @@ extension SyncMachine {
         return (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64($0 % 8 * 8)) }
     }
 
-    /// A compaction was not taken: somebody was faster, or it is tried again later.
+    /// A compaction was refused: another device was faster, or it is tried again later.
     ///
-    /// - Returns: whether the answer was about one.
+    /// - Returns: whether the answer concerns a compaction.
     mutating func compactionRefused(_ number: Int, _ key: EntityKey, code: Int, changeIDs: [String]) -> Bool {
         guard let sent = channels[number].sealing?.compacting[key],
             changeIDs.contains(where: { $0.utf8.elementsEqual(sent.utf8) })
@@ -108,11 +108,12 @@ extension SyncMachine {
         try addSealed(.modify(diff), to: number, key, name: SealedHeads.appKey)
     }
 
-    /// The user has taken what the server shows of an object: other devices, and this one after a restart, need not
-    /// hear of the other history again.
+    /// The user has taken the server's state of an object: other devices, and this one after a restart, need not be
+    /// told of the other history again.
     ///
-    /// Only who has read all that the server has to say knows that something is left out: before, what was taken may be
-    /// older than what others have seen, of one history. It waits until then.
+    /// Only after reading everything that the server has is it certain that something was left out: before that, the
+    /// taken state may merely be older than what other devices have seen of the same history. So the correction waits
+    /// until then.
     mutating func correctHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
         let entity = try entity(number, key)
         guard channels[number].phase == .live, entity.record.edits.wanted == nil else {
@@ -127,18 +128,18 @@ extension SyncMachine {
         try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
     }
 
-    /// What was taken before all was read.
+    /// Corrects `heads` for objects whose state was taken before everything had been read.
     private mutating func correctHeadsNow(_ number: Int) throws(ClientError) {
         guard let waiting = channels[number].sealing?.corrections.takeAll() else { return }
         for key in waiting.sorted() {
-            // Read-only once more: its user is asked again.
+            // Read-only again: the user has to choose again.
             guard try entity(number, key).sealed?.problem == nil else { continue }
             try correctHeads(number, key)
         }
     }
 
-    /// The app deletes an object: `heads` no longer names it, before it is gone from the server. Else a device that was
-    /// away meanwhile would miss what nobody has hidden.
+    /// The app removes an object: its entry in `heads` is deleted before the object disappears from the server.
+    /// Otherwise a device that was offline meanwhile would report an object as hidden that was honestly removed.
     mutating func forgetInHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
         guard let headsKey = channels[number].sealing?.headsKey, key != headsKey,
             try writableHeads(number, headsKey)?.contains(key.text) == true
@@ -155,7 +156,7 @@ extension SyncMachine {
         return heads.object
     }
 
-    /// Everything the server has to say was read: is it all that others have seen?
+    /// Everything the server has was read: compares it with what other devices have seen.
     mutating func sealedCaughtUp(_ number: Int) throws(ClientError) {
         guard let key = channels[number].sealing?.headsKey else { return }
         try readOn(number)
@@ -163,7 +164,7 @@ extension SyncMachine {
         if let sealed = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
     }
 
-    /// Compares what others have seen with what is here.
+    /// Compares what other devices have seen with the local objects.
     private mutating func lookAtHeads(_ number: Int, _ heads: SealedObject) throws(ClientError) {
         guard channels[number].phase == .live, let content = heads.object else { return }
         let seen = channels[number].sealing?.headsSeen
@@ -172,7 +173,7 @@ extension SyncMachine {
         var logs = [String: SealedLog]()
         var isSilent = Set<String>()
         for key in fresh.keys {
-            // What is no key names no object of anybody.
+            // A text that is not a valid key cannot name an object.
             guard let wire = try? EntityKey(key) else { continue }
             let entity = try entity(number, wire)
             guard let sealed = entity.sealed else { continue }
@@ -182,14 +183,15 @@ extension SyncMachine {
                 logs[key] = sealed.log
                 if SealedHeads.isBehind(content, sealed.log) { noteForHeads(number, wire) }
             } else if entity.record.ghost != Ghost() || seen == nil || !entity.record.edits.isEmpty {
-                // Deleted, on its way, told already; or before our time, when it may have been deleted.
+                // Removed, about to arrive, or already reported; or from before this copy existed, when it may have
+                // been removed.
                 isSilent.insert(key)
             }
         }
         let found = SealedHeads.findings(
             in: fresh, log: { logs[$0] }, isDeleted: { isSilent.contains($0) })
         for finding in found { try report(finding, number) }
-        // Not before: what could not be compared is compared again.
+        // Set only now, so that what could not be compared is compared again.
         channels[number].sealing?.headsSeen = content
     }
 
@@ -199,11 +201,11 @@ extension SyncMachine {
         guard var sealed = entity.sealed else { return }
         let before = entity.local
         let events = sealed.report(finding.integrity)
-        // What was never here cannot be chosen.
+        // An object that never existed here cannot be chosen.
         if entity.record.ghost.object != nil {
             entity.sealed = sealed
             putSealed(number, key, entity)
-            // What the server shows by now has to be here, for whoever chooses it.
+            // The server's current state must be available for the user's choice.
             try want(number, key, entity.record.ghost.version)
         }
         try tellSealed(number, key, before: before, events)

@@ -1,20 +1,19 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// The first walk through a sealed bucket, on a device that has nothing of it.
+/// The first scan of a sealed bucket, on a device that has none of its objects.
 extension SyncMachine {
-    /// Objects that were never seen are opened many at once and go to the store as they came, past the cache, like
-    /// those of open buckets. One that something is wrong with, or that the app must be told of, goes the way of all
-    /// others.
+    /// New objects are opened many at a time and stored as received, bypassing the cache, as in open buckets. An object
+    /// with a problem, or with something to report to the app, is processed like all others.
     mutating func takeSealed(
         _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64, on number: Int
     ) throws(ClientError) {
         let name = channels[number].record.name
         var looks = firstLooks(entries, known, number)
         for (place, entry) in entries.enumerated() {
-            // Taken out: nothing is counted of memory that another thread has written.
+            // `take` moves the element out, so that no reference in memory written by another thread is counted.
             guard let look = looks[place].take(), let body = entry.data,
-                // One that a page lists twice is new once.
+                // An object that a page lists twice is new only once.
                 arriveIfUnseen(
                     NewObject(
                         EntityAddress(bucket: name, key: entry.key), version: entry.version, walk: walk, body: body,
@@ -27,8 +26,8 @@ extension SyncMachine {
         }
     }
 
-    /// A look at each object that is not known. In a function of its own: where a copy of `Sealing` lives on, its
-    /// tables are copied at the next change.
+    /// Opens each unknown object. A separate function, because a living copy of `Sealing` would cause its tables to be
+    /// copied at the next change.
     private func firstLooks(_ entries: [IndexPage.Entry], _ known: Set<EntityKey>, _ number: Int) -> [FirstLook?] {
         let name = channels[number].record.name
         guard let sealing = channels[number].sealing else { return entries.map { _ in nil } }

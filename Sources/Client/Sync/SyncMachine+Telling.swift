@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// What the app is told: changes of objects, and the status.
+/// What is reported to the app: changes of objects, and the status.
 extension SyncMachine {
-    /// Tells the app that what it sees under `key` went from `before` to `after`.
+    /// Reports to the app that the object under `key` changed from `before` to `after`.
     mutating func tell(
         _ number: Int, _ key: EntityKey, before: JSONObject?, after: JSONObject?, by change: Edit,
         _ origin: ChangeOrigin
@@ -29,7 +29,7 @@ extension SyncMachine {
         actions.append(.event(bucket, .changed(told)))
     }
 
-    /// The key as the app knows it.
+    /// The app's key of an object.
     func shownKey(_ number: Int, _ key: EntityKey) -> String {
         guard channels[number].sealing != nil else { return key.text }
         return cache[address(number, key)]?.record.name ?? key.text
@@ -40,7 +40,7 @@ extension SyncMachine {
         actions.append(.send(bytes))
     }
 
-    /// Recomputes the status; tells it when it is another one.
+    /// Recomputes the status, and reports it when it has changed.
     mutating func updateStatus() {
         let current = currentStatus()
         guard current != status else { return }
@@ -64,7 +64,7 @@ extension SyncMachine {
             switch channel.phase {
             case .walking,
                 .catchingUp where channel.walked != nil:
-                // Between the last page and the changes since the first, nothing is connected anew.
+                // Between the last page and the changes since the first page the channel is still indexing.
                 let walk = channel.record.walk ?? channel.walked
                 isIndexing = true
                 done += walk?.objectsRead ?? 0

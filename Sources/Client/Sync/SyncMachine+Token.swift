@@ -1,16 +1,17 @@
 import ThicketProtocol
 
-/// Tokens that end while a session lives: only where somebody renews them (`SyncOptions.renewsToken`).
+/// Tokens that expire during a session, for sessions that renew them (`SyncOptions.renewsToken`).
 ///
-/// A channel whose token has ended keeps its place at the server for a minute; an `init` without a command gives it
-/// another token, and delivery goes on (docs/PROTOCOL.md, "When a token ends"). Edits are taken meanwhile and wait.
+/// A channel whose token has expired keeps its place at the server for a minute; an `init` without a command gives it a
+/// new token, and delivery continues (docs/PROTOCOL.md, "When a token ends"). Edits are accepted meanwhile and wait.
 extension SyncMachine {
-    /// What the server says of a token with which nothing is wrong but its time.
+    /// The server's message for a token that is valid except for its expiry.
     static let expired = "Token expired"
 
-    /// Uses another token from now on: for channels whose token has ended at once, for the others when theirs ends.
+    /// Uses another token from now on: immediately on channels whose token has expired, and on the others when theirs
+    /// expires.
     ///
-    /// Connects when there is no connection because the last token was refused.
+    /// Connects when the client is offline because the last token was refused.
     package mutating func adopt(token: String, number: Int, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
             machine.options.token = token
@@ -28,14 +29,14 @@ extension SyncMachine {
         }
     }
 
-    /// Nobody has another token: ends the connection until `adopt`. Edits wait in the store.
+    /// No other token is available: ends the connection until `adopt`. Edits wait in the store.
     package mutating func signOut(_ reason: String, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in machine.park(.unauthorized(reason)) }
     }
 
-    /// The server does not take the channel's token, or no longer.
+    /// The server does not accept the channel's token, or no longer does.
     ///
-    /// - Parameter isExpired: nothing else is wrong with it, so that an open channel keeps its place.
+    /// - Parameter isExpired: the token is only expired, so that an open channel keeps its place.
     mutating func tokenRefused(_ number: Int, isExpired: Bool) {
         let place: Channel.Lapse.Place?
         switch channels[number].phase {
@@ -55,7 +56,7 @@ extension SyncMachine {
         for key in channels[number].reloads.keys.sorted() { channels[number].reloadQueue.append(key) }
         channels[number].reloads.removeAll()
         if channels[number].tokenNumber < options.tokenNumber {
-            // Another one is here already.
+            // A newer token is already available.
             renewOrHangUp(number)
         } else if endedToken != options.tokenNumber {
             endedToken = options.tokenNumber
@@ -73,7 +74,7 @@ extension SyncMachine {
         do throws(ClientError) { try renew(number) } catch { hangUp("the bucket could not be opened again") }
     }
 
-    /// Sends the newest token for a channel whose own has ended.
+    /// Sends the newest token for a channel whose token has expired.
     private mutating func renew(_ number: Int) throws(ClientError) {
         guard let lapse = channels[number].lapse, lapse.place != nil,
             now - lapse.at < SyncLimits.graceMilliseconds
@@ -85,10 +86,10 @@ extension SyncMachine {
         send(Messages.initialize(number, record.name, clientID, options, command: nil, isSealed: record.isSealed))
     }
 
-    /// The new token was taken: on with what the end of the last one interrupted.
+    /// The new token was accepted: continues what the expiry interrupted.
     ///
-    /// Asking from our own position fences off what was lost from what is still to come: when that is answered,
-    /// everything before it is here, whether or not the server had kept the channel's place.
+    /// Asking from the client's own position separates what was lost from what will still arrive: when that is
+    /// answered, everything before it has been received, whether or not the server had kept the channel's place.
     mutating func goOn(_ number: Int) {
         let place = channels[number].lapse?.place ?? .following
         channels[number].lapse = nil
@@ -103,7 +104,7 @@ extension SyncMachine {
         send(Messages.onChannel(number, "cv:" + (channels[number].record.changeVersion?.text ?? "")))
     }
 
-    /// Everything the server has is here: changes that it still did not answer go again, as they were.
+    /// Everything the server has was received: changes that it still has not answered are sent again unchanged.
     mutating func sendStrays(_ number: Int) {
         let strays = channels[number].strays
         channels[number].strays = []

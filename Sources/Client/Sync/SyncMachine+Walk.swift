@@ -1,9 +1,9 @@
 import ThicketProtocol
 import ThicketSealed
 
-/// Reading a bucket's whole index, page by page.
+/// Scanning a bucket's whole index, page by page.
 extension SyncMachine {
-    /// Starts reading the whole index. Ghosts stay; what the index does not list will be gone at its end.
+    /// Starts a scan of the whole index. Ghosts are kept; objects that the index does not list are gone at its end.
     mutating func beginWalk(_ number: Int) {
         channels[number].record.walksStarted += 1
         var walk = IndexWalk(id: channels[number].record.walksStarted)
@@ -14,7 +14,7 @@ extension SyncMachine {
         touchChannel(number)
     }
 
-    /// Reads the index anew on this connection: at once, or after a pause when the last reading brought nothing.
+    /// Scans the index again on this connection: at once, or after a pause when the previous scan had no result.
     mutating func walkAgain(_ number: Int) {
         beginWalk(number)
         channels[number].phase = .walking
@@ -38,13 +38,13 @@ extension SyncMachine {
         return Messages.onChannel(number, Messages.index(mark: mark, limit: options.indexPageObjects))
     }
 
-    /// Asks for the pages behind those that came, before these are kept, so that the server makes the next page while
-    /// this side keeps the last. One page of a bucket is ahead at most.
+    /// Requests the pages after those that arrived before the latter are stored, so that the server prepares the next
+    /// page while the client stores the last one. At most one page of a bucket is requested ahead.
     ///
-    /// Nothing rests on it: the walk's kept mark moves with the objects of its page, and whatever ends the connection
-    /// in between has the page asked for again.
+    /// Nothing depends on it: the scan's stored mark moves with the objects of its page, and if the connection ends in
+    /// between, the page is requested again.
     ///
-    /// - Parameter batch: what `received` is given next.
+    /// - Parameter batch: the batch that is passed to `received` next.
     package mutating func ahead(of batch: ServerBatch, now: Int64) -> [SyncAction] {
         guard link == .open else { return [] }
         self.now = max(self.now, now)
@@ -82,8 +82,8 @@ extension SyncMachine {
         try finishWalk(number, walk)
     }
 
-    /// Most objects of a first walk were never seen: these go to the store as they came, past the cache and unread.
-    /// That needs nobody who wants to be told about them.
+    /// Most objects of a first scan are new: these are stored as received, unparsed and bypassing the cache. That
+    /// requires that the bucket has no reader to be notified of them.
     private mutating func take(_ entries: [IndexPage.Entry], walk: Int64, on number: Int) throws(ClientError) {
         let name = channels[number].record.name
         guard !isHeard(name) else {
@@ -112,9 +112,9 @@ extension SyncMachine {
         put(number, object.key, entity, .marks)
         let isConfirmed = entity.record.edits.pending?.isConfirmed ?? false
         if object.version == newest.version, newest.object != nil, !isConfirmed { return }
-        // A change that came during the walk is newer than the walk's snapshot.
+        // A change that arrived during the scan is newer than the scan's snapshot.
         if object.version < newest.version, wasMet { return }
-        // Sealed ones that are read-only, and known to be there as they are.
+        // A read-only sealed object that is known to exist in this version.
         if let sealed = entity.sealed, sealed.problem != nil, object.version == newest.version { return }
         guard let value = object.data?.object else {
             return try want(number, object.key, object.version)
@@ -125,7 +125,7 @@ extension SyncMachine {
     private mutating func finishWalk(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
         let name = channels[number].record.name
         var gone = Set(try store.keysUnseen(name, walk: walk.id))
-        // The store knows nothing of this turn yet.
+        // The store does not contain this turn yet.
         for (address, entity) in cache where address.bucket == name {
             if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
         }
@@ -138,15 +138,16 @@ extension SyncMachine {
             let version = try entity(number, key).record.ghost.version
             try jump(number, key, to: Ghost(version: version, object: nil))
         }
-        // Objects that were asked for and that we never had: in no index either, so they are gone.
+        // Requested objects that this device never had and that the index does not list are gone.
         for key in channels[number].stale.sorted() {
             let record = try entity(number, key).record
             guard record.walk != walk.id, record.ghost.object == nil else { continue }
             try jump(number, key, to: Ghost(version: record.ghost.version, object: nil))
         }
         try missUnread(number, walk)
-        // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and
-        // what came after it, contain them; also when the object is in no index because somebody removed it.
+        // Changes that the server has accepted (409) at an unknown version: the index requested since then, with the
+        // changes after it, includes them, even if another client has removed the object and the index does not list
+        // it.
         for key in channels[number].edited.sorted() {
             let record = try entity(number, key).record
             guard record.edits.pending?.isConfirmed == true, record.edits.wanted == nil else { continue }
@@ -161,7 +162,7 @@ extension SyncMachine {
         askSince(number)
     }
 
-    /// Asks for everything behind the position that is known.
+    /// Requests everything after the known position.
     mutating func askSince(_ number: Int) {
         channels[number].catchUp = CatchUp()
         channels[number].answerDue = now + SyncLimits.answerMilliseconds

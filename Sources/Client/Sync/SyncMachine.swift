@@ -3,39 +3,39 @@ import ThicketSealed
 
 /// The client's side of the protocol for one account: several buckets over one connection.
 ///
-/// Pure: time (milliseconds of a clock that never goes back), randomness and the store are passed in, and what to do
-/// comes out as actions. Everything a turn decides is kept in the store, in one transaction, before its actions are
-/// returned; if that fails the machine forgets the turn, goes offline and reads the store again.
+/// Pure: the time (milliseconds of a monotonic clock), randomness and the store are passed in, and actions are
+/// returned. Everything a turn decides is stored, in one transaction, before its actions are returned; if that fails,
+/// the machine drops the turn, goes offline and reads the store again.
 ///
-/// For each object it keeps the ghost (the last agreed state), the change in flight (`pending`), and what was done
-/// since (`later`). What the app sees is always ghost, then pending, then later; edits are carried over foreign
-/// changes by exact transformation and never found again by comparing texts (docs/decisions/0005).
+/// For each object it holds the ghost (the newest state known to be on the server), the change in flight (`pending`),
+/// and the edits made since (`later`). The app always sees the ghost with `pending` and `later` applied, in this order.
+/// Edits are rebased over foreign changes by exact transformation, never by comparing texts (docs/decisions/0005).
 package struct SyncMachine {
-    /// State of the connection.
+    /// The state of the connection.
     enum Link: Equatable {
-        /// The app does not want one.
+        /// The app does not want a connection, or the client must not make one.
         case parked(OfflineReason)
-        /// The next attempt is at this moment.
+        /// The next attempt is at this time.
         case waiting(until: Int64, OfflineReason)
         case connecting(since: Int64)
         case open
     }
 
-    /// An object with what follows from its record.
+    /// An object's record with the values derived from it.
     struct Entity {
         var record: EntityRecord
-        /// Ghost and pending.
+        /// The ghost with `pending` applied.
         var base: JSONObject?
-        /// Ghost, pending and later: what the app sees.
+        /// The ghost with `pending` and `later` applied: what the app sees.
         var local: JSONObject?
-        /// In a sealed bucket: all that follows from the record.
+        /// In a sealed bucket: the state derived from the record.
         var sealed: SealedObject?
-        /// What the app wanted by pending and by later edits that are whole, before anything of others moved them; nil:
-        /// nothing did. Not kept: after a restart the edits stand as they were carried.
+        /// The states that the app wanted by pending and by later edits that replace the whole object, before changes
+        /// of others moved them; nil: no change did. Not stored: after a restart the rebased edits are used.
         var wanted = Wanted()
     }
 
-    /// Objects that edits of whole objects lead to.
+    /// The objects that result from edits of whole objects.
     struct Wanted {
         var pending: JSONObject?
         var later: JSONObject?
@@ -54,44 +54,44 @@ package struct SyncMachine {
     private var storeBackoff = Backoff(
         shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     var lastSent: Int64 = 0
-    /// When bytes of something larger last moved, in or out.
+    /// When bytes of an incomplete message were last sent or received.
     var lastMoved = Int64.min
     var lastReceived: Int64 = 0
     var heartbeat: Int64 = 0
     var heartbeatSentAt: Int64?
     var logLevel = 0
     var logLines = 0
-    /// The last token whose end was told, and the last that was told to be good.
+    /// The last token reported as expired, and the last one reported as valid.
     var endedToken: Int?
     var provenToken: Int?
-    /// Counts everything the app sees change; never goes back within one session.
+    /// Counts every change that the app sees; never decreases within a session.
     package internal(set) var revision: Int64 = 0
     package internal(set) var status: SyncStatus
-    /// Buckets whose events somebody wants; nil: all. Of the others nobody is told what happens to their objects.
+    /// The buckets whose events have a reader; nil: all. Changes of objects are not reported for other buckets.
     package var heardBuckets: Set<BucketName>?
 
-    // The turn being taken.
+    // State of the current turn.
     var now: Int64 = 0
     var actions = [SyncAction]()
     var cache = [EntityAddress: Entity]()
     private var touched = [EntityAddress: Touch]()
-    /// Objects of this turn that go to the store as they came. What is read before it ends is taken out of here.
+    /// Objects of this turn that are stored as received. An object that is read before the turn ends is taken out.
     private var arrivals = Arrivals()
     private var touchedChannels = Set<Int>()
-    /// Buckets whose removals, as far as they are known, another store has made.
+    /// Buckets whose known removals belong to another store.
     var forgottenRemovals = Set<BucketName>()
-    /// Conflicts and alarms of this turn, and buckets of whose earlier ones somebody has been told.
+    /// The conflicts and integrity reports of this turn, and the buckets whose earlier ones have been delivered.
     var untoldWrites = [UntoldWrite]()
     var toldBuckets = Set<BucketName>()
-    /// What this turn forgets, as it was, by channel: it is so again if the store does not take the turn.
+    /// The undelivered events that this turn drops, by channel; restored if the store does not accept the turn.
     var forgotten = [Int: UntoldEvents]()
-    /// The connection as it was when the turn began.
+    /// The connection at the beginning of the turn.
     private var linkBefore = Link.parked(.requested)
-    /// The turn sends a change for the first time.
+    /// Whether the turn sends a change for the first time.
     var sendsNewChange = false
-    /// What the store holds could not be read after a failure: no connection before that.
+    /// The store could not be read after a failure: no connection is made before it can.
     private var mustReload = false
-    /// Actions of a turn that could not be returned because the turn threw.
+    /// Actions that could not be returned because their turn threw.
     private var overdue = [SyncAction]()
 
     /// - Throws: `store` when the store cannot be read.
@@ -123,7 +123,7 @@ package struct SyncMachine {
 
     // MARK: - Turns
 
-    /// Runs `body`, keeps what it decided, and returns what to do.
+    /// Runs `body`, stores what it decided, and returns the actions.
     mutating func turn(
         _ now: Int64, _ body: (inout SyncMachine) throws(ClientError) -> Void
     ) throws(ClientError) -> [SyncAction] {
@@ -137,7 +137,8 @@ package struct SyncMachine {
             try body(&self)
             if let unread, link == .open || isConnecting { throw unread }
             for number in channels.indices { try pump(number) }
-            // Only now is the connection worth anything: a server that hangs up before is not called at full pace.
+            // The back-off is reset only now: a server that closes connections earlier must not be contacted at full
+            // rate.
             if isSettled, !channels.contains(where: { !$0.inFlight.isEmpty }) { backoff.reset() }
             updateStatus()
             try keep()
@@ -150,7 +151,7 @@ package struct SyncMachine {
         return done
     }
 
-    /// As `turn`, for what comes from outside: a failing store becomes actions, not an error.
+    /// As `turn`, for external events: a failing store causes actions, not an error.
     mutating func quietTurn(
         _ now: Int64, _ body: (inout SyncMachine) throws(ClientError) -> Void
     ) -> [SyncAction] {
@@ -163,7 +164,7 @@ package struct SyncMachine {
         }
     }
 
-    /// There is something to keep.
+    /// Whether the turn has something to store.
     private var hasDecided: Bool {
         !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty || !untoldWrites.isEmpty
             || !toldBuckets.isEmpty || !forgottenRemovals.isEmpty
@@ -173,7 +174,7 @@ package struct SyncMachine {
         guard hasDecided else { return }
         var batch = LocalBatch()
         batch.arrivals = arrivals.objects
-        // In order: a turn writes the same pages each time it is taken.
+        // Sorted, so that a repeated turn writes the same pages.
         for (address, touch) in touched.sorted(by: { $0.key < $1.key }) {
             guard let entity = cache[address] else { continue }
             batch.entities.append(touch.write(address, entity.record))
@@ -194,7 +195,7 @@ package struct SyncMachine {
         forgottenRemovals = []
     }
 
-    /// An input was refused before it changed anything: nothing to undo but the reads.
+    /// An input was rejected before it changed anything: only reads need undoing.
     private mutating func forgetTurn() {
         overdue = actions
         actions = []
@@ -202,7 +203,7 @@ package struct SyncMachine {
         fail(ClientError(.store, "a turn was given up half way"))
     }
 
-    /// The store did not take the turn: the same as a crash and a restart.
+    /// The store did not accept the turn: handled like a crash and a restart.
     private mutating func fail(_ error: ClientError) {
         touched.removeAll()
         touchedChannels.removeAll()
@@ -216,7 +217,7 @@ package struct SyncMachine {
         var undone = [SyncAction]()
         if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }
         var reason = OfflineReason.storeFailed(error.detail)
-        // A session that shall not connect still shall not.
+        // A session that must not connect stays offline.
         if case .parked(let parked) = link {
             reason = parked
         } else {
@@ -235,7 +236,7 @@ package struct SyncMachine {
         actions = []
     }
 
-    /// Reads the buckets as the store has them; returns why it cannot.
+    /// Reads the buckets from the store; returns the error when that fails.
     private mutating func reload() -> ClientError? {
         var renewed = channels
         mustReload = true
@@ -263,7 +264,7 @@ package struct SyncMachine {
         for object in try store.edited(channel.record.name) { channel.note(object) }
     }
 
-    /// Every bucket is caught up, as far as the server opens it.
+    /// Whether every bucket has caught up, as far as the server opens it.
     var isSettled: Bool { link == .open && !channels.isEmpty && channels.allSatisfy(\.isSettled) }
 
     var isFirstAttempt: Bool { backoff.failures == 0 && storeBackoff.failures == 0 }
@@ -275,19 +276,19 @@ package struct SyncMachine {
 
     // MARK: - Objects
 
-    /// Objects held in memory.
+    /// Number of objects in memory.
     package var cachedObjects: Int { cache.count }
 
-    /// The object's record with what follows from it; an empty one when nothing is kept.
+    /// The object's record with derived values; an empty record when the store has none.
     mutating func entity(_ number: Int, _ key: EntityKey) throws(ClientError) -> Entity {
         let address = address(number, key)
         if let entity = cache[address] { return entity }
-        // Reading alone must not fill the memory either; within a turn nothing is forgotten.
+        // Reads alone must not fill the memory either; within a turn nothing is dropped.
         if touched.isEmpty, cache.count >= SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
         let record: EntityRecord
         if let arrived = arrivals.remove(address) {
             record = try arrived.record()
-            // Kept as any other object of the turn from now on.
+            // From now on stored like any other object of the turn.
             touched[address, default: Touch()].add([.ghost, .marks], nil, nil)
         } else {
             record = try store.entity(address) ?? EntityRecord()
@@ -308,11 +309,11 @@ package struct SyncMachine {
         return entity
     }
 
-    /// Takes the object's new state into the turn.
+    /// Records the object's new state in the turn.
     ///
     /// - Parameters:
-    ///   - ghostStep: all that happened to the ghost since the last `put`; nil: it is another one.
-    ///   - laterStep: all that happened to the edits since the last `put`; nil: they are others.
+    ///   - ghostStep: the only change of the ghost since the last `put`; nil: it changed in another way.
+    ///   - laterStep: the only change of the edits since the last `put`; nil: they changed in another way.
     mutating func put(
         _ number: Int, _ key: EntityKey, _ entity: Entity, _ parts: EntityParts, ghostStep: GhostStep? = nil,
         laterStep: ObjectDiff? = nil
@@ -334,24 +335,25 @@ package struct SyncMachine {
         EntityAddress(bucket: channels[number].record.name, key: key)
     }
 
-    /// Nothing is known here of the object, whatever the store knows.
+    /// Whether the object is not in memory, whatever the store has.
     func isUnseen(_ address: EntityAddress) -> Bool { cache[address] == nil && !arrivals.contains(address) }
 
-    /// Takes an object into the turn that neither the store nor anything here knows.
+    /// Adds an object to the turn that is neither in the store nor in memory.
     mutating func arrive(_ object: NewObject) {
         arrivals.append(object)
         revision += 1
     }
 
-    /// The same, where a page may list an object twice.
-    /// - Returns: false when something is known of it here.
+    /// As above, for pages that may list an object twice.
+    ///
+    /// - Returns: false when the object is already in memory.
     mutating func arriveIfUnseen(_ object: consuming NewObject) -> Bool {
         guard cache[object.address] == nil, arrivals.appendIfNew(object) else { return false }
         revision += 1
         return true
     }
 
-    /// Somebody wants to be told what happens in the bucket.
+    /// Whether the bucket has a reader.
     func isHeard(_ bucket: BucketName) -> Bool { heardBuckets?.contains(bucket) ?? true }
 
     mutating func touchChannel(_ number: Int) { touchedChannels.insert(number) }
@@ -359,7 +361,7 @@ package struct SyncMachine {
     mutating func adoptLink(_ link: Link) { self.link = link }
 }
 
-/// Sixteen lower-case hex digits.
+/// Sixteen lower-case hexadecimal digits.
 func hexText(_ value: UInt64) -> String {
     let digits = String(value, radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits

@@ -1,13 +1,13 @@
 import ThicketProtocol
 
-/// What one turn did to an object, as its store has to know it.
+/// What one turn did to an object, in the form that the store needs.
 struct Touch {
     private var parts: EntityParts = []
-    /// nil: more happened than steps tell.
+    /// nil: the change cannot be expressed as steps.
     private var ghostSteps: [GhostStep]? = []
     private var laterSteps: [ObjectDiff]? = []
 
-    /// Steps of one object in one turn; a turn that does more writes the whole.
+    /// Most steps of one object in one turn; beyond that the whole value is written.
     private static let stepsMax = 1_024
 
     mutating func add(_ more: EntityParts, _ ghostStep: GhostStep?, _ laterStep: ObjectDiff?) {

@@ -1,25 +1,24 @@
 package import ThicketProtocol
 
-/// What a bucket had to tell that comes once, and of which nobody has been told: what gave way, and what is not as it
-/// should be. It is kept in the store, in the transaction of the turn that found it, until somebody has it (decision
-/// 0060); this counts what is there.
+/// Counts a bucket's undelivered conflicts and integrity reports. They are written to the store in the transaction of
+/// the turn that found them, and kept until a reader has them (decision 0051).
 struct UntoldEvents: Equatable {
     private(set) var count = 0
-    /// Of these the first ones that somebody has been told of, in this life of the program: the others must not be
-    /// forgotten yet.
+    /// The number of events, from the first on, that were delivered in this run; they cannot be deleted before the
+    /// others.
     private(set) var told = 0
-    /// Of those that came when there was no room, the ones that somebody has been told of.
+    /// The number of delivered events among those beyond the bound.
     private var toldMissed = 0
-    /// Bytes of JSON in them: a conflict may hold a whole object.
+    /// Size of the events as JSON: a conflict may hold a whole object.
     private var bytes = 0
-    /// Of those that came when there was no room.
+    /// The number of events beyond the bound.
     private var missed = 0
 
     init() {}
 
     /// - Parameters:
-    ///   - kept: as the store has them.
-    ///   - known: what was known of these before: whom the store has failed meanwhile goes on behind what was told.
+    ///   - kept: the events in the store.
+    ///   - known: the state before the store failed, so that delivered events are not delivered again.
     init(_ kept: [BucketEvent], after known: UntoldEvents = UntoldEvents()) {
         for event in kept {
             if case .overrun(let more) = event { missed += more } else { hold(Self.size(of: event)) }
@@ -27,11 +26,11 @@ struct UntoldEvents: Equatable {
         (told, toldMissed) = (min(known.told, count), min(known.toldMissed, missed))
     }
 
-    /// All that came, those included for which there was no room.
+    /// All events, including those beyond the bound.
     var total: Int { count + missed }
     var isEmpty: Bool { total == 0 }
 
-    /// What somebody has still to be told of, of all that is kept.
+    /// The events among `kept` that are still to be delivered.
     func left(of kept: [BucketEvent]) -> [BucketEvent] {
         var left = Array(kept.dropFirst(told))
         guard toldMissed > 0, case .overrun(let all)? = left.last else { return left }
@@ -40,31 +39,31 @@ struct UntoldEvents: Equatable {
         return left
     }
 
-    /// Somebody has been told of so many, the next ones in the order in which they came, as they came.
+    /// Records that the next `more` events, in order of occurrence, were delivered one by one.
     ///
-    /// - Returns: whether that is all there is.
+    /// - Returns: whether all events are delivered.
     mutating func tell(_ more: Int) -> Bool {
         if told + toldMissed + more == total { return isAllTold() }
-        // Where there was no room for some, it is not known which these are.
+        // When some events are beyond the bound, it is unknown which ones were delivered.
         if missed == 0, told + more < count { told += more }
         return false
     }
 
-    /// The same of so many of `left(of:)`, where those there was no room for are one.
+    /// As above, for the first `more` events of `left(of:)`, where the events beyond the bound are one entry.
     mutating func give(_ more: Int) -> Bool {
         if told + more == count + (missed > toldMissed ? 1 : 0) { return isAllTold() }
         if told + more <= count { told += more }
         return false
     }
 
-    /// Remembered until it is forgotten, for which the store is needed.
+    /// Remembered until the events are deleted, which needs the store.
     private mutating func isAllTold() -> Bool {
         (told, toldMissed) = (count, missed)
         return true
     }
 
-    /// - Returns: what is to be kept for it, in the place of what stands there. Behind the last place stands how many
-    ///   there was no room for.
+    /// - Returns: what to store for the event, replacing the entry at that place. The place after the last event holds
+    ///   the number of events beyond the bound.
     mutating func add(_ event: BucketEvent) -> (place: Int, event: BucketEvent) {
         let size = Self.size(of: event)
         guard count < StreamLimits.unheardMax, bytes + size <= StreamLimits.unheardBytesMax else {
@@ -86,10 +85,10 @@ struct UntoldEvents: Equatable {
     }
 }
 
-/// A conflict or an alarm that is to be kept until somebody was told.
+/// A conflict or an integrity report to be stored until it is delivered.
 package struct UntoldWrite: Sendable, Equatable {
     package let bucket: BucketName
-    /// What stands there already is replaced. They are told in this order.
+    /// An existing entry at this place is replaced. Events are delivered in order of their places.
     package let place: Int
     /// `.conflict`, `.integrity` or `.overrun`.
     package let event: BucketEvent
@@ -99,9 +98,9 @@ package struct UntoldWrite: Sendable, Equatable {
     }
 }
 
-/// Conflicts and alarms: told once, whoever listens.
+/// Conflicts and integrity reports: each is delivered once.
 extension SyncMachine {
-    /// Tells the app, and keeps it until somebody has been told.
+    /// Reports an event to the app, and stores it until it is delivered.
     mutating func tellOnce(_ number: Int, _ event: BucketEvent) {
         let bucket = channels[number].record.name
         actions.append(.event(bucket, event))
@@ -109,8 +108,8 @@ extension SyncMachine {
         untoldWrites.append(UntoldWrite(bucket: bucket, place: place, event: kept))
     }
 
-    /// Conflicts and alarms that nobody was told of, also in an earlier life of the program; the oldest first. They are
-    /// not told again.
+    /// Returns the undelivered conflicts and integrity reports, also from earlier runs, the oldest first, and deletes
+    /// them.
     package mutating func takeUntold(
         _ bucket: BucketName, now: Int64
     ) throws(ClientError) -> ([BucketEvent], [SyncAction]) {
@@ -119,21 +118,20 @@ extension SyncMachine {
         return (events, try turn(now) { machine throws(ClientError) in machine.forgetUntold(number) })
     }
 
-    /// What `takeUntold` gives, and it stays untold.
+    /// As `takeUndelivered`, without deleting the events.
     package func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
         guard let number = channelNumbers[bucket], !channels[number].untold.isEmpty else { return [] }
         return channels[number].untold.left(of: try store.untold(bucket))
     }
 
-    /// Somebody has been told of as many conflicts and alarms of the bucket, one by one as they came. If nothing is
-    /// left to be told, all is forgotten; else the next who asks is told of what is left, and in another life of the
-    /// program of all.
+    /// Records that `count` conflicts and integrity reports of the bucket were delivered as they occurred. When none is
+    /// left, all are deleted; otherwise the next reader gets the remaining ones, or, after a restart, all of them.
     package mutating func told(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
         guard let number = channelNumbers[bucket], channels[number].untold.tell(count) else { return [] }
         return quietTurn(now) { machine throws(ClientError) in machine.forgetUntold(number) }
     }
 
-    /// The same of as many of those that `untold` gives.
+    /// As above, for the first `count` events of `undelivered`.
     package mutating func gave(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
         guard let number = channelNumbers[bucket], channels[number].untold.give(count) else { return [] }
         return quietTurn(now) { machine throws(ClientError) in machine.forgetUntold(number) }
@@ -147,7 +145,7 @@ extension SyncMachine {
         toldBuckets.insert(bucket)
     }
 
-    /// What is kept of the bucket in the store.
+    /// Reads the bucket's undelivered events from the store.
     func readUntold(_ channel: inout Channel) throws(ClientError) {
         channel.untold = UntoldEvents(try store.untold(channel.record.name), after: channel.untold)
     }

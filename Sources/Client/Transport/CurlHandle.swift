@@ -2,20 +2,20 @@ internal import CCurl
 internal import Glibc
 internal import Synchronization
 
-/// One libcurl transfer handle with what all our uses of it have in common. Used by one thread at a time.
+/// A libcurl transfer handle with the options that all uses share. Used by one thread at a time.
 ///
-/// Linux only: libcurl is what every Linux has; on Apple platforms: the system's own network classes behind
+/// Linux only: every Linux distribution has libcurl. On Apple platforms the system's network classes implement
 /// `Transport`.
 final class CurlHandle {
     let raw: OpaquePointer
     private var lists = [UnsafeMutablePointer<curl_slist>]()
-    /// Where libcurl writes what went wrong, in more words than its code.
+    /// The buffer in which libcurl describes an error in more detail than its code.
     private let problem: UnsafeMutablePointer<CChar>
 
-    /// libcurl's one-time start, which must not run twice at once.
+    /// libcurl's one-time initialisation, which must not run concurrently.
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// nil: libcurl could not start, or is out of memory.
+    /// nil when libcurl could not be initialised, or is out of memory.
     init?(_ options: TransportOptions) {
         guard Self.isReady, let made = curl_easy_init() else { return nil }
         raw = OpaquePointer(made)
@@ -23,7 +23,7 @@ final class CurlHandle {
         problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         set(CURLOPT_ERRORBUFFER, pointer: problem)
         set(CURLOPT_NOSIGNAL, 1)
-        // Do not wait for a name server when the attempt is given up.
+        // Does not wait for a running DNS lookup when the attempt is cancelled.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
@@ -32,7 +32,7 @@ final class CurlHandle {
         secure(options)
         if let proxy = options.proxy {
             set(CURLOPT_PROXY, proxy)
-            // What the user names counts, whatever `no_proxy` says of other programs.
+            // A proxy named by the user is used for all hosts, whatever `no_proxy` says.
             set(CURLOPT_NOPROXY, "")
         }
     }
@@ -57,7 +57,7 @@ final class CurlHandle {
     func set(_ option: CURLoption, callback: @escaping thicket_curl_write) {
         _ = thicket_curl_set_write(pointer, option, callback)
     }
-    /// The lines live as long as the handle.
+    /// The lines are kept until the handle is released.
     func set(_ option: CURLoption, lines: [String]) {
         var list: UnsafeMutablePointer<curl_slist>?
         for line in lines { list = curl_slist_append(list, line) ?? list }
@@ -66,34 +66,34 @@ final class CurlHandle {
         _ = thicket_curl_set_list(pointer, option, list)
     }
 
-    /// The HTTP status of the answer; 0 when there was none.
+    /// The HTTP status of the answer; 0 when none was received.
     var status: Int {
         var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_RESPONSE_CODE, &value)
         return value
     }
 
-    /// OpenSSL's number for what is wrong with the server's certificate; 0: nothing.
+    /// OpenSSL's error number for the server's certificate; 0 when it is valid.
     var verification: Int {
         var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_SSL_VERIFYRESULT, &value)
         return value
     }
 
-    /// The status a proxy gave to our wish for a tunnel; 0 when there was none.
+    /// The proxy's status for the tunnel request; 0 when none was received.
     var proxyStatus: Int {
         var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_HTTP_CONNECTCODE, &value)
         return value
     }
 
-    /// nil when there is no connection.
+    /// nil when not connected.
     var socket: Int32? {
         var value: curl_socket_t = -1
         return thicket_curl_get_socket(pointer, &value) == CURLE_OK && value >= 0 ? value : nil
     }
 
-    /// What went wrong, for a person.
+    /// A description of the error for the user.
     func text(_ code: CURLcode) -> String {
         problem.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: problem)
     }

@@ -3,16 +3,17 @@ internal import Glibc
 internal import ThicketCrypto
 internal import ThicketProtocol
 
-/// A WebSocket over libcurl: DNS, proxy, TCP, TLS and its certificates are libcurl's; the upgrade and the frames ours.
+/// A WebSocket over libcurl: libcurl does DNS, proxy, TCP and TLS with its certificates; this class does the upgrade
+/// and the frames.
 ///
-/// Linux only: libcurl's sockets (Debian's is built without WebSockets, so it is used in its CONNECT_ONLY mode); on
-/// Apple platforms: a class over Network.framework behind `Transport`.
+/// Linux only: Debian's libcurl is built without WebSockets, so it is used in its CONNECT_ONLY mode. On Apple platforms
+/// a class over Network.framework implements `Transport`.
 package final class CurlWebSocketTransport: Transport {
     private enum State {
         case idle
-        /// libcurl resolves, connects and shakes hands.
+        /// libcurl resolves the name, connects and does the TLS handshake.
         case connecting
-        /// Our upgrade request is out.
+        /// The upgrade request has been sent.
         case upgrading(nonce: [UInt8], HTTPResponseHeadReader)
         case open
     }
@@ -27,10 +28,10 @@ package final class CurlWebSocketTransport: Transport {
     private var reader: WebSocketReader
     private var scratch = [UInt8](repeating: 0, count: CurlWebSocketTransport.scratchBytes)
     private var out = SendBuffer()
-    /// Bytes that the socket had taken and the other side had not, when last looked.
+    /// Bytes in the socket's send buffer that the peer had not acknowledged at the last check.
     private var unarrived: Int32 = 0
     private var hasReceived = false
-    /// There may be more to read though the socket does not say so (TLS keeps bytes of its own).
+    /// More data may be readable although the socket does not report it, because TLS buffers bytes.
     private var hasMore = false
 
     private static let scratchBytes = 128 << 10
@@ -40,7 +41,7 @@ package final class CurlWebSocketTransport: Transport {
         self.endpoint = endpoint
         self.target = target
         self.options = options
-        // The first handle starts libcurl.
+        // Initialises libcurl, which the first handle does.
         _ = CurlHandle(options)
         multi = curl_multi_init()
         reader = WebSocketReader(role: .client, messageBytesMax: options.messageBytesMax)
@@ -57,7 +58,7 @@ package final class CurlWebSocketTransport: Transport {
         made.set(CURLOPT_URL, endpoint.httpAddress + "/")
         made.allow(isSecure: endpoint.isSecure)
         made.set(CURLOPT_CONNECT_ONLY, 1)
-        // A proxy must give us the bare connection, also without TLS: it would not pass an upgrade on.
+        // Requests a tunnel from a proxy even without TLS, because a proxy would not forward an upgrade.
         made.set(CURLOPT_HTTPPROXYTUNNEL, 1)
         guard curl_multi_add_handle(multi, made.pointer) == CURLM_OK else { return }
         handle = made
@@ -108,7 +109,7 @@ package final class CurlWebSocketTransport: Transport {
             let wanted = POLLIN | (out.isEmpty ? 0 : POLLOUT)
             watched.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
         }
-        // An interrupted poll is a short one: the caller looks again.
+        // An interrupted poll counts as a short one: the caller checks again.
         _ = poll(&watched, nfds_t(watched.count), hasMore ? 0 : milliseconds)
     }
 
@@ -180,7 +181,7 @@ package final class CurlWebSocketTransport: Transport {
         hasMore = handle != nil
     }
 
-    /// Reads the first `count` bytes of the scratch buffer.
+    /// Processes the first `count` bytes of the scratch buffer.
     private func take(_ count: Int, _ events: inout [TransportEvent]) {
         var buffer = [UInt8]()
         swap(&buffer, &scratch)
@@ -225,20 +226,21 @@ package final class CurlWebSocketTransport: Transport {
         }
     }
 
-    /// What the system holds of what we sent.
+    /// The sent bytes that the peer has not acknowledged.
     private func bytesUnderWay() -> Int32 {
         var count: Int32 = 0
         guard socket >= 0, ioctl(socket, UInt(TIOCOUTQ), &count) == 0 else { return 0 }
         return count
     }
 
-    /// The other side takes what we send, and has not got all: an answer to a heartbeat behind it cannot be there yet.
+    /// The peer accepts data but has not received all of it: an answer to a heartbeat behind that data cannot have
+    /// arrived.
     private func isArriving() -> Bool {
         let count = bytesUnderWay()
         return count > 0 && count < unarrived
     }
 
-    /// Gives the socket what it takes. False: the connection is broken.
+    /// Writes to the socket what it accepts. Returns false when the connection is broken.
     private func offer() -> Bool {
         guard let handle else { return true }
         return out.flush { bytes in

@@ -5,25 +5,25 @@ package import ThicketProtocol
 /// An answer to an HTTP request.
 package struct HTTPAnswer: Sendable, Equatable {
     package let status: Int
-    /// Of the last answer, where there were several.
+    /// The fields of the last answer, where several were received.
     package let fields: HTTPFields
     package let body: [UInt8]
 }
 
-/// Plain requests over libcurl, one after another on a thread of its own, since libcurl blocks.
+/// HTTP requests over libcurl, one at a time on a dedicated thread, because libcurl blocks.
 ///
-/// Linux only: libcurl; on Apple platforms: URLSession in the same actor.
+/// Linux only: libcurl. On Apple platforms this actor would use URLSession.
 package actor HTTPClient {
     private let loop: EngineLoop
     private let options: TransportOptions
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Bytes of an answer's body at most.
+    /// Largest body of an answer, in bytes.
     package static let bodyBytesMax = 64 << 20
-    /// Fields of an answer that are kept.
+    /// Most header fields of an answer that are kept.
     static let fieldsMax = 256
 
-    /// - Throws: `limit` when the system gives no thread.
+    /// - Throws: `limit` when the system cannot make a thread.
     package init(options: TransportOptions = TransportOptions()) throws(ClientError) {
         self.options = options
         loop = try EngineLoop()
@@ -31,13 +31,15 @@ package actor HTTPClient {
 
     deinit { loop.stop() }
 
+    /// Sends a request and waits for the answer.
+    ///
     /// - Parameters:
-    ///   - method: nil: POST with a body, else GET.
+    ///   - method: nil: POST with a body, otherwise GET.
     ///   - fields: header lines such as `Content-Type: application/json`.
-    ///   - body: sent with POST, or the method that is named.
+    ///   - body: sent with POST or the given method.
     ///   - timeoutSeconds: for the whole request, 1 or more.
-    /// - Throws: `network` when there is no answer, `untrusted` when the server could not prove who it is, `limit` when
-    ///   its body is too large, `invalidName` for a bad address.
+    /// - Throws: `network` when no answer is received, `untrusted` when the server cannot prove its identity, `limit`
+    ///   when the body is too large, `invalidName` for an invalid address.
     package func request(
         _ address: String, method: String? = nil, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
@@ -47,8 +49,8 @@ package actor HTTPClient {
         }
     }
 
-    /// The same with a body that holds a secret: it is read where it lies. What libcurl has of it while it sends goes
-    /// with the handle, and is not wiped.
+    /// As above, with a body that holds a secret and is read without a copy. libcurl's own buffers are freed with the
+    /// handle; they are not wiped.
     package func request(
         _ address: String, method: String?, fields: [String], secret: SecureBytes, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
@@ -80,11 +82,11 @@ package actor HTTPClient {
         let result = withExtendedLifetime(gathered) {
             guard let body else { return curl_easy_perform(handle.pointer) }
             guard !body.isEmpty else {
-                // Without a place for its bytes libcurl would read the program's standard input.
+                // Without explicit data libcurl would read the body from the program's standard input.
                 handle.set(CURLOPT_COPYPOSTFIELDS, "")
                 return curl_easy_perform(handle.pointer)
             }
-            // libcurl reads the bytes during the call only.
+            // libcurl reads the bytes only during the call.
             handle.set(CURLOPT_POST, 1)
             handle.set(CURLOPT_POSTFIELDSIZE_LARGE, offset: Int64(body.count))
             handle.set(CURLOPT_POSTFIELDS, pointer: UnsafeMutableRawPointer(mutating: body.baseAddress))
@@ -97,7 +99,7 @@ package actor HTTPClient {
 }
 
 extension [UInt8] {
-    /// `withUnsafeBytes` whose errors keep their type.
+    /// `withUnsafeBytes` with typed errors.
     fileprivate func lend<Result>(
         _ body: (UnsafeRawBufferPointer) throws(ClientError) -> Result
     ) throws(ClientError) -> Result {
@@ -108,14 +110,14 @@ extension [UInt8] {
     }
 }
 
-/// Where the callback puts a body. Used by the calling thread during one request.
+/// The callbacks' destination for an answer. Used by the calling thread during one request.
 private final class Gathered {
     var bytes = [UInt8]()
     var fields = HTTPFields()
     var isTooLarge = false
 }
 
-/// A named function: a closure would inherit the isolation of wherever it was written.
+/// A named function, because a closure would inherit the actor isolation of its context.
 private func gatherBody(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
@@ -129,7 +131,7 @@ private func gatherBody(
     return size * count
 }
 
-/// One line of a head: the status line begins another head, a field has a colon.
+/// Receives one header line: a status line starts a new header, a field contains a colon.
 private func gatherField(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {

@@ -1,25 +1,25 @@
-/// Frames on their way to a socket that may take only a part of them.
+/// A queue of frames for a socket that may accept only a part of them.
 ///
-/// What was offered and not taken is offered again: the very same bytes, at the same place and none more. OpenSSL wants
-/// that of whoever calls it again after it could take nothing (SSL_write, "the buffer must be the same").
+/// Bytes that were offered and not accepted are offered again unchanged: the same bytes at the same address, and no
+/// more. OpenSSL requires this of a retry (SSL_write, "the buffer must be the same").
 struct SendBuffer {
-    /// What became of an offer.
+    /// The result of an offer.
     enum Taken {
-        /// So many bytes went, at least one.
+        /// The socket accepted this many bytes, at least one.
         case bytes(Int)
-        /// None now.
+        /// The socket accepts nothing at the moment.
         case nothing
-        /// The connection is of no use any more.
+        /// The connection is broken.
         case broken
     }
 
-    /// What the socket is being given, from `head` on. Not touched until it is taken.
+    /// The bytes being sent, from `head` on. Not changed until they are accepted.
     private var sending = [UInt8]()
     private var head = 0
-    /// Frames behind it.
+    /// Frames queued after `sending`.
     private var waiting = [UInt8]()
 
-    /// Bytes of memory that are kept when nothing is on its way.
+    /// Capacity in bytes that is kept when the queue is empty.
     private static let keptBytes = 128 << 10
 
     var isEmpty: Bool { head == sending.count && waiting.isEmpty }
@@ -30,7 +30,7 @@ struct SendBuffer {
 
     mutating func clear() { self = SendBuffer() }
 
-    /// Offers bytes until they are gone or no more are taken. False: the connection is broken.
+    /// Offers bytes until all are sent or the socket accepts no more. Returns false when the connection is broken.
     mutating func flush(_ offer: (UnsafeRawBufferPointer) -> Taken) -> Bool {
         while !isEmpty {
             if head == sending.count {

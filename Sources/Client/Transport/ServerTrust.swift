@@ -1,29 +1,30 @@
 internal import CCurl
 
-/// Why a server was not believed, or could not be spoken to safely. Nothing was sent to it.
+/// Why a server's identity was not accepted, or a secure connection was not possible. Nothing was sent to it.
 ///
-/// Linux only: the numbers are libcurl's and OpenSSL's; on Apple platforms: the same kinds from the system's trust
-/// errors.
+/// Linux only: the numbers are libcurl's and OpenSSL's. On Apple platforms the same cases follow from the system's
+/// trust errors.
 enum ServerTrust: Equatable {
-    /// The certificate comes from nobody who is trusted here.
+    /// The issuer of the certificate is not trusted on this machine.
     case unknownAuthority
-    /// It is for another name.
+    /// The certificate is for another host name.
     case wrongHost
     case expired
     case notYetValid
-    /// The public key is none of those that were named.
+    /// The public key matches none of the pins.
     case wrongPin
-    /// No version or cipher in common: an old server, or one that speaks no TLS on this port.
+    /// Client and server share no TLS version or cipher: an old server, or one without TLS on this port.
     case noCommonTLS
-    /// The file of certificates to trust cannot be used.
+    /// The file with the certificates to trust cannot be used.
     case certificateFile
-    /// Anything else about the certificate.
+    /// Any other problem with the certificate.
     case certificate
 
-    /// nil: the failure is about something else.
+    /// nil when the failure has another cause.
+    ///
     /// - Parameters:
-    ///   - verification: OpenSSL's number for what is wrong with the certificate (X509_V_ERR_…), 0 for nothing.
-    ///   - text: libcurl's words.
+    ///   - verification: OpenSSL's error number for the certificate (X509_V_ERR_…), 0 for none.
+    ///   - text: libcurl's description.
     init?(_ code: CURLcode, verification: Int, text: String) {
         switch code {
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: self = .wrongPin
@@ -41,12 +42,12 @@ enum ServerTrust: Equatable {
         case 10: self = .expired
         case 18...21, 2: self = .unknownAuthority
         case 62: self = .wrongHost
-        // libcurl compares names itself, before it takes over what OpenSSL found.
+        // libcurl compares host names itself, before it reports OpenSSL's result.
         default: self = verification <= 1 && text.contains("subject name") ? .wrongHost : .certificate
         }
     }
 
-    /// What it means and what to do, for a person.
+    /// The meaning and the remedy, as a text for the user.
     var advice: String {
         switch self {
         case .unknownAuthority:
@@ -69,14 +70,14 @@ enum ServerTrust: Equatable {
 }
 
 extension CurlHandle {
-    /// What went wrong, for a person, and whether it was that the server could not be believed.
+    /// A description of the error for the user, and whether the cause is the server's identity.
     func failure(_ code: CURLcode) -> (detail: String, isUntrusted: Bool) {
         let text = text(code)
         guard let trust = ServerTrust(code, verification: verification, text: text) else { return (text, false) }
         return ("\(trust.advice) (\(text))", true)
     }
 
-    /// As an error of a request.
+    /// The failure as the error of a request.
     func error(_ code: CURLcode) -> ClientError {
         let failure = failure(code)
         return ClientError(
@@ -84,14 +85,14 @@ extension CurlHandle {
             isUnsent: failure.isUntrusted || Self.unconnected.contains(code.rawValue))
     }
 
-    /// What libcurl says where it found nobody to send to. A handle makes one request, so none went out on an older
+    /// libcurl's errors that mean that nothing was sent. A handle makes one request, so it cannot have reused an older
     /// connection.
     private static let unconnected = [
         CURLE_COULDNT_RESOLVE_PROXY.rawValue, CURLE_COULDNT_RESOLVE_HOST.rawValue, CURLE_COULDNT_CONNECT.rawValue,
     ]
 
-    /// An address that begins with https is not left for one that does not, wherever a server sends us; and none is
-    /// followed at all.
+    /// An https address is never left for another scheme, even if a server redirects; and redirects are not followed at
+    /// all.
     func allow(isSecure: Bool) {
         let schemes = isSecure ? "https" : "http,https"
         set(CURLOPT_PROTOCOLS_STR, schemes)
@@ -99,7 +100,7 @@ extension CurlHandle {
         set(CURLOPT_FOLLOWLOCATION, 0)
     }
 
-    /// What every connection over TLS keeps to.
+    /// The TLS options of every connection.
     func secure(_ options: TransportOptions) {
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         set(CURLOPT_SSL_VERIFYPEER, 1)
@@ -109,10 +110,10 @@ extension CurlHandle {
     }
 }
 
-/// Pins of public keys, as `curl --pinnedpubkey` takes them: `sha256//` and the base64 of the SHA-256 of the key
-/// (SubjectPublicKeyInfo), several with semicolons between.
+/// Pins of public keys in the format of `curl --pinnedpubkey`: `sha256//` and the base64 of the SHA-256 of the key
+/// (SubjectPublicKeyInfo); several are separated by semicolons.
 enum KeyPins {
-    /// Pins in one list at most.
+    /// Most pins in one list.
     private static let pinsMax = 16
 
     static func isGood(_ text: String) -> Bool {
@@ -120,7 +121,7 @@ enum KeyPins {
         return pins.count <= pinsMax && pins.allSatisfy { isPin($0.utf8) }
     }
 
-    /// 32 bytes in base64 are 43 characters and one sign that fills up.
+    /// 32 bytes in base64 are 43 characters and one padding character.
     private static func isPin(_ pin: Substring.UTF8View) -> Bool {
         let prefix = "sha256//".utf8
         guard pin.starts(with: prefix), pin.count == prefix.count + 44, pin.last == UInt8(ascii: "=") else {

@@ -1,44 +1,45 @@
-/// What a transport tells. In this order for one connection: `opened`, any number of `text` and `moved`, `closed`.
+/// Events of a transport. For one connection their order is: `opened`, any number of `text` and `moved`, `closed`.
 package enum TransportEvent: Sendable, Equatable {
     case opened
     case text([UInt8])
-    /// No message is complete, but bytes of one came in, or bytes of what was to be sent have arrived and more follow.
+    /// No message is complete yet, but bytes of one were received, or bytes to be sent were acknowledged and more
+    /// follow.
     case moved
-    /// The connection could not be made, or ended without our asking for it.
+    /// The connection could not be made, or ended without a call of `close`.
     case closed(LinkClosure)
 }
 
-/// One connection to a server that carries text messages: the part of the client that differs between systems.
+/// A connection to a server that carries text messages: the part of the client that differs between systems.
 ///
-/// All calls come from one thread, the engine's, and none of them blocks but `wait`.
+/// All calls come from the engine's thread, and only `wait` blocks.
 package protocol Transport: AnyObject {
-    /// Begins to connect; an older connection is dropped without a word.
+    /// Starts to connect; an older connection is dropped without a closing handshake.
     func connect()
-    /// Queues one text message. What is queued when the connection ends is gone.
+    /// Queues one text message. Queued messages are lost when the connection ends.
     func send(_ text: [UInt8])
-    /// Gives the system what is queued, as far as it takes it now. What goes wrong is told by `events`.
+    /// Hands queued bytes to the system, as far as it accepts them now. `events` reports errors.
     func flush()
-    /// Ends the connection; no `closed` follows.
+    /// Ends the connection; no `closed` event follows.
     func close()
-    /// What happened since the last call, at most about `limit` events; moves bytes both ways.
+    /// Moves bytes in both directions, and returns the events since the last call, about `limit` at most.
     func events(limit: Int) -> [TransportEvent]
-    /// Sleeps until `wake` is readable, the connection has something to do, or the time is over.
+    /// Sleeps until `wake` is readable, the connection has an event, or the time is over.
     ///
     /// - Parameters:
     ///   - wake: a file descriptor.
-    ///   - milliseconds: negative: no limit.
+    ///   - milliseconds: the longest sleep; negative for no limit.
     func wait(wake: Int32, milliseconds: Int32)
 }
 
-/// Where a server is, from `http://`, `https://`, `ws://` or `wss://`.
+/// The address of a server, parsed from `http://`, `https://`, `ws://` or `wss://`.
 package struct Endpoint: Sendable, Equatable {
     package let isSecure: Bool
-    /// Host and, where it is not the scheme's own, port, as in a `Host` field.
+    /// The host, and the port where it is not the scheme's default, as in a `Host` field.
     package let authority: String
-    /// Empty, or begins with `/` and ends without one: what stands before `/sock/...`.
+    /// The path before `/sock/...`: empty, or beginning with `/` and without a trailing slash.
     package let prefix: String
 
-    /// - Throws: `invalidName` with what is wrong.
+    /// - Throws: `invalidName` with a description of the problem.
     package init(_ address: String) throws(ClientError) {
         let bad: @Sendable (String) -> ClientError = { ClientError(.invalidName, "server address: \($0)") }
         let parts: [Substring] = address.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -63,21 +64,22 @@ package struct Endpoint: Sendable, Equatable {
         prefix = String(path.reversed().drop { $0 == "/" }.reversed())
     }
 
-    /// The address as HTTP has it, without a trailing slash.
+    /// The address with an HTTP scheme, without a trailing slash.
     package var httpAddress: String { (isSecure ? "https://" : "http://") + authority + prefix }
 }
 
-/// How connections are made.
+/// Options of connections.
 package struct TransportOptions: Sendable {
     /// A PEM file with the certificates to trust instead of the system's.
     package var certificateFile: String?
-    /// Pins of public keys, one of which the server's has to be (`KeyPins`); nil: any key with a good certificate.
+    /// Pins of public keys, one of which the server must have (`KeyPins`); nil accepts any key with a valid
+    /// certificate.
     package var pinnedKeys: String?
-    /// A proxy's address; nil: as the usual environment variables say (`https_proxy`, `no_proxy` ...).
+    /// A proxy's address; nil uses the usual environment variables (`https_proxy`, `no_proxy`, …).
     package var proxy: String?
     package var userAgent: String = "thicket/0.1.0"
     package var connectTimeoutMilliseconds: Int = Int(SyncLimits.connectMilliseconds)
-    /// Bytes of one message from the server at most.
+    /// Largest message from the server, in bytes.
     package var messageBytesMax: Int = 64 << 20
     package init() {}
 }

@@ -1,12 +1,12 @@
 import ThicketProtocol
 
-/// Why an answer to the upgrade is not the WebSocket that was asked for. A thicket server lets every upgrade in and
-/// looks at logins afterwards, so most statuses come from something in front of it.
+/// Why an answer to the upgrade request is not a WebSocket. A Thicket server accepts every upgrade and checks logins
+/// afterwards, so most statuses come from a proxy in front of it.
 struct UpgradeRefusal: Equatable {
-    /// What answered what, and what to do, for a person.
+    /// What answered, with which status, and the remedy, as a text for the user.
     let detail: String
-    /// Milliseconds after which the answer says to come again; nil: it does not say, or beyond
-    /// `SyncLimits.retryAfterMax`.
+    /// The pause in milliseconds that the answer requests, at most `SyncLimits.retryAfterMaxMilliseconds`; nil when it
+    /// requests none.
     let retryAfter: Int64?
 
     init(_ head: HTTPResponseHead) {
@@ -36,9 +36,9 @@ struct UpgradeRefusal: Equatable {
         }
     }
 
-    /// Characters of a redirect's address that are told.
+    /// Characters of a redirect's address that are shown.
     private static let locationMax = 200
 
-    /// `retry-after` in seconds (RFC 9110, 10.2.3); dates are not read.
+    /// `retry-after` in seconds (RFC 9110, 10.2.3); dates are not parsed.
     private static func seconds(_ text: String) -> Int64? { Int64(text).flatMap { $0 >= 0 ? min($0, 86_400) : nil } }
 }

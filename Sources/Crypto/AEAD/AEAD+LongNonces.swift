@@ -2,19 +2,21 @@
     // Linux only: OpenSSL; on Apple platforms: CryptoKit's AES.GCM, whose nonces may be longer.
     internal import COpenSSL
 
-    /// AES-GCM under nonces of other than 12 bytes, in debug builds: published vectors have such cases. Release builds
-    /// have nothing of it.
+    /// AES-GCM with nonces of other lengths than 12 bytes, for published vectors. Debug builds only; release builds do
+    /// not contain it.
     ///
-    /// Nothing of ours uses it. GCM counts from a nonce of 12 bytes as it stands; from any other it counts from a hash
-    /// (SP 800-38D, 7.1, step 2), and two nonces may then begin at one place. So SP 800-38D (5.2.1.1) recommends 12,
-    /// and RFC 5116 (5.1, 5.2) allows nothing else. No seal of these is recorded (`SealRecorder`): their keys and
-    /// nonces are published.
+    /// Thicket itself never seals with it. GCM starts its counter at a nonce of 12 bytes directly, but at a hash of any
+    /// other nonce (SP 800-38D, 7.1, step 2), so that two nonces may start at the same counter. Therefore SP 800-38D
+    /// (5.2.1.1) recommends 12 bytes, and RFC 5116 (5.1, 5.2) permits only 12. These seals are not recorded
+    /// (`SealRecorder`), because their keys and nonces are published.
     extension AEAD {
-        /// What OpenSSL 3.0 takes for GCM: a standard nonce may have 2^61 − 1 bytes (SP 800-38D, 5.2.1.1).
+        /// The lengths that OpenSSL 3.0 accepts for GCM. The standard permits nonces of up to 2^61 − 1 bytes (SP
+        /// 800-38D, 5.2.1.1).
         package static let gcmNonceBytes: ClosedRange<Int> = 1...128
 
         /// Seals bytes: ciphertext ‖ tag.
-        /// - Throws: `outOfBounds(.nonce)` for a length that OpenSSL does not take, and for ChaCha20-Poly1305.
+        ///
+        /// - Throws: `outOfBounds(.nonce)` for a length that OpenSSL does not accept, and for ChaCha20-Poly1305.
         package func seal(_ clear: [UInt8], gcmNonce nonce: [UInt8], data: [UInt8]) throws(CryptoError) -> [UInt8] {
             let context = try make(nonceBytes: nonce.count)
             defer { EVP_CIPHER_CTX_free(context) }
@@ -26,8 +28,9 @@
             }
         }
 
-        /// Opens what was sealed.
-        /// - Throws: `outOfBounds(.nonce)` as `seal`; else `openingFailed`.
+        /// Opens sealed bytes.
+        ///
+        /// - Throws: `outOfBounds(.nonce)` as `seal`, otherwise `openingFailed`.
         package func open(_ sealed: [UInt8], gcmNonce nonce: [UInt8], data: [UInt8]) throws(CryptoError) -> [UInt8] {
             let context = try make(nonceBytes: nonce.count)
             defer { EVP_CIPHER_CTX_free(context) }
@@ -43,7 +46,7 @@
             }
         }
 
-        /// A context of its own: one that is set to another length must not come into the pool.
+        /// A new context for one call: a context with another nonce length must not get into the pool.
         private func make(nonceBytes: Int) throws(CryptoError) -> OpaquePointer {
             guard algorithm != .chaCha20Poly1305, Self.gcmNonceBytes.contains(nonceBytes) else {
                 throw .outOfBounds(.nonce)

@@ -3,8 +3,8 @@ internal import COpenSSL
 
 /// Authenticated encryption with associated data (RFC 5116): a key that seals and opens.
 ///
-/// Any thread may use one, several at once. The key's schedule is made once for each thread that is inside at the same
-/// time; whoever seals much keeps the object.
+/// Several threads may use one object at the same time. The key schedule is computed once per thread that uses it
+/// concurrently, so a caller that seals often should keep the object.
 public final class AEAD: Sendable {
     let algorithm: AEADAlgorithm
     private let key: SecureBytes
@@ -13,7 +13,11 @@ public final class AEAD: Sendable {
         private let keyID: [UInt8]
     #endif
 
-    /// - Parameter key: 32 bytes.
+    /// Makes a key for one suite.
+    ///
+    /// - Parameters:
+    ///   - suite: the algorithm.
+    ///   - key: 32 bytes.
     /// - Throws: `outOfBounds(.key)` for another length.
     public convenience init(_ suite: AEADSuite, key: SecureBytes) throws(CryptoError) {
         try self.init(algorithm: suite.algorithm, key: key)
@@ -30,7 +34,8 @@ public final class AEAD: Sendable {
     /// Seals bytes.
     ///
     /// - Parameters:
-    ///   - nonce: one that this key has never seen, or the same bytes again.
+    ///   - clear: the bytes to seal.
+    ///   - nonce: one that this key has never used, except for the same bytes.
     ///   - data: authenticated with them, and not contained in the result.
     /// - Returns: ciphertext ‖ tag: 16 bytes more than `clear`.
     public func seal(_ clear: [UInt8], nonce: AEADNonce, data: [UInt8]) -> [UInt8] {
@@ -41,7 +46,7 @@ public final class AEAD: Sendable {
         }
     }
 
-    /// Seals a secret.
+    /// Seals a secret; the parameters are those of bytes.
     public func seal(_ clear: SecureBytes, nonce: AEADNonce, data: [UInt8]) -> [UInt8] {
         [UInt8].made(clear.count + AEADSuite.tagBytes) { room in
             clear.withUnsafeBytes { clear in
@@ -50,9 +55,13 @@ public final class AEAD: Sendable {
         }
     }
 
-    /// Seals bytes that are lent.
+    /// Seals bytes from memory that the caller lends.
     ///
-    /// - Parameter room: for ciphertext ‖ tag, exactly 16 bytes more than `clear`; it may begin where `clear` does.
+    /// - Parameters:
+    ///   - clear: the bytes to seal.
+    ///   - nonce: one that this key has never used, except for the same bytes.
+    ///   - data: authenticated with them.
+    ///   - room: memory for ciphertext ‖ tag, exactly 16 bytes more than `clear`; it may begin where `clear` does.
     public func seal(
         _ clear: UnsafeRawBufferPointer, nonce: AEADNonce, data: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
@@ -68,15 +77,16 @@ public final class AEAD: Sendable {
         precondition(isDone, "OpenSSL refused to seal, which has no failing input")
     }
 
-    /// Opens what was sealed.
+    /// Opens sealed bytes.
     ///
-    /// - Throws: `openingFailed` when anything at all is wrong with it: key, nonce, data, length or a single bit.
+    /// - Throws: `openingFailed` for any deviation: key, nonce, data, length or a single bit.
     public func open(_ sealed: [UInt8], nonce: AEADNonce, data: [UInt8]) throws(CryptoError) -> [UInt8] {
         try sealed.lent { sealed throws(CryptoError) in try open(sealed, nonce: nonce, data: data) }
     }
 
-    /// Opens what is lent.
-    /// - Throws: `openingFailed`.
+    /// Opens sealed bytes from memory that the caller lends.
+    ///
+    /// - Throws: `openingFailed` for any deviation.
     public func open(
         _ sealed: UnsafeRawBufferPointer, nonce: AEADNonce, data: [UInt8]
     ) throws(CryptoError) -> [UInt8] {
@@ -86,7 +96,8 @@ public final class AEAD: Sendable {
     }
 
     /// Opens a sealed secret.
-    /// - Throws: `openingFailed`.
+    ///
+    /// - Throws: `openingFailed` for any deviation.
     public func openSecret(_ sealed: [UInt8], nonce: AEADNonce, data: [UInt8]) throws(CryptoError) -> SecureBytes {
         try sealed.lent { sealed throws(CryptoError) in
             try SecureBytes(count: try Self.clearBytes(of: sealed)) { room throws(CryptoError) in
@@ -95,10 +106,14 @@ public final class AEAD: Sendable {
         }
     }
 
-    /// Opens bytes that are lent.
+    /// Opens sealed bytes into memory of the caller.
     ///
-    /// - Parameter room: for the clear bytes, exactly 16 fewer than `sealed`. It holds zeros after a failure.
-    /// - Throws: `openingFailed`.
+    /// - Parameters:
+    ///   - sealed: ciphertext ‖ tag.
+    ///   - nonce: the nonce of the seal.
+    ///   - data: the authenticated data of the seal.
+    ///   - room: memory for the clear bytes, exactly 16 fewer than `sealed`. It contains zeros after a failure.
+    /// - Throws: `openingFailed` for any deviation.
     public func open(
         _ sealed: UnsafeRawBufferPointer, nonce: AEADNonce, data: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
@@ -121,7 +136,7 @@ public final class AEAD: Sendable {
 }
 
 extension AEAD {
-    /// - Parameter nonce: of as many bytes as the context is set to: 12, if nobody has set another number.
+    /// - Parameter nonce: of the length set in the context: 12 bytes unless it was changed.
     /// - Returns: false when OpenSSL refuses.
     static func seal(
         _ context: OpaquePointer, _ nonce: UnsafeRawBufferPointer, _ clear: UnsafeRawBufferPointer,
@@ -136,8 +151,8 @@ extension AEAD {
                 context, EVP_CTRL_AEAD_GET_TAG, Int32(AEADSuite.tagBytes), room.octets + clear.count) == 1
     }
 
-    /// - Parameter nonce: as of `seal`.
-    /// - Returns: false when it does not open; then the room has to be overwritten.
+    /// - Parameter nonce: as for `seal`.
+    /// - Returns: false when it does not open; the caller must then overwrite `room`.
     static func open(
         _ context: OpaquePointer, _ nonce: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer,
         _ data: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
@@ -145,13 +160,13 @@ extension AEAD {
         EVP_CipherInit_ex(context, nil, nil, nil, nonce.octets, 0) == 1 && open(context, sealed, data, into: room)
     }
 
-    /// The same with a context that has key and nonce.
+    /// Opens with a context that has the key and the nonce already.
     static func open(
         _ context: OpaquePointer, _ sealed: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
     ) -> Bool {
         let count = room.count
-        // Set before the text comes, since the text's end may be where the room is.
+        // Set before the text is decrypted, because `room` may overlap the end of the text.
         var tag: (UInt64, UInt64) = (0, 0)
         withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
         var length: Int32 = 0
@@ -161,7 +176,7 @@ extension AEAD {
             && EVP_DecryptFinal_ex(context, room.octets + count, &length) == 1
     }
 
-    /// A context with the key in it, for nonces of 12 bytes.
+    /// A context with the key, for nonces of 12 bytes.
     func make() -> OpaquePointer {
         let context = EVP_CIPHER_CTX_new()
         let isReady = key.withUnsafeBytes {
@@ -175,7 +190,7 @@ extension AEAD {
 }
 
 extension [UInt8] {
-    /// `withUnsafeBytes` whose errors keep their type.
+    /// Like `withUnsafeBytes`, with typed errors.
     func lent<Result, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> Result
     ) throws(E) -> Result {

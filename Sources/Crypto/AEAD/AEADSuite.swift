@@ -1,7 +1,7 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's AES.GCM and ChaChaPoly.
 internal import COpenSSL
 
-/// What things are sealed with. The number stands in sealed bytes, or beside the key; others are refused.
+/// The algorithm of a seal. Its number is written in the sealed bytes or beside the key; other numbers are refused.
 public enum AEADSuite: UInt8, Sendable, CaseIterable {
     /// AES-256-GCM (NIST SP 800-38D; RFC 5116, 5.2).
     case aes256GCM = 1
@@ -15,7 +15,9 @@ public enum AEADSuite: UInt8, Sendable, CaseIterable {
     /// Bytes of a tag in either suite.
     public static let tagBytes = 16
 
-    /// - Throws: `outOfBounds(.suite)` for a number that stands for nothing.
+    /// Reads a suite's number.
+    ///
+    /// - Throws: `outOfBounds(.suite)` for a number without a suite.
     public init(number: UInt8) throws(CryptoError) {
         guard let suite = AEADSuite(rawValue: number) else { throw .outOfBounds(.suite) }
         self = suite
@@ -29,7 +31,8 @@ public enum AEADSuite: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// The two suites, and what published vectors and HPKE (RFC 9180, 7.3) have besides: nothing of ours is sealed with it.
+/// The two suites, and the algorithms that only published vectors and HPKE (RFC 9180, 7.3) use; Thicket never seals
+/// with them.
 package enum AEADAlgorithm: UInt8, Sendable {
     case aes256GCM = 1
     case chaCha20Poly1305 = 2
@@ -44,7 +47,7 @@ package enum AEADAlgorithm: UInt8, Sendable {
         }
     }
 
-    /// Most clear bytes of one seal: 2^36 − 32 (SP 800-38D, 5.2.1.1) and 2^38 − 64 (RFC 8439, 2.8).
+    /// Clear bytes of one seal at most: 2^36 − 32 (SP 800-38D, 5.2.1.1) and 2^38 − 64 (RFC 8439, 2.8).
     var clearBytesMax: Int {
         switch self {
         case .aes128GCM, .aes192GCM, .aes256GCM: 1 << 36 - 32
@@ -68,13 +71,15 @@ package enum AEADAlgorithm: UInt8, Sendable {
     private static let chaCha20 = Fetched.cipher("ChaCha20-Poly1305")
 }
 
-/// Twelve bytes that one key sees once (RFC 5116, 3.1).
+/// A nonce of 12 bytes, which one key uses once (RFC 5116, 3.1).
 public struct AEADNonce: Sendable {
-    // As they stand in memory.
+    // In memory order.
     private var bytes: (UInt32, UInt32, UInt32) = (0, 0, 0)
 
+    /// Makes a nonce of bytes.
+    ///
     /// - Parameter bytes: exactly 12.
-    /// - Throws: `outOfBounds(.nonce)`.
+    /// - Throws: `outOfBounds(.nonce)` for another length.
     public init(_ bytes: some Collection<UInt8>) throws(CryptoError) {
         guard bytes.count == AEADSuite.nonceBytes else { throw .outOfBounds(.nonce) }
         withUnsafeMutableBytes(of: &self.bytes) { $0.copyBytes(from: bytes) }
@@ -82,15 +87,16 @@ public struct AEADNonce: Sendable {
 
     private init() {}
 
-    /// From OpenSSL's generator. One key seals at most 2^32 messages with random nonces (SP 800-38D, 8.3).
+    /// A random nonce from OpenSSL's generator. One key seals at most 2^32 messages with random nonces (SP 800-38D,
+    /// 8.3).
     public static func random() -> AEADNonce {
         var nonce = AEADNonce()
         withUnsafeMutableBytes(of: &nonce.bytes) { RandomBytes.fill($0) }
         return nonce
     }
 
-    /// A number in 11 bytes, and whether it is the last: STREAM's nonce (Hoang, Reyhanitabar, Rogaway, Vizár 2015; spec
-    /// 3.3).
+    /// The nonce of a chunk: a number in 11 bytes, and whether it is the last (STREAM: Hoang, Reyhanitabar, Rogaway,
+    /// Vizár 2015; spec 3.3).
     public static func chunk(_ number: UInt64, isLast: Bool) -> AEADNonce {
         var nonce = AEADNonce()
         withUnsafeMutableBytes(of: &nonce.bytes) { room in
@@ -100,7 +106,7 @@ public struct AEADNonce: Sendable {
         return nonce
     }
 
-    /// A base nonce and a number, one over the other (RFC 9180, 5.2; RFC 8446, 5.3).
+    /// This base nonce XOR a message number (RFC 9180, 5.2; RFC 8446, 5.3).
     func combined(with number: UInt64) -> AEADNonce {
         var nonce = self
         withUnsafeMutableBytes(of: &nonce.bytes) { room in
@@ -109,7 +115,7 @@ public struct AEADNonce: Sendable {
         return nonce
     }
 
-    /// The bytes in their order.
+    /// The 12 bytes in order.
     public var octets: [UInt8] { withUnsafeBytes { Array($0) } }
 
     package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {

@@ -4,28 +4,32 @@ import Synchronization
 
 /// AES-128 on single 16-byte blocks (FIPS 197): a keyed permutation that makes the server's positions opaque.
 ///
-/// Not a way to encrypt content: equal blocks give equal results, which is what a change version needs.
+/// Do not use it to encrypt content: equal blocks give equal results, as a change version needs.
 public struct AESBlock: Sendable {
     private let ciphers: Ciphers
 
-    /// - Parameter key: 16 bytes.
+    /// Makes a permutation.
+    ///
+    /// - Parameter key: 16 bytes; another length is a programming error.
     public init(key: [UInt8]) {
         precondition(key.count == 16, "an AES-128 key has 16 bytes")
         ciphers = Ciphers(key: key)
     }
 
+    /// Encrypts a block of exactly 16 bytes.
     public func encrypt(_ block: [UInt8]) -> [UInt8] { ciphers.run(block, encrypts: true) }
+    /// Decrypts a block of exactly 16 bytes.
     public func decrypt(_ block: [UInt8]) -> [UInt8] { ciphers.run(block, encrypts: false) }
 
-    /// Encrypts the block whose 16 bytes are these two numbers, big-endian, one behind the other.
+    /// Encrypts the block that consists of these two numbers, each big-endian.
     public func encrypt(_ high: UInt64, _ low: UInt64) -> (high: UInt64, low: UInt64) { ciphers.encrypt(high, low) }
 }
 
-/// Both directions with the key schedule made once: making one costs ten times what a block does.
+/// Both directions with prepared key schedules: a schedule costs ten times as much as a block.
 private final class Ciphers: Sendable {
-    /// OpenSSL's object; who holds the lock may use it.
+    /// OpenSSL's context; used only by the thread that holds the lock.
     private struct Context: @unchecked Sendable {
-        // Used under the lock of its `Mutex` only.
+        // Used only under the lock of its `Mutex`.
         let pointer: OpaquePointer?
     }
 
@@ -51,7 +55,7 @@ private final class Ciphers: Sendable {
 
     func encrypt(_ high: UInt64, _ low: UInt64) -> (high: UInt64, low: UInt64) {
         var clear = (high.bigEndian, low.bigEndian)
-        // Twice the size of a block, as `run` has it: OpenSSL may write one more.
+        // Twice the size of a block, as in `run`: OpenSSL may write one more.
         var sealed: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         encryption.withLock { context in
             withUnsafeMutableBytes(of: &sealed) { output in
@@ -75,7 +79,7 @@ private final class Ciphers: Sendable {
     }
 
     private static func run(_ block: [UInt8], _ context: OpaquePointer?) -> [UInt8] {
-        // Padding is off, so a whole block comes out at once and nothing stays inside.
+        // Padding is off, so a whole block is written at once and the context buffers nothing.
         [UInt8](unsafeUninitializedCapacity: 32) { output, count in
             block.withUnsafeBytes { run($0.baseAddress, output.baseAddress, context) }
             count = 16

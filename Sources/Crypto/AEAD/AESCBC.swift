@@ -3,16 +3,19 @@ internal import COpenSSL
 
 /// AES in CBC mode with PKCS#7 padding (NIST SP 800-38A, 6.2; RFC 5652, 6.3).
 ///
-/// For the notes of old versions only, whose format has it. It authenticates nothing: whoever decrypts has checked a
-/// MAC over initialisation vector and text first, or the error becomes an oracle for the padding.
+/// Only for the format of notes of old versions. It does not authenticate: the caller must check a MAC over
+/// initialisation vector and text before decryption, or the error becomes a padding oracle.
 public enum AESCBC {
     /// Bytes of a block and of an initialisation vector.
     public static let blockBytes = 16
 
+    /// Encrypts bytes.
+    ///
     /// - Parameters:
-    ///   - key: 16, 24 or 32 bytes, which choose AES-128, -192 or -256.
-    ///   - vector: 16 bytes that nobody can foretell.
-    /// - Returns: whole blocks, one at least.
+    ///   - clear: the bytes to encrypt.
+    ///   - key: 16, 24 or 32 bytes, for AES-128, -192 or -256.
+    ///   - vector: 16 bytes that an attacker cannot predict.
+    /// - Returns: whole blocks, at least one.
     /// - Throws: `outOfBounds` for a key or a vector of another length.
     public static func encrypt(
         _ clear: UnsafeRawBufferPointer, key: SecureBytes, vector: [UInt8]
@@ -34,11 +37,14 @@ public enum AESCBC {
         }
     }
 
+    /// Decrypts bytes.
+    ///
     /// - Parameters:
+    ///   - text: the encrypted blocks.
     ///   - key: 16, 24 or 32 bytes.
     ///   - vector: 16 bytes.
-    /// - Throws: `openingFailed` for what has no whole blocks or a wrong padding; `outOfBounds` for a key or a vector
-    ///   of another length.
+    /// - Throws: `openingFailed` for an incomplete block or a wrong padding; `outOfBounds` for a key or a vector of
+    ///   another length.
     public static func decrypt(
         _ text: UnsafeRawBufferPointer, key: SecureBytes, vector: [UInt8]
     ) throws(CryptoError) -> SecureBytes {
@@ -77,12 +83,12 @@ public enum AESCBC {
     private static let aes256 = Fetched.cipher("AES-256-CBC")
 }
 
-/// OpenSSL counts in 32 bits: what is longer goes in pieces.
+/// OpenSSL counts in 32 bits, so longer input is processed in parts.
 enum Pieces {
     private static let bytesMax = 1 << 30
 
     /// - Parameter room: null for additional data.
-    /// - Returns: bytes written; nil when OpenSSL refused.
+    /// - Returns: the number of bytes written; nil when OpenSSL refuses.
     static func run(
         _ context: OpaquePointer?, _ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer?
     ) -> Int? {
@@ -101,14 +107,18 @@ enum Pieces {
 }
 
 extension AESCBC {
-    /// The same of an array. - Throws: `outOfBounds`.
+    /// Encrypts an array.
+    ///
+    /// - Throws: `outOfBounds` for a key or a vector of another length.
     public static func encrypt(
         _ clear: [UInt8], key: SecureBytes, vector: [UInt8]
     ) throws(CryptoError) -> [UInt8] {
         try clear.lent { clear throws(CryptoError) in try encrypt(clear, key: key, vector: vector) }
     }
 
-    /// The same of an array. - Throws: `openingFailed`, `outOfBounds`.
+    /// Decrypts an array.
+    ///
+    /// - Throws: `openingFailed` for a wrong text, `outOfBounds` for a key or a vector of another length.
     public static func decrypt(
         _ text: [UInt8], key: SecureBytes, vector: [UInt8]
     ) throws(CryptoError) -> SecureBytes {

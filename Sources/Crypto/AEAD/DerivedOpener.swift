@@ -1,18 +1,22 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's HKDF and AES.GCM or ChaChaPoly.
 internal import COpenSSL
 
-/// Opens messages of which each was sealed under a key of its own that HKDF makes of one root. What such a key needs
-/// besides itself is made once, and no key is left behind: the next takes its place.
+/// Opens messages that are each sealed with a separate key, which HKDF derives from one root. The context is prepared
+/// once and reused, and each key overwrites the one before it.
 ///
-/// For one thread at a time, which is why it is not `Sendable`; `AEAD` is for keys that are used more than once.
+/// For one thread at a time, so it is not `Sendable`. For keys that are used more than once see `AEAD`.
 public final class DerivedOpener {
     private let root: SecretMessageKey256
     private let context: OpaquePointer
 
-    /// Bytes of a key: one digest of SHA-256 is all that HKDF has to make.
+    /// Bytes of a key: HKDF derives it as one digest of SHA-256.
     private static let keyBytes: Int = AEADSuite.keyBytes
 
-    /// - Parameter root: the pseudorandom key that HKDF-SHA-256's extract gave.
+    /// Prepares the context.
+    ///
+    /// - Parameters:
+    ///   - suite: the algorithm of all messages.
+    ///   - root: the pseudorandom key from the extract step of HKDF-SHA-256.
     public init(_ suite: AEADSuite, root: SecureBytes) {
         self.root = SecretMessageKey256(root)
         guard let context = EVP_CIPHER_CTX_new(),
@@ -23,17 +27,19 @@ public final class DerivedOpener {
 
     deinit { EVP_CIPHER_CTX_free(context) }
 
-    /// A message in its parts, which are lent.
+    /// The parts of a message, in memory that the caller lends.
     public struct Parts {
         /// Ciphertext ‖ tag.
         let sealed: UnsafeRawBufferPointer
         let nonce: UnsafeRawBufferPointer
         let data: UnsafeRawBufferPointer
 
+        /// Describes a message.
+        ///
         /// - Parameters:
         ///   - sealed: ciphertext ‖ tag.
         ///   - nonce: 12 bytes.
-        ///   - data: authenticated with them.
+        ///   - data: the authenticated data of the seal.
         public init(sealed: UnsafeRawBufferPointer, nonce: UnsafeRawBufferPointer, data: UnsafeRawBufferPointer) {
             (self.sealed, self.nonce, self.data) = (sealed, nonce, data)
         }
@@ -42,9 +48,10 @@ public final class DerivedOpener {
     /// Opens a message.
     ///
     /// - Parameters:
-    ///   - info: of HKDF's expand; at most `HKDF.infoBytesMax` bytes.
-    ///   - room: for the clear bytes, exactly 16 fewer than are sealed.
-    /// - Returns: false when anything at all is wrong with it; then `room` holds zeros.
+    ///   - message: the parts of the message.
+    ///   - info: the info of HKDF's expand step; at most `HKDF.infoBytesMax` bytes.
+    ///   - room: memory for the clear bytes, exactly 16 fewer than are sealed.
+    /// - Returns: false for any deviation; `room` then contains zeros.
     public func open(_ message: Parts, info: [UInt8], into room: UnsafeMutableRawBufferPointer) -> Bool {
         let count = max(0, message.sealed.count - AEADSuite.tagBytes)
         precondition(room.count == count, "a clear text is 16 bytes shorter")
@@ -59,7 +66,7 @@ public final class DerivedOpener {
         return false
     }
 
-    /// Makes a key, T(1) of HKDF (RFC 5869, 2.3), and gives it to the context, with the nonce.
+    /// Derives the key, T(1) of HKDF (RFC 5869, 2.3), and sets it in the context together with the nonce.
     private func begin(_ info: [UInt8], _ nonce: UnsafeRawBufferPointer) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: Self.keyBytes, alignment: 16) { key in
             defer { key.cleanse() }

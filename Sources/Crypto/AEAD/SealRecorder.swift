@@ -7,31 +7,30 @@
         import Glibc
     #endif
 
-    /// What was sealed under which nonce, in debug builds: tests ask whether a key has seen a nonce twice for different
-    /// bytes, by which both would be lost. Release builds have nothing of it.
+    /// Records the nonce of each seal in debug builds, so that tests can check that no key uses a nonce twice for
+    /// different bytes, which would reveal both. Release builds do not contain it.
     package final class SealRecorder: Sendable {
-        /// Seals kept; later ones are counted only.
+        /// Seals kept; later ones are only counted.
         package static let sealsMax = 1 << 20
 
-        /// A key and a nonce that were used for two things.
+        /// A key and a nonce that were used for two different inputs.
         package struct Reuse: Sendable, Equatable {
             /// The first bytes of a hash of the key.
             package let keyID: [UInt8]
             package let nonce: [UInt8]
         }
 
-        /// Where a whole run is recorded: all processes of it append to one file, `recordBytes` for each seal.
-        /// `Tests/prove` looks for pairs that came twice at its end.
+        /// Names the file in which a whole test run is recorded: all its processes append to it, `recordBytes` for each
+        /// seal. At the end of the run `Tests/prove` searches it for repeated pairs.
         package static let variable = "THICKET_SEALS"
-        /// Bytes of a record: a hash of the key (8), the nonce (12), a hash of what was sealed (16). No secret is in
-        /// it.
+        /// Bytes of a record: a hash of the key (8), the nonce (12), a hash of the sealed input (16). It contains no
+        /// secret.
         package static let recordBytes = 36
 
-        /// Of the whole process, from its start; nil when no run is recorded.
+        /// The recorder of the process, from its start; nil when the run is not recorded.
         package static let process: SealRecorder? = getenv(variable).map { SealRecorder(file: String(cString: $0)) }
 
-        /// Where the calls of this task are recorded instead: a test that seals with published keys and nonces has its
-        /// own.
+        /// The recorder for the calls of this task; a test that seals with published keys and nonces sets its own.
         @TaskLocal package static var current: SealRecorder? = process
 
         private struct State {
@@ -42,24 +41,24 @@
 
         private let state = Mutex<State>(State())
 
-        /// Descriptor of the file that records go to; nil: they are kept here.
+        /// Descriptor of the file for the records; nil: they are kept in memory.
         private let file: Int32?
 
-        /// Keeps what is recorded.
+        /// A recorder that keeps the records in memory.
         package init() { file = nil }
 
-        /// Appends what is recorded to a file, so that it outlives a process that is killed.
+        /// A recorder that appends the records to a file, so that they survive a process that is killed.
         private init(file path: String) {
             let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
             precondition(file >= 0, "\(Self.variable): \(path) cannot be written")
             self.file = file
         }
 
-        /// Seals so far.
+        /// Number of seals so far.
         package var count: Int { state.withLock(\.count) }
-        /// Pairs of key and nonce that had two inputs, in their order.
+        /// Pairs of key and nonce that had two inputs, in order.
         package var reuses: [Reuse] { state.withLock(\.reuses) }
-        /// Whether there were more seals than are kept: then a reuse may have been missed.
+        /// Whether the memory is full; reuses among later seals are missed then.
         package var isFull: Bool { state.withLock { $0.inputs.count >= Self.sealsMax } }
 
         static func keyID(_ algorithm: AEADAlgorithm, _ key: SecureBytes) -> [UInt8] {
@@ -83,7 +82,7 @@
         private func note(_ key: [UInt8], _ nonce: [UInt8], input: [UInt8]) {
             if let file {
                 let record = key + nonce + input
-                // In one call, and behind what other threads and processes have written (O_APPEND).
+                // A single call with O_APPEND, so that the records of several threads and processes do not mix.
                 precondition(write(file, record, record.count) == Self.recordBytes, "\(Self.variable): not written")
                 return
             }

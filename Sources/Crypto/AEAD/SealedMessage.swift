@@ -1,16 +1,19 @@
-/// suite ‖ nonce ‖ ciphertext ‖ tag (spec 3.3): something short that is sealed under a key of its own, with a random
-/// nonce.
+/// A short message sealed with a separate key and a random nonce: suite ‖ nonce ‖ ciphertext ‖ tag (spec 3.3).
 ///
 /// One key seals at most 2^32 messages (SP 800-38D, 8.3).
 public enum SealedMessage {
-    /// How much longer it is than what is in it.
+    /// Bytes that sealing adds.
     public static let extraBytes: Int = 1 + AEADSuite.nonceBytes + AEADSuite.tagBytes
 
+    /// Seals bytes.
+    ///
     /// - Parameters:
+    ///   - clear: the bytes to seal.
+    ///   - suite: the algorithm.
     ///   - key: 32 bytes.
     ///   - data: authenticated, and not contained in the result.
-    ///   - nonce: one that this key has never seen.
-    /// - Throws: `outOfBounds(.key)`.
+    ///   - nonce: one that this key has never used.
+    /// - Throws: `outOfBounds(.key)` for a key of another length.
     public static func seal(
         _ clear: [UInt8], _ suite: AEADSuite = .aes256GCM, key: SecureBytes, data: [UInt8],
         nonce: AEADNonce = .random()
@@ -19,8 +22,9 @@ public enum SealedMessage {
         return [suite.rawValue] + nonce.octets + sealed
     }
 
-    /// Seals a secret.
-    /// - Throws: `outOfBounds(.key)`.
+    /// Seals a secret; the parameters are those of bytes.
+    ///
+    /// - Throws: `outOfBounds(.key)` for a key of another length.
     public static func seal(
         _ clear: SecureBytes, _ suite: AEADSuite = .aes256GCM, key: SecureBytes, data: [UInt8],
         nonce: AEADNonce = .random()
@@ -29,14 +33,17 @@ public enum SealedMessage {
         return [suite.rawValue] + nonce.octets + sealed
     }
 
-    /// - Throws: `openingFailed`, whatever is wrong with it; `outOfBounds(.key)` for a key of another length.
+    /// Opens a message.
+    ///
+    /// - Throws: `openingFailed` for any deviation; `outOfBounds(.key)` for a key of another length.
     public static func open(_ message: [UInt8], key: SecureBytes, data: [UInt8]) throws(CryptoError) -> [UInt8] {
         let parts = try Parts(message)
         return try AEAD(parts.suite, key: key).open(parts.sealed, nonce: parts.nonce, data: data)
     }
 
     /// Opens a sealed secret.
-    /// - Throws: as the other.
+    ///
+    /// - Throws: `openingFailed` for any deviation; `outOfBounds(.key)` for a key of another length.
     public static func openSecret(
         _ message: [UInt8], key: SecureBytes, data: [UInt8]
     ) throws(CryptoError) -> SecureBytes {

@@ -1,16 +1,19 @@
-/// The name of a pairing: 16 bytes of SHA-256 over `thicket/pair/1` ‖ 0x00 ‖ what the new device shows, in base32: 26
-/// letters that a person carries from one screen to the other. Nobody finds another key that has the same.
+/// The name of a pairing: the first 16 bytes of SHA-256 over `thicket/pair/1` ‖ 0x00 ‖ the new device's message, in
+/// base32: 26 letters, which a person carries from one screen to the other. Finding another key with the same name is
+/// infeasible.
 public enum PairingCode {
-    /// Letters of one.
+    /// Letters of a code.
     public static let letters = 26
 
+    /// The code of a new device's message.
     public static func text(of hello: [UInt8]) -> String {
         Base32.encode(Array(Hash.sha256(LabelledBytes("thicket/pair/1").octets + hello).prefix(16)))
     }
 
-    /// As a person types it: capitals, spaces and hyphens do not count, and digits that the alphabet lacks are the
-    /// letters they look like.
-    /// - Returns: nil for what is none.
+    /// Reads a typed code. Capitals, white space and hyphens are ignored; digits that are not in the alphabet are read
+    /// as the letters that they resemble.
+    ///
+    /// - Returns: nil for a text that is not a code.
     public static func read(_ typed: String) -> String? {
         var text = [UInt8]()
         for byte in typed.utf8 {

@@ -1,29 +1,31 @@
-/// Bytes as something that people write down and type again: base32 letters (RFC 4648, 6) in groups of four, eight
-/// groups a line, and at the end of each line two letters that are made of the line and its number. So a slip is found,
-/// and the line that it is in.
+/// Bytes in a form that people write down and type again: base32 letters (RFC 4648, 6) in groups of four, eight groups
+/// per line, and at the end of each line two check letters, computed from the line and its number. They reveal a typing
+/// error and its line.
 ///
-/// Lines need not be kept apart when they are typed. Capitals, spaces, hyphens and line ends do not count; the digits
-/// 0, 1 and 8, which the alphabet lacks, are read as the letters that they look like.
+/// The lines need not be separated when they are typed. Capitals, spaces, hyphens and line ends are ignored; the digits
+/// 0, 1 and 8, which are not in the alphabet, are read as the letters that they resemble.
 public enum WrittenCode {
     /// Bytes of a line.
     public static let lineBytes = 20
-    /// Bytes at most.
+    /// Bytes of a code at most.
     public static let bytesMax = 2_000
-    /// Bytes of text that is read.
+    /// Bytes of typed text that are read at most.
     public static let textBytesMax = 16_384
     private static let groupLetters = 4
     private static let checkLetters = 2
 
     /// Why a code cannot be read.
     public enum Failure: Error, Sendable, Hashable {
-        /// A character that no code has, or a length that none has.
+        /// The text contains a character that codes never contain, or has an impossible length.
         case unreadable
-        /// The line, counted from 1, has a slip, or one before it lacks a letter.
+        /// This line, counted from 1, contains an error, or a letter is missing in an earlier line.
         case line(Int)
     }
 
-    /// - Parameter bytes: 1...2,000.
-    /// - Returns: lines, each with a line feed; a secret like the bytes. nil for none or too many bytes.
+    /// Encodes bytes.
+    ///
+    /// - Parameter bytes: 1...2,000 bytes.
+    /// - Returns: the lines, each with a line feed, as a secret; nil for an empty or too long input.
     public static func text(of bytes: SecureBytes) -> SecureBytes? {
         guard (1...bytesMax).contains(bytes.count) else { return nil }
         var lines = [SecureBytes]()
@@ -34,8 +36,9 @@ public enum WrittenCode {
         return .joined(lines)
     }
 
-    /// Reads a code as it was typed.
-    /// - Throws: `unreadable`, or the first line that does not fit its check.
+    /// Decodes a typed code.
+    ///
+    /// - Throws: `unreadable`, or the first line that does not match its check letters.
     public static func bytes(of text: SecureBytes) throws(Failure) -> SecureBytes {
         guard text.count <= textBytesMax else { throw .unreadable }
         let letters = try bare(PastedText.plain(text))
@@ -76,7 +79,7 @@ public enum WrittenCode {
     }
 
     private static func decoded(_ letters: SecureBytes) -> SecureBytes? {
-        // Lengths that bytes do not have: 1, 3 or 6 letters more than whole groups of eight.
+        // Impossible lengths: 1, 3 or 6 letters more than whole groups of eight.
         guard ![1, 3, 6].contains(letters.count % 8) else { return nil }
         var isRead = false
         let bytes = SecureBytes(count: letters.count * 5 / 8) { room in
@@ -92,14 +95,14 @@ public enum WrittenCode {
         return encoded(digest.part(0..<2)).part(0..<checkLetters)
     }
 
-    /// Letters alone, in lower case.
+    /// The letters alone, in lower case.
     private static func bare(_ text: SecureBytes) throws(Failure) -> SecureBytes {
         var count = 0
         let room = try SecureBytes(count: text.count) { room throws(Failure) in
             try text.withUnsafeBytes { text throws(Failure) in
                 for byte in text {
                     switch byte {
-                    // Blanks, line ends and the punctuation that people put between groups.
+                    // Blanks, line ends and the punctuation that people write between groups.
                     case 0x20, 0x09, 0x0A, 0x0D, 0x2C...0x2F, 0x3A, 0x3B, 0x5F: continue
                     default: break
                     }

@@ -1,18 +1,21 @@
-/// What one stream of content is sealed with: a key, a suite and the id of the data (spec 3.3).
+/// The key of one stream of content: a key, a suite and the id of the data (spec 3.3).
 ///
-/// A content key seals one stream once. Whoever has other bytes to seal draws a new key and a new id, or two plain
-/// texts would share nonces and both would be lost. The suite's number stands beside the key, not in the stream.
+/// A content key seals one stream once. Other bytes need a new key and a new id; otherwise two plain texts would share
+/// nonces, and both would be revealed. The number of the suite is stored beside the key, not in the stream.
 public struct ContentKey: Sendable {
     /// Bytes of a data id.
     public static let dataIDBytes = 16
 
-    /// What the chunks are sealed with.
+    /// The algorithm of the chunks.
     public let suite: AEADSuite
-    /// 16 raw bytes that no other stream has.
+    /// 16 raw bytes, different for each stream.
     public let dataID: [UInt8]
     private let aead: AEAD
 
+    /// Makes the key of a stream.
+    ///
     /// - Parameters:
+    ///   - suite: the algorithm.
     ///   - key: 32 bytes.
     ///   - dataID: 16 bytes.
     /// - Throws: `outOfBounds(.key)` or `outOfBounds(.count)` for other lengths.
@@ -23,8 +26,8 @@ public struct ContentKey: Sendable {
     }
 
     /// - Parameters:
-    ///   - clear: the chunk's bytes, as many as the layout says.
-    ///   - room: 16 bytes more.
+    ///   - clear: the chunk's bytes, as many as in the layout.
+    ///   - room: memory for 16 bytes more.
     func seal(
         _ chunk: UInt64, of layout: ContentLayout, _ clear: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
@@ -46,7 +49,7 @@ public struct ContentKey: Sendable {
         try outcome.get()
     }
 
-    /// Data id ‖ exact length of the plain stream (8 bytes), on the stack.
+    /// The authenticated data on the stack: data id ‖ exact length of the plain stream (8 bytes).
     private func withData<Value>(_ layout: ContentLayout, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
         var data: (UInt64, UInt64, UInt64) = (0, 0, layout.length.bigEndian)
         return withUnsafeMutableBytes(of: &data) { room in

@@ -1,19 +1,22 @@
-/// Reads sealed content (STREAM, as `ContentSealer`; spec 3.3) at any place: a range needs its own chunks only. Memory
-/// does not grow with the content.
+/// Reads sealed content (STREAM, as in `ContentSealer`; spec 3.3) at any place: a range needs only its own chunks.
+/// Memory does not grow with the content.
 ///
-/// A chunk is handed out after it has been authenticated, never before. That the whole is as long as it should be is
-/// checked before anything is read; the length is part of what each chunk authenticates.
+/// A chunk is returned only after it has been authenticated. The length of the whole is checked before anything is
+/// read, and is part of the data that each chunk authenticates.
 public struct ContentOpener: ~Copyable {
     private let key: ContentKey
-    /// Where the chunks lie.
+    /// The places of the chunks.
     public let layout: ContentLayout
-    /// A sealed chunk, and the clear one.
+    /// Memory for a sealed chunk and the clear one.
     private let room: UnsafeMutableRawBufferPointer
 
+    /// Checks the lengths.
+    ///
     /// - Parameters:
-    ///   - length: exact bytes of the plain stream, from where the key stands.
-    ///   - storedLength: bytes that are there.
-    /// - Throws: `openingFailed` when they do not belong together, or the length is beyond `ContentLayout.lengthMax`.
+    ///   - key: the key of the stream.
+    ///   - length: exact bytes of the plain stream, as stored beside the key.
+    ///   - storedLength: bytes of the sealed stream that exist.
+    /// - Throws: `openingFailed` when the lengths do not match, or the length is more than `ContentLayout.lengthMax`.
     public init(_ key: ContentKey, length: UInt64, storedLength: UInt64) throws(CryptoError) {
         guard let layout = try? ContentLayout(length: length), layout.sealedLength == storedLength else {
             throw .openingFailed
@@ -30,12 +33,12 @@ public struct ContentOpener: ~Copyable {
     /// Reads a range of the plain stream.
     ///
     /// - Parameters:
-    ///   - range: of the plain stream; all of it by `0..<layout.length`.
-    ///   - read: fills a buffer with the sealed stream's bytes from an offset, and says how many it had: fewer than
-    ///     asked for means that they are not there.
-    ///   - output: gets the clear bytes, chunk by chunk in order; they are lent for the call.
-    /// - Throws: `openingFailed` for a damaged chunk, and what was handed out before it is genuine;
-    ///   `outOfBounds(.count)` for a range beyond the end; whatever `read` and `output` throw.
+    ///   - range: the range in the plain stream; `0..<layout.length` for all of it.
+    ///   - read: fills a buffer with the sealed stream's bytes from an offset, and returns how many it had; fewer than
+    ///     asked for means that the rest does not exist.
+    ///   - output: receives the clear bytes, chunk by chunk in order, valid during the call.
+    /// - Throws: `openingFailed` for a damaged chunk (all bytes passed to `output` before are authentic);
+    ///   `outOfBounds(.count)` for a range beyond the end; any error of `read` and `output`.
     public func read(
         _ range: Range<UInt64>, from read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int,
         _ output: (UnsafeRawBufferPointer) throws -> Void
@@ -60,10 +63,14 @@ public struct ContentOpener: ~Copyable {
 
 extension ContentOpener {
     /// Opens a short stream at once.
-    /// - Parameter length: exact bytes of the plain stream.
-    /// - Throws: `openingFailed` for anything that is wrong, and nothing of it comes out.
+    ///
+    /// - Parameters:
+    ///   - sealed: the whole sealed stream.
+    ///   - key: the key of the stream.
+    ///   - length: exact bytes of the plain stream.
+    /// - Throws: `openingFailed` for any deviation; no bytes are returned then.
     public static func open(_ sealed: [UInt8], _ key: ContentKey, length: UInt64) throws(CryptoError) -> [UInt8] {
-        // Before there is room for what somebody says the length is.
+        // Checked before memory is allocated for the claimed length.
         guard let layout = try? ContentLayout(length: length),
             layout.sealedLength == UInt64(sealed.count)
         else { throw .openingFailed }

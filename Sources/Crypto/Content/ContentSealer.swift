@@ -3,24 +3,27 @@
 ///
 /// ```swift
 /// var sealer = try ContentSealer(key, length: 150_000)
-/// try sealer.seal(piece) { output.write($0) }     // pieces of any size; each full chunk comes out at once
+/// try sealer.seal(piece) { output.write($0) } // pieces of any size; each full chunk is written at once
 /// try sealer.finish { output.write($0) }
 /// ```
 ///
-/// A value that cannot be copied: a chunk is sealed once. What fails half way is thrown away with its key.
+/// It cannot be copied, so that each chunk is sealed once. A stream that fails half way must be discarded together with
+/// its key.
 public struct ContentSealer: ~Copyable {
     private let key: ContentKey
-    /// Where the chunks lie.
+    /// The places of the chunks.
     public let layout: ContentLayout
-    /// The chunk that comes next.
+    /// Number of the next chunk.
     private var chunk: UInt64 = 0
-    /// What has come of it, in front of `room`.
+    /// Bytes of the next chunk received so far, stored in `clear`.
     private var waiting = 0
-    /// One sealed chunk, and one clear chunk that is not full yet.
+    /// Memory for one sealed chunk and one incomplete clear chunk.
     private let room: UnsafeMutableRawBufferPointer
 
+    /// Starts a stream.
+    ///
     /// - Parameters:
-    ///   - key: which has sealed nothing before.
+    ///   - key: a key that has not sealed anything before.
     ///   - length: exact bytes of the plain stream.
     /// - Throws: `outOfBounds(.count)` for more than `ContentLayout.lengthMax`.
     public init(_ key: ContentKey, length: UInt64) throws(CryptoError) {
@@ -34,12 +37,15 @@ public struct ContentSealer: ~Copyable {
         room.deallocate()
     }
 
-    /// Bytes of the plain stream that have come.
+    /// Bytes of the plain stream received so far.
     public var count: UInt64 { chunk * UInt64(ContentLayout.chunkBytes) + UInt64(waiting) }
 
     /// Takes the next bytes of the plain stream.
-    /// - Parameter output: gets each sealed chunk, in order; the bytes are lent for the call. What it throws is passed
-    ///   on, and then this stream has failed: it is never to be continued.
+    ///
+    /// - Parameters:
+    ///   - bytes: the bytes, of any number.
+    ///   - output: receives each sealed chunk, in order; the bytes are valid during the call. Its errors are passed on;
+    ///     the stream has then failed and must not be continued.
     /// - Throws: `outOfBounds(.count)` for bytes beyond the length, before any of them is sealed.
     public mutating func seal(
         _ bytes: UnsafeRawBufferPointer, _ output: (UnsafeRawBufferPointer) throws -> Void
@@ -65,8 +71,9 @@ public struct ContentSealer: ~Copyable {
         }
     }
 
-    /// Says that the stream has ended: of one of length 0 its only chunk comes out now.
-    /// - Throws: `outOfBounds(.count)` when bytes are missing: what came out is worthless then.
+    /// Ends the stream. For a stream of length 0 this writes its only chunk.
+    ///
+    /// - Throws: `outOfBounds(.count)` when bytes are missing: the chunks written so far are worthless then.
     public consuming func finish(_ output: (UnsafeRawBufferPointer) throws -> Void) throws {
         guard count >= layout.length else { throw CryptoError.outOfBounds(.count) }
         if layout.length == 0 { try emit(.init(start: nil, count: 0), output) }
@@ -79,7 +86,7 @@ public struct ContentSealer: ~Copyable {
     ) throws {
         let sealed = UnsafeMutableRawBufferPointer(rebasing: room[..<(bytes.count + AEADSuite.tagBytes)])
         key.seal(chunk, of: layout, bytes, into: sealed)
-        // Counted before it is given away: whatever becomes of it, this number is used up.
+        // Counted before `output` is called: this number must never be used again, even if `output` fails.
         chunk += 1
         waiting = 0
         try output(UnsafeRawBufferPointer(sealed))
@@ -88,7 +95,10 @@ public struct ContentSealer: ~Copyable {
 
 extension ContentSealer {
     /// Seals a short stream at once.
-    /// - Parameter key: which has sealed nothing before.
+    ///
+    /// - Parameters:
+    ///   - bytes: the plain stream.
+    ///   - key: a key that has not sealed anything before.
     /// - Throws: `outOfBounds(.count)` for more than `ContentLayout.lengthMax`.
     public static func seal(_ bytes: [UInt8], _ key: ContentKey) throws(CryptoError) -> [UInt8] {
         let layout = try ContentLayout(length: UInt64(bytes.count))

@@ -1,9 +1,9 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's Curve25519.
 internal import COpenSSL
 
-/// A key of Curve25519 as OpenSSL has it. It overwrites the secret ones when it frees them.
+/// A key of Curve25519 as an OpenSSL object. OpenSSL overwrites a secret key when it frees it.
 final class CurveKey: @unchecked Sendable {
-    // OpenSSL changes nothing in a key that is there but its atomic count.
+    // OpenSSL changes only the atomic reference count of an existing key.
     let pointer: OpaquePointer
 
     enum Kind {
@@ -17,7 +17,7 @@ final class CurveKey: @unchecked Sendable {
         }
     }
 
-    /// Bytes of a secret and of a public key on this curve (RFC 7748, 5; RFC 8032, 5.1.5).
+    /// Bytes of a secret and of a public key of this curve (RFC 7748, 5; RFC 8032, 5.1.5).
     static let octetsCount = 32
 
     init(_ kind: Kind, secret: SecureBytes) throws(CryptoError) {

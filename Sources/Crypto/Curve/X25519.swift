@@ -1,17 +1,20 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's Curve25519.KeyAgreement.
 internal import COpenSSL
 
-/// X25519 (RFC 7748, 5 and 6.1): two who know each other's public keys have a secret.
+/// X25519 key agreement (RFC 7748, 5 and 6.1): two parties compute a shared secret from their own key and the other's
+/// public key.
 public enum X25519 {
     /// Bytes of a secret, a public key and a shared secret.
     public static let octetsCount = 32
 
-    /// What everybody may know.
+    /// The public key.
     public struct PublicKey: Sendable, Hashable {
-        /// 32 bytes.
+        /// The public key, 32 bytes.
         public let octets: [UInt8]
 
-        /// - Parameter octets: 32 bytes, whichever (RFC 7748, 5 takes coordinates above the prime too).
+        /// Makes a key from its bytes.
+        ///
+        /// - Parameter octets: any 32 bytes (RFC 7748, 5 also accepts coordinates above the prime).
         /// - Throws: `unusablePublicKey` for another length.
         public init(_ octets: [UInt8]) throws(CryptoError) {
             guard octets.count == X25519.octetsCount else { throw .unusablePublicKey }
@@ -19,16 +22,18 @@ public enum X25519 {
         }
     }
 
-    /// What one device knows.
+    /// The secret key.
     public final class PrivateKey: Sendable {
-        /// The 32 bytes that it was made of.
+        /// The 32 bytes of the secret key.
         public let secret: SecureBytes
-        /// The other half.
+        /// The public key.
         public let publicKey: PublicKey
         private let key: CurveKey
-        /// `EVP_PKEY_CTX` that have begun an agreement.
+        /// Contexts (`EVP_PKEY_CTX`) in which an agreement has been initialised.
         private let agreements = ContextPool { EVP_PKEY_CTX_free($0) }
 
+        /// Makes a key from its bytes.
+        ///
         /// - Parameter secret: 32 random bytes.
         /// - Throws: `outOfBounds(.key)` for another length.
         public init(_ secret: SecureBytes) throws(CryptoError) {
@@ -37,7 +42,7 @@ public enum X25519 {
             self.secret = secret
         }
 
-        /// A new one.
+        /// A new random key.
         public static func random() -> PrivateKey {
             guard let key = try? PrivateKey(.random(X25519.octetsCount)) else {
                 preconditionFailure("32 random bytes are a key")
@@ -45,22 +50,23 @@ public enum X25519 {
             return key
         }
 
-        /// The secret that both have.
+        /// The secret shared with the other party.
         ///
-        /// - Returns: 32 bytes that are not uniform: a key derivation comes next.
-        /// - Throws: `unusablePublicKey` when the secret would be zero, as it is with points of small order: then
-        ///   everybody knew it (RFC 7748, 6.1; RFC 9180, 7.1.4).
+        /// - Returns: 32 bytes that are not uniform; derive keys from them.
+        /// - Throws: `unusablePublicKey` when the secret would be zero, as it is with points of small order: anyone
+        ///   could compute it (RFC 7748, 6.1; RFC 9180, 7.1.4).
         public func sharedSecret(with other: PublicKey) throws(CryptoError) -> SecureBytes {
             let peer = try CurveKey(.x25519, publicKey: other.octets)
             let agreement = agreements.take() ?? makeAgreement()
             defer { agreements.give(agreement) }
             return try SecureBytes(count: X25519.octetsCount) { room throws(CryptoError) in
                 var count = room.count
-                // Without OpenSSL's check of the peer: any 32 bytes are a coordinate, and the result is looked at.
+                // Without OpenSSL's validation of the peer: any 32 bytes are a coordinate, and the result is checked
+                // instead.
                 let isDone =
                     EVP_PKEY_derive_set_peer_ex(agreement, peer.pointer, 0) == 1
                     && EVP_PKEY_derive(agreement, room.octets, &count) == 1 && count == room.count
-                // OpenSSL refuses zero itself; that it still does is not taken for granted.
+                // OpenSSL also refuses a zero result; this check does not rely on it.
                 let isZero = room.reduce(UInt8(0)) { $0 | $1 } == 0
                 guard isDone, !isZero else {
                     ERR_clear_error()

@@ -1,8 +1,8 @@
-/// HPKE (RFC 9180) with DHKEM(X25519, HKDF-SHA256) and HKDF-SHA256: sealing for whoever has a key pair.
+/// HPKE (RFC 9180) with DHKEM(X25519, HKDF-SHA256) and HKDF-SHA256: sealing for the owner of a key pair.
 ///
-/// Base mode says nothing of the sender; who must be known signs inside of what is sealed. Auth mode is for two devices
-/// that know each other: it proves nothing to others, and whoever has the receiver's key can pretend to be any sender
-/// (9.1.1).
+/// Base mode does not authenticate the sender; a sender that must be known signs inside the sealed content. Auth mode
+/// is for two devices that know each other: it proves nothing to third parties, and the holder of the receiver's key
+/// can impersonate any sender (9.1.1).
 public enum HPKE {
     /// DHKEM(X25519, HKDF-SHA256) (7.1).
     static let kem: UInt16 = 0x0020
@@ -11,16 +11,18 @@ public enum HPKE {
     /// Bytes of an encapsulated key (7.1).
     public static let encapsulatedBytes = 32
 
-    /// What seals, by its number in RFC 9180, 7.3.
+    /// The cipher, by its number in RFC 9180, 7.3.
     public enum Cipher: UInt16, Sendable, CaseIterable {
-        /// For published vectors; nothing of ours is sealed with it.
+        /// Only for published vectors; Thicket does not seal with it.
         case aes128GCM = 0x0001
+        /// AES-256-GCM.
         case aes256GCM = 0x0002
+        /// ChaCha20-Poly1305.
         case chaCha20Poly1305 = 0x0003
-        /// Seals nothing and makes secrets only (5.3).
+        /// Does not seal; only exports secrets (5.3).
         case exportOnly = 0xFFFF
 
-        /// What a suite of ours is here.
+        /// The cipher of a suite.
         public init(_ suite: AEADSuite) {
             switch suite {
             case .aes256GCM: self = .aes256GCM
@@ -37,11 +39,11 @@ public enum HPKE {
             }
         }
 
-        /// Names the whole suite in every derivation (5.1).
+        /// Identifies the whole suite in every derivation (5.1).
         var suiteID: [UInt8] { Array("HPKE".utf8) + HPKE.kem.octets + HPKE.kdf.octets + rawValue.octets }
     }
 
-    /// How much the two know of each other (5, table 1).
+    /// How the parties are authenticated (5, table 1).
     package enum Mode: UInt8, Sendable {
         case base = 0
         case preshared = 1
@@ -59,7 +61,7 @@ public enum HPKE {
         }
     }
 
-    /// A secret that both have beforehand (5.1.2). Published vectors have it; nothing of ours does.
+    /// A secret that both parties have beforehand (5.1.2). Used by published vectors only.
     package struct PresharedSecret: Sendable {
         package let secret: SecureBytes
         package let id: [UInt8]
@@ -74,10 +76,13 @@ public enum HPKE {
     /// Seals one message for one receiver, in base mode (6.1).
     ///
     /// - Parameters:
-    ///   - info: what the exchange is about; both have the same.
+    ///   - clear: the secret to seal.
+    ///   - suite: the algorithm.
+    ///   - receiver: the receiver's public key.
+    ///   - info: the purpose of the exchange, the same on both sides.
     ///   - data: authenticated, and not contained in the result.
     /// - Returns: the encapsulated key, 32 bytes, ‖ ciphertext ‖ tag.
-    /// - Throws: `unusablePublicKey`.
+    /// - Throws: `unusablePublicKey` for a receiver's key of small order.
     public static func seal(
         _ clear: SecureBytes, _ suite: AEADSuite, to receiver: X25519.PublicKey, info: [UInt8], data: [UInt8] = []
     ) throws(CryptoError) -> [UInt8] {
@@ -85,8 +90,9 @@ public enum HPKE {
         return try sender.encapsulated + sender.seal(clear, data: data)
     }
 
-    /// Opens what `seal` has made.
-    /// - Throws: `openingFailed`, whatever is wrong.
+    /// Opens a message that `seal` has made.
+    ///
+    /// - Throws: `openingFailed` for any deviation.
     public static func open(
         _ sealed: [UInt8], _ suite: AEADSuite, with receiver: X25519.PrivateKey, info: [UInt8], data: [UInt8] = []
     ) throws(CryptoError) -> SecureBytes {

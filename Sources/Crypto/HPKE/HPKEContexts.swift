@@ -1,14 +1,18 @@
 extension HPKE {
-    /// The side that seals (RFC 9180, 5.2). It cannot be copied: a copy would seal under the same nonces.
+    /// The side that seals (RFC 9180, 5.2). It cannot be copied, because a copy would seal with the same nonces.
     public struct Sender: ~Copyable {
-        /// What the receiver needs: 32 bytes.
+        /// The encapsulated key for the receiver, 32 bytes.
         public let encapsulated: [UInt8]
         private var schedule: KeySchedule
 
+        /// Starts an exchange.
+        ///
         /// - Parameters:
-        ///   - info: what the exchange is about; both have the same.
-        ///   - sender: for auth mode, the key by which the receiver knows us; nil is base mode.
-        /// - Throws: `unusablePublicKey`.
+        ///   - cipher: the algorithm.
+        ///   - receiver: the receiver's public key.
+        ///   - info: the purpose of the exchange, the same on both sides.
+        ///   - sender: in auth mode, the key by which the receiver identifies this sender; nil for base mode.
+        /// - Throws: `unusablePublicKey` for a receiver's key of small order.
         public init(
             _ cipher: Cipher, to receiver: X25519.PublicKey, info: [UInt8], sender: X25519.PrivateKey? = nil
         ) throws(CryptoError) {
@@ -16,7 +20,7 @@ extension HPKE {
             (schedule, encapsulated) = parts
         }
 
-        /// - Parameter ephemeral: a key for this exchange alone; tests with published ones have it.
+        /// - Parameter ephemeral: a key for this exchange only; a parameter for tests with published keys.
         package init(
             _ cipher: Cipher, to receiver: X25519.PublicKey, info: [UInt8], sender: X25519.PrivateKey?,
             psk: PresharedSecret?, ephemeral: X25519.PrivateKey
@@ -36,30 +40,32 @@ extension HPKE {
         }
 
         /// Seals the next message: ciphertext ‖ tag.
-        /// - Throws: `messageLimitReached`; `outOfBounds(.suite)` where nothing can be sealed.
+        ///
+        /// - Throws: `messageLimitReached`; `outOfBounds(.suite)` for a cipher that only exports.
         public mutating func seal(_ clear: [UInt8], data: [UInt8]) throws(CryptoError) -> [UInt8] {
             let (aead, nonce) = try schedule.next()
             return aead.seal(clear, nonce: nonce, data: data)
         }
 
         /// Seals a secret as the next message.
-        /// - Throws: as the other.
+        ///
+        /// - Throws: `messageLimitReached`; `outOfBounds(.suite)` for a cipher that only exports.
         public mutating func seal(_ clear: SecureBytes, data: [UInt8]) throws(CryptoError) -> [UInt8] {
             let (aead, nonce) = try schedule.next()
             return aead.seal(clear, nonce: nonce, data: data)
         }
 
-        /// A secret that both sides have, for some other use (5.3).
+        /// Derives a secret that both sides can compute, for another use (5.3).
         ///
         /// - Parameters:
-        ///   - context: the use.
-        ///   - count: 1 to 8,160 bytes.
-        /// - Throws: `outOfBounds`.
+        ///   - context: identifies the use.
+        ///   - count: number of bytes, 1 to 8,160.
+        /// - Throws: `outOfBounds` for another count.
         public func export(_ context: [UInt8], count: Int) throws(CryptoError) -> SecureBytes {
             try schedule.export(context, count: count)
         }
 
-        /// For tests: leaves numbers of messages out.
+        /// For tests: skips message numbers.
         package mutating func skip(to number: UInt64) { schedule.skip(to: number) }
 
         /// For tests, against published values.
@@ -69,15 +75,20 @@ extension HPKE {
         }
     }
 
-    /// The side that opens, message by message in their order (RFC 9180, 5.2).
+    /// The side that opens, message by message in order (RFC 9180, 5.2).
     public struct Receiver: ~Copyable {
         private var schedule: KeySchedule
 
+        /// Starts an exchange.
+        ///
         /// - Parameters:
-        ///   - encapsulated: what the sender has given, 32 bytes.
-        ///   - info: what the exchange is about.
-        ///   - sender: for auth mode, the key that the sender must have; nil is base mode.
-        /// - Throws: `openingFailed` for what is no encapsulated key, or leads to a secret that everybody knows.
+        ///   - cipher: the algorithm.
+        ///   - encapsulated: the sender's encapsulated key, 32 bytes.
+        ///   - receiver: the receiver's secret key.
+        ///   - info: the purpose of the exchange, the same on both sides.
+        ///   - sender: in auth mode, the key that the sender must have; nil for base mode.
+        /// - Throws: `openingFailed` for bytes that are not an encapsulated key, or that lead to a secret which anyone
+        ///   can compute.
         public init(
             _ cipher: Cipher, encapsulated: [UInt8], with receiver: X25519.PrivateKey, info: [UInt8],
             sender: X25519.PublicKey? = nil
@@ -100,7 +111,7 @@ extension HPKE {
             do throws(CryptoError) {
                 shared = try KEM.decapsulate(encapsulated, with: receiver, sender: sender)
             } catch {
-                // Whatever was wrong with it: it came from outside.
+                // One error for all causes, because the input is untrusted.
                 throw .openingFailed
             }
             return try KeySchedule(cipher, shared: shared, info: info, isAuthenticated: sender != nil, psk: psk)
@@ -108,8 +119,8 @@ extension HPKE {
 
         /// Opens the next message.
         ///
-        /// - Throws: `openingFailed`, and then the next message has the same number; `messageLimitReached`;
-        ///   `outOfBounds(.suite)` where nothing is sealed.
+        /// - Throws: `openingFailed` (the next call then expects the same number); `messageLimitReached`;
+        ///   `outOfBounds(.suite)` for a cipher that only exports.
         public mutating func open(_ sealed: [UInt8], data: [UInt8]) throws(CryptoError) -> [UInt8] {
             let (aead, nonce) = try schedule.current()
             let clear = try aead.open(sealed, nonce: nonce, data: data)
@@ -118,7 +129,8 @@ extension HPKE {
         }
 
         /// Opens the next message, which is a secret.
-        /// - Throws: as the other.
+        ///
+        /// - Throws: the errors of `open`.
         public mutating func openSecret(_ sealed: [UInt8], data: [UInt8]) throws(CryptoError) -> SecureBytes {
             let (aead, nonce) = try schedule.current()
             let clear = try aead.openSecret(sealed, nonce: nonce, data: data)
@@ -126,13 +138,17 @@ extension HPKE {
             return clear
         }
 
-        /// A secret that both sides have, for some other use (5.3).
-        /// - Throws: `outOfBounds`.
+        /// Derives a secret that both sides can compute, for another use (5.3).
+        ///
+        /// - Parameters:
+        ///   - context: identifies the use.
+        ///   - count: number of bytes, 1 to 8,160.
+        /// - Throws: `outOfBounds` for another count.
         public func export(_ context: [UInt8], count: Int) throws(CryptoError) -> SecureBytes {
             try schedule.export(context, count: count)
         }
 
-        /// For tests: leaves numbers of messages out.
+        /// For tests: skips message numbers.
         package mutating func skip(to number: UInt64) { schedule.skip(to: number) }
     }
 }

@@ -3,8 +3,9 @@ enum KEM {
     private static let hkdf = LabeledHKDF(suiteID: Array("KEM".utf8) + HPKE.kem.octets)
     private static let secretBytes = 32
 
-    /// Encap, and AuthEncap with a sender.
-    /// - Throws: `unusablePublicKey`.
+    /// Encap, or AuthEncap with a sender.
+    ///
+    /// - Throws: `unusablePublicKey` for a key of small order.
     static func encapsulate(
         to receiver: X25519.PublicKey, ephemeral: X25519.PrivateKey, sender: X25519.PrivateKey?
     ) throws(CryptoError) -> SecureBytes {
@@ -15,8 +16,9 @@ enum KEM {
         return try derive(.joined([first, try sender.sharedSecret(with: receiver)]), context)
     }
 
-    /// Decap, and AuthDecap with a sender.
-    /// - Throws: `unusablePublicKey`.
+    /// Decap, or AuthDecap with a sender.
+    ///
+    /// - Throws: `unusablePublicKey` for a key of small order or another length.
     static func decapsulate(
         _ encapsulated: [UInt8], with receiver: X25519.PrivateKey, sender: X25519.PublicKey?
     ) throws(CryptoError) -> SecureBytes {
@@ -41,7 +43,8 @@ enum KEM {
 }
 
 extension X25519.PrivateKey {
-    /// The key pair that belongs to key material (RFC 9180, 7.1.3): at least 32 bytes that nobody can guess.
+    /// The key pair derived from key material (RFC 9180, 7.1.3): at least 32 bytes that an attacker cannot guess.
+    ///
     /// - Throws: `outOfBounds(.key)` for fewer.
     public static func derived(from material: SecureBytes) throws(CryptoError) -> X25519.PrivateKey {
         guard material.count >= X25519.octetsCount else { throw .outOfBounds(.key) }

@@ -1,7 +1,7 @@
-/// What both sides of an exchange have (RFC 9180, 5.1 and 5.2): the key, the nonces and the secret for exports. It
-/// stands inside of a `Sender` or `Receiver`, which cannot be copied.
+/// The state of both sides of an exchange (RFC 9180, 5.1 and 5.2): the key, the nonces and the secret for exports. It
+/// is part of a `Sender` or `Receiver`, which cannot be copied.
 struct KeySchedule {
-    /// What a context of published vectors is compared by.
+    /// The values by which tests compare a context with published vectors.
     struct Intermediate {
         let context: [UInt8]
         let secret: SecureBytes
@@ -25,7 +25,7 @@ struct KeySchedule {
         let mode = HPKE.Mode(isAuthenticated: isAuthenticated, hasSecret: psk != nil)
         let pskID = try hkdf.extract(salt: nothing, "psk_id_hash", psk?.id ?? [])
         let infoHash = try hkdf.extract(salt: nothing, "info_hash", info)
-        // Hashes of what is no secret.
+        // These hashes are of public values.
         let context: [UInt8] =
             [mode.rawValue] + pskID.withUnsafeBytes { Array($0) } + infoHash.withUnsafeBytes { Array($0) }
         let secret = try hkdf.extract(salt: shared, "secret", psk?.secret ?? nothing)
@@ -45,27 +45,29 @@ struct KeySchedule {
             context: context, secret: secret, key: key, baseNonce: nonceBytes, exporterSecret: exporterSecret)
     }
 
-    /// The key and the nonce of the next message, which is counted.
+    /// The key and the nonce of the next message; advances the number.
     ///
-    /// - Throws: `messageLimitReached` before a number would come again (5.2); `outOfBounds(.suite)` where nothing is
-    ///   sealed.
+    /// - Throws: `messageLimitReached` before a number would repeat (5.2); `outOfBounds(.suite)` for a cipher that only
+    ///   exports.
     mutating func next() throws(CryptoError) -> (AEAD, AEADNonce) {
         let (aead, nonce) = try current()
         sequence += 1
         return (aead, nonce)
     }
 
-    /// The same, not counted: what does not open leaves its number to the next one (5.2).
+    /// The key and the nonce of the next message without advancing: a message that does not open leaves its number to
+    /// the next one (5.2).
     func current() throws(CryptoError) -> (AEAD, AEADNonce) {
         guard let aead, let baseNonce else { throw .outOfBounds(.suite) }
-        // The standard's bound is 2^96 − 1, which nobody reaches; ours is what the number here can count.
+        // The standard's bound is 2^96 − 1; this bound is what a 64-bit number can count, and cannot be reached in
+        // practice.
         guard sequence < .max else { throw .messageLimitReached }
         return (aead, baseNonce.combined(with: sequence))
     }
 
     mutating func advance() { sequence += 1 }
 
-    /// Leaves numbers out, never back.
+    /// Skips numbers, only forwards.
     mutating func skip(to number: UInt64) {
         precondition(number >= sequence, "a number of a message comes once")
         sequence = number

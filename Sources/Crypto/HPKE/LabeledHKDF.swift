@@ -1,7 +1,7 @@
 /// HKDF with the labels of HPKE (RFC 9180, 4).
 struct LabeledHKDF {
     private static let version: [UInt8] = Array("HPKE-v1".utf8)
-    /// Names the part of HPKE, and what it is made of.
+    /// Identifies the part of HPKE and its algorithms.
     let suiteID: [UInt8]
 
     /// LabeledExtract.
@@ -13,7 +13,7 @@ struct LabeledHKDF {
             .sha256, secret: SecureBytes.joined([SecureBytes(copying: before), secret]), salt: salt)
     }
 
-    /// LabeledExtract of what is no secret.
+    /// LabeledExtract of public bytes.
     func extract(salt: SecureBytes, _ label: StaticString, _ bytes: [UInt8]) throws(CryptoError) -> SecureBytes {
         try extract(salt: salt, label, SecureBytes(copying: bytes))
     }
@@ -22,7 +22,7 @@ struct LabeledHKDF {
     func expand(
         _ key: SecureBytes, _ label: StaticString, _ info: [UInt8], count: Int
     ) throws(CryptoError) -> SecureBytes {
-        // Its number has 16 bits; HKDF's own bound is lower.
+        // The count is encoded in 16 bits; HKDF's own bound is lower.
         guard count >= 1, count <= HKDF.outputDigestsMax * 32 else { throw .outOfBounds(.count) }
         let labelled =
             UInt16(count).octets + Self.version + suiteID + label.withUTF8Buffer { Array($0) } + info

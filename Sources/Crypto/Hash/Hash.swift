@@ -9,25 +9,31 @@ public enum Hash {
     /// SHA-512 (FIPS 180-4), 64 bytes.
     public static func sha512(_ bytes: [UInt8]) -> [UInt8] { digest(.sha512, bytes) }
 
-    /// SHA-1 (FIPS 180-4), 20 bytes. Only for the WebSocket handshake (RFC 6455, 4.2.2), where nothing rests on it.
+    /// SHA-1 (FIPS 180-4), 20 bytes. Only for the WebSocket handshake (RFC 6455, 4.2.2), whose security does not depend
+    /// on it.
     public static func sha1(_ bytes: [UInt8]) -> [UInt8] { digest(.sha1, bytes) }
 
-    /// The digest of bytes that are no secret.
+    /// The digest of public bytes.
     public static func digest(_ function: HashFunction, _ bytes: [UInt8]) -> [UInt8] {
         [UInt8].made(function.digestBytes) { room in bytes.withUnsafeBytes { digest(function, $0, into: room) } }
     }
 
-    /// The digest of a secret, which is one too.
+    /// The digest of a secret, as a secret.
     public static func digest(_ function: HashFunction, _ secret: SecureBytes) -> SecureBytes {
         SecureBytes(count: function.digestBytes) { room in secret.withUnsafeBytes { digest(function, $0, into: room) } }
     }
 
-    /// - Parameter room: `digestBytes` of the function.
+    /// Writes a digest into memory of the caller.
+    ///
+    /// - Parameters:
+    ///   - function: the hash function.
+    ///   - bytes: the input.
+    ///   - room: memory for exactly `digestBytes` of the function.
     public static func digest(
         _ function: HashFunction, _ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) {
         precondition(room.count == function.digestBytes, "a digest has a length of its own")
-        // The two that much rests on go without EVP, which allocates twice for each digest (decision 0032).
+        // The two frequent functions avoid EVP, which allocates twice for each digest (decision 0032).
         switch function {
         case .sha256:
             var hash = SHA256()
@@ -44,7 +50,7 @@ public enum Hash {
         precondition(isDone, "OpenSSL refused a digest, which has no failing input")
     }
 
-    /// SHAKE128 (FIPS 202, 6.2): as many bytes as are wanted. Published test data is described by it.
+    /// SHAKE128 (FIPS 202, 6.2): `count` bytes of output. Published test data is described by it.
     public static func shake128(_ bytes: [UInt8], count: Int) -> [UInt8] {
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }
@@ -60,20 +66,23 @@ public enum Hash {
     private static let shake = Fetched.digest("SHAKE128")
 }
 
-/// SHA-256 (FIPS 180-4) of bytes that come in pieces. A value: a copy goes on by itself.
+/// SHA-256 (FIPS 180-4) of bytes that arrive in pieces. A value type: copies continue independently.
 public struct SHA256: Sendable {
     /// Bytes of a digest.
     public static let digestBytes = 32
     private var state = SHA256_CTX()
 
+    /// Starts with an empty input.
     public init() { thicket_sha256_init(&state) }
 
+    /// Adds bytes to the input.
     public mutating func update(_ bytes: [UInt8]) { thicket_sha256_update(&state, bytes, bytes.count) }
+    /// Adds bytes to the input.
     public mutating func update(_ bytes: UnsafeRawBufferPointer) {
         thicket_sha256_update(&state, bytes.octets, bytes.count)
     }
 
-    /// The digest of what came so far; more may come.
+    /// The digest of the input so far; more may follow.
     public func digest() -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
             write(to: UnsafeMutableRawBufferPointer(room))
@@ -81,7 +90,7 @@ public struct SHA256: Sendable {
         }
     }
 
-    /// - Parameter room: `digestBytes`, or more.
+    /// - Parameter room: memory for at least `digestBytes`.
     func write(to room: UnsafeMutableRawBufferPointer) {
         var state = self.state
         thicket_sha256_final(room.octets, &state)
@@ -89,20 +98,23 @@ public struct SHA256: Sendable {
     }
 }
 
-/// SHA-512 (FIPS 180-4) of bytes that come in pieces. A value: a copy goes on by itself.
+/// SHA-512 (FIPS 180-4) of bytes that arrive in pieces. A value type: copies continue independently.
 public struct SHA512: Sendable {
     /// Bytes of a digest.
     public static let digestBytes = 64
     private var state = SHA512_CTX()
 
+    /// Starts with an empty input.
     public init() { thicket_sha512_init(&state) }
 
+    /// Adds bytes to the input.
     public mutating func update(_ bytes: [UInt8]) { thicket_sha512_update(&state, bytes, bytes.count) }
+    /// Adds bytes to the input.
     public mutating func update(_ bytes: UnsafeRawBufferPointer) {
         thicket_sha512_update(&state, bytes.octets, bytes.count)
     }
 
-    /// The digest of what came so far; more may come.
+    /// The digest of the input so far; more may follow.
     public func digest() -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
             write(to: UnsafeMutableRawBufferPointer(room))
@@ -110,7 +122,7 @@ public struct SHA512: Sendable {
         }
     }
 
-    /// - Parameter room: `digestBytes`, or more.
+    /// - Parameter room: memory for at least `digestBytes`.
     func write(to room: UnsafeMutableRawBufferPointer) {
         var state = self.state
         thicket_sha512_final(room.octets, &state)

@@ -1,9 +1,9 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256, SHA512 and Insecure.SHA1.
 internal import COpenSSL
 
-/// A hash function, by itself and inside of HMAC, HKDF and PBKDF2.
+/// A hash function, alone and inside HMAC, HKDF and PBKDF2.
 public enum HashFunction: String, Sendable, CaseIterable {
-    /// SHA-1 (FIPS 180-4): WebSocket handshakes (RFC 6455) and the PBKDF2 of old notes only.
+    /// SHA-1 (FIPS 180-4): only for WebSocket handshakes (RFC 6455) and the PBKDF2 of old notes.
     case sha1
     /// SHA-256 (FIPS 180-4).
     case sha256
@@ -43,10 +43,10 @@ public enum HashFunction: String, Sendable, CaseIterable {
 }
 
 extension HashFunction {
-    /// The name for C, which keeps no pointer to it.
+    /// Lends the name to C, which keeps no pointer to it.
     func withName<Result>(_ body: (UnsafePointer<CChar>?) -> Result) -> Result {
         name.withUTF8Buffer { text in
-            // A literal ends with a zero byte (StaticString).
+            // A string literal ends with a zero byte (StaticString).
             body(UnsafeRawPointer(text.baseAddress)?.assumingMemoryBound(to: CChar.self))
         }
     }

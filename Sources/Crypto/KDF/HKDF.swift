@@ -1,21 +1,22 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's HKDF.
 internal import COpenSSL
 
-/// HKDF (RFC 5869): keys from one good secret. Not for passwords, which are guessed (`Scrypt`, `PBKDF2`).
+/// HKDF (RFC 5869): derives keys from one strong secret. Not for passwords, which can be guessed (`Scrypt`, `PBKDF2`).
 public enum HKDF {
-    /// Longest output in digests of the hash (RFC 5869, 2.3).
+    /// Longest output, in digests of the hash (RFC 5869, 2.3).
     public static let outputDigestsMax = 255
-    /// Longest info in bytes: what OpenSSL 3.0 takes. Whoever has more hashes it first.
+    /// Longest info in bytes, the limit of OpenSSL 3.0. A caller with a longer info hashes it first.
     public static let infoBytesMax = 32_768
 
     /// Extract, then expand (RFC 5869, 2).
     ///
     /// - Parameters:
+    ///   - function: the hash function.
     ///   - secret: the input keying material, of any length.
-    ///   - salt: no secret; none is as good as zeros (2.2).
-    ///   - info: what the key is for; at most `infoBytesMax` bytes.
-    ///   - count: bytes wanted, 1 to 255 digests.
-    /// - Throws: `outOfBounds`.
+    ///   - salt: not secret; an empty one is equivalent to zeros (2.2).
+    ///   - info: the purpose of the key; at most `infoBytesMax` bytes.
+    ///   - count: number of bytes, 1 to 255 digests.
+    /// - Throws: `outOfBounds` with `.count` or `.info`.
     public static func derive(
         _ function: HashFunction, secret: SecureBytes, salt: [UInt8] = [], info: [UInt8], count: Int = 32
     ) throws(CryptoError) -> SecureBytes {
@@ -23,28 +24,32 @@ public enum HKDF {
         return try run(.both, function, secret, salt.withUnsafeBytes { SecureBytes(copying: $0) }, info, count)
     }
 
-    /// The first half (RFC 5869, 2.2): a pseudorandom key as long as a digest.
+    /// The extract step (RFC 5869, 2.2): a pseudorandom key as long as a digest.
     ///
-    /// - Parameter salt: may be a secret, as in HPKE.
+    /// - Parameters:
+    ///   - function: the hash function.
+    ///   - secret: the input keying material, of any length.
+    ///   - salt: may be a secret, as in HPKE.
     public static func extract(
         _ function: HashFunction, secret: SecureBytes, salt: SecureBytes
     ) throws(CryptoError) -> SecureBytes {
         try run(.extract, function, secret, salt, [], function.digestBytes)
     }
 
-    /// The second half (RFC 5869, 2.3), for a key that is uniform already.
+    /// The expand step (RFC 5869, 2.3), for a key that is uniform already.
     ///
     /// - Parameters:
+    ///   - function: the hash function.
     ///   - key: a pseudorandom key.
-    ///   - info: what the key is for; at most `infoBytesMax` bytes.
-    ///   - count: bytes wanted, 1 to 255 digests.
-    /// - Throws: `outOfBounds`.
+    ///   - info: the purpose of the key; at most `infoBytesMax` bytes.
+    ///   - count: number of bytes, 1 to 255 digests.
+    /// - Throws: `outOfBounds` with `.count` or `.info`.
     public static func expand(
         _ function: HashFunction, key: SecureBytes, info: [UInt8], count: Int = 32
     ) throws(CryptoError) -> SecureBytes {
         try check(function, info: info, count: count)
         guard count <= function.digestBytes else { return try run(.expand, function, key, nil, info, count) }
-        // T(1) = HMAC(key, info ‖ 1) is all there is to it: a third of what OpenSSL's call takes.
+        // The whole output is T(1) = HMAC(key, info ‖ 1); this takes a third of the time of OpenSSL's call.
         let block = HMAC.secret(function, key: key, info + [1])
         return count == block.count ? block : block.part(0..<count)
     }

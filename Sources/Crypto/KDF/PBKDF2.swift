@@ -1,13 +1,17 @@
 // Linux only: OpenSSL; on Apple platforms: CommonCrypto's CCKeyDerivationPBKDF.
 internal import COpenSSL
 
-/// PBKDF2 (RFC 8018, 5.2) with HMAC: what old notes are under. New passwords go through `Scrypt`.
+/// PBKDF2 (RFC 8018, 5.2) with HMAC, for old notes. New passwords use `Scrypt`.
 public enum PBKDF2 {
+    /// Derives a key from a password.
+    ///
     /// - Parameters:
-    ///   - function: of the HMAC: `.sha1`, `.sha256`, `.sha512` in what there is.
-    ///   - password: any bytes, none too.
-    ///   - rounds: 1 to 2^31 − 1. Time grows with it: what a stranger may ask for is bounded where it comes in.
-    ///   - count: bytes wanted, 1 to 65,536.
+    ///   - function: the hash of the HMAC: `.sha1`, `.sha256` or `.sha512` in existing notes.
+    ///   - password: any bytes, may be empty.
+    ///   - salt: any bytes.
+    ///   - rounds: 1 to 2^31 − 1. The time is proportional to it, so the caller must bound a number from untrusted
+    ///     input.
+    ///   - count: number of bytes, 1 to 65,536.
     /// - Throws: `outOfBounds` with `.rounds` or `.count`.
     public static func derive(
         _ function: HashFunction, password: SecureBytes, salt: [UInt8], rounds: Int, count: Int = 32

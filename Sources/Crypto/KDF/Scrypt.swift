@@ -1,36 +1,41 @@
 // Linux only: OpenSSL; on Apple platforms: the same function over CommonCrypto's PBKDF2, which is all scrypt needs.
 internal import COpenSSL
 
-/// scrypt (RFC 7914): makes each guess at a password cost time and memory.
+/// scrypt (RFC 7914): makes each guess of a password cost time and memory.
 public enum Scrypt {
-    /// What one run costs.
+    /// The cost of one run.
     public struct Cost: Sendable, Hashable {
-        /// A power of two above 1: time and memory grow with it.
+        /// A power of two above 1; time and memory are proportional to it.
         public let n: UInt64
-        /// Size of a block: memory grows with it.
+        /// Size of a block; memory is proportional to it.
         public let r: UInt64
-        /// Runs one after the other, in the same memory.
+        /// Number of runs one after another, in the same memory.
         public let p: UInt64
 
+        /// Makes a cost; its bounds are checked by `derive`.
         public init(n: UInt64, r: UInt64, p: UInt64) { (self.n, self.r, self.p) = (n, r, p) }
 
-        /// For passwords as they were sent: 2^14, 8, 1; 16 MiB.
+        /// For passwords as sent by clients: 2^14, 8, 1; 16 MiB.
         public static let login = Cost(n: 1 << 14, r: 8, p: 1)
 
-        /// Bytes that a run needs (RFC 7914, 5 and 6), and some room.
+        /// Bytes that a run needs (RFC 7914, 5 and 6), with a margin.
         var memoryBytes: UInt64 { 128 * r * (n + p + 2) + (1 << 20) }
 
-        /// Whether a run can be tried: within these bounds nothing overflows, and it takes 2 GiB at most.
+        /// Whether the cost is within the bounds: inside them nothing overflows, and a run takes at most 2 GiB.
         var isUsable: Bool {
             n > 1 && n & (n - 1) == 0 && n <= 1 << 20 && (1...32).contains(r) && (1...16).contains(p)
                 && memoryBytes <= 1 << 31
         }
     }
 
+    /// Derives a key from a password.
+    ///
     /// - Parameters:
-    ///   - password: any bytes, none too.
-    ///   - count: bytes wanted, 1...1,024.
-    /// - Returns: nil when the cost or the count is out of bounds, or there is not so much memory.
+    ///   - password: any bytes, may be empty.
+    ///   - salt: any bytes.
+    ///   - cost: the cost of the run.
+    ///   - count: number of bytes, 1...1,024.
+    /// - Returns: nil when the cost or the count is out of bounds, or when there is not enough memory.
     public static func derive(_ password: [UInt8], salt: [UInt8], cost: Cost, count: Int = 32) -> [UInt8]? {
         let made = try? password.lent { password throws(CryptoError) in
             try derive(password, salt: salt, cost: cost, count: count)
@@ -38,9 +43,9 @@ public enum Scrypt {
         return made?.withUnsafeBytes { Array($0) }
     }
 
-    /// Into memory of its own, of a password that is lent.
+    /// Derives a key from a password that the caller lends, as a secret.
     ///
-    /// - Throws: `outOfBounds` with `.cost` or `.count`, or with `.memory` when there is not so much.
+    /// - Throws: `outOfBounds` with `.cost` or `.count`, or with `.memory` when there is not enough memory.
     public static func derive(
         _ password: UnsafeRawBufferPointer, salt: [UInt8], cost: Cost, count: Int = 32
     ) throws(CryptoError) -> SecureBytes {

@@ -1,32 +1,34 @@
-/// A key of a node, sealed for one recipient: suite ‖ encapsulated key ‖ ciphertext ‖ tag, 81 bytes (spec 3.4).
+/// A node key sealed for one recipient: suite ‖ encapsulated key ‖ ciphertext ‖ tag, 81 bytes (spec 3.4).
 ///
-/// HPKE in base mode, one seal for each exchange, with no additional data: all that a wrap belongs to stands in the
-/// `info`, so that it opens in no other place, at no other time and for nobody else.
+/// HPKE in base mode, one seal for each exchange, without additional data: the whole context of a wrap is in the
+/// `info`, so that it does not open in another place, at another epoch or for another recipient.
 public struct KeyWrap: Sendable, Hashable {
     /// Bytes of a wrap.
     public static let bytesCount: Int = 1 + HPKE.encapsulatedBytes + keyBytes + AEADSuite.tagBytes
     /// Bytes of the key inside.
     public static let keyBytes = 32
 
-    /// Whose node it is.
+    /// The owner of the node.
     public let owner: String
     /// The application.
     public let app: String
     /// The node.
     public let node: String
-    /// Grows with each change of the node's key.
+    /// Increases with each change of the node's key.
     public let epoch: UInt32
-    /// Who may open it.
+    /// The user that may open it.
     public let recipient: String
-    /// With which of their keys.
+    /// The recipient's key with which it opens.
     public let recipientKey: String
 
+    /// Names the context of a wrap.
     public init(owner: String, app: String, node: String, epoch: UInt32, recipient: String, recipientKey: String) {
         (self.owner, self.app, self.node, self.epoch) = (owner, app, node, epoch)
         (self.recipient, self.recipientKey) = (recipient, recipientKey)
     }
 
-    /// What the exchange is about.
+    /// The context of a wrap as the `info` of HPKE.
+    ///
     /// - Throws: `outOfBounds(.info)` for a name of more than 65,535 bytes.
     package var info: [UInt8] {
         get throws(CryptoError) {
@@ -39,14 +41,16 @@ public struct KeyWrap: Sendable, Hashable {
     }
 
     /// Seals a key of 32 bytes.
-    /// - Throws: `unusablePublicKey`, `outOfBounds`.
+    ///
+    /// - Throws: `unusablePublicKey` for a receiver's key of small order; `outOfBounds` for a key of another length or
+    ///   a too long name.
     public func seal(
         _ key: SecureBytes, _ suite: AEADSuite = .aes256GCM, to receiver: X25519.PublicKey
     ) throws(CryptoError) -> [UInt8] {
         try seal(key, suite, to: receiver, ephemeral: .random())
     }
 
-    /// - Parameter ephemeral: a key for this wrap alone; tests with published ones have it.
+    /// - Parameter ephemeral: a key for this wrap only; a parameter for tests with published keys.
     package func seal(
         _ key: SecureBytes, _ suite: AEADSuite, to receiver: X25519.PublicKey, ephemeral: X25519.PrivateKey
     ) throws(CryptoError) -> [UInt8] {
@@ -56,8 +60,9 @@ public struct KeyWrap: Sendable, Hashable {
         return [suite.rawValue] + sender.encapsulated + (try sender.seal(key, data: []))
     }
 
-    /// Opens a wrap that came to this place.
-    /// - Throws: `openingFailed`, whatever is wrong: length, suite, key, or that it belongs to another place.
+    /// Opens a wrap for this context.
+    ///
+    /// - Throws: `openingFailed` for any deviation: length, suite, key or context.
     public func open(_ wrap: [UInt8], with receiver: X25519.PrivateKey) throws(CryptoError) -> SecureBytes {
         guard wrap.count == Self.bytesCount, let suite = AEADSuite(rawValue: wrap[0]) else {
             throw .openingFailed

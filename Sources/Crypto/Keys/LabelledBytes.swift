@@ -1,16 +1,19 @@
-/// A label, a zero byte, and fields with their lengths: bytes that can be read in one way only. They are signed, go
-/// into derivations, and are authenticated beside what is sealed; the label keeps uses apart (spec of the house, 3).
+/// A label, a zero byte, and fields with their lengths: bytes that can be parsed in one way only. They are signed, used
+/// in derivations, and authenticated beside sealed bytes; the label separates the uses (spec 3).
 public struct LabelledBytes: Sendable, Hashable {
-    /// Longest field, since its length has 16 bits.
+    /// Bytes of the longest field, because its length is encoded in 16 bits.
     public static let fieldBytesMax = 65_535
 
-    /// label ‖ 0x00 ‖ what was added.
+    /// label ‖ 0x00 ‖ the added fields.
     public private(set) var octets: [UInt8]
 
+    /// Starts with a label and no fields.
+    ///
     /// - Parameter label: ASCII without a zero byte, such as `thicket/wrap/1`.
     public init(_ label: StaticString) { octets = label.withUTF8Buffer { Array($0) } + [0] }
 
-    /// Adds 16 bits of length, and the bytes.
+    /// Adds a field: its length in 16 bits, and its bytes.
+    ///
     /// - Throws: `outOfBounds(.info)` for more than 65,535 bytes.
     public mutating func add(_ field: some Collection<UInt8>) throws(CryptoError) {
         guard field.count <= Self.fieldBytesMax else { throw .outOfBounds(.info) }
@@ -18,7 +21,8 @@ public struct LabelledBytes: Sendable, Hashable {
         octets += field
     }
 
-    /// The same with one field more.
+    /// The same bytes with one more field.
+    ///
     /// - Throws: `outOfBounds(.info)` for more than 65,535 bytes.
     public func adding(_ field: some Collection<UInt8>) throws(CryptoError) -> LabelledBytes {
         var bytes = self
@@ -26,30 +30,31 @@ public struct LabelledBytes: Sendable, Hashable {
         return bytes
     }
 
-    /// Adds a number of 64 bits, big-endian, as it is: without a length.
+    /// Adds a 64-bit number, big-endian, without a length.
     public mutating func add(bare number: UInt64) { octets += number.octets }
 }
 
 extension FixedWidthInteger {
-    /// Big-endian.
+    /// The bytes of the number, big-endian.
     package var octets: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
 }
 
-/// What a signature is for. One key signs several kinds of things, and none passes for another.
+/// The purpose of a signature. One key signs several kinds of messages, and the label keeps a signature of one kind
+/// from being accepted as another.
 public enum SignatureLabel: Sendable, CaseIterable {
     /// A record of the tree.
     case record
-    /// Who sent a sealed key.
+    /// The sender of a sealed key.
     case origin
-    /// A key of a user.
+    /// A user's key.
     case key
     /// A head of the key log.
     case head
     /// A head of the log of releases.
     case releaseHead
-    /// Who reads and writes a bucket of several accounts.
+    /// The users that may read and write a bucket of several accounts.
     case readers
-    /// Who wrote a sealed value.
+    /// The author of a sealed value.
     case author
 
     private var text: StaticString {
@@ -74,8 +79,10 @@ public enum SignatureLabel: Sendable, CaseIterable {
 extension Ed25519.SigningKey {
     /// Signs label ‖ 0x00 ‖ fields with lengths (spec 3.4).
     ///
-    /// - Parameter fields: what is said, and for whom: author, recipients and their key ids are among them, so that it
-    ///   cannot be sent on to somebody else as meant for them.
+    /// - Parameters:
+    ///   - label: the purpose of the signature.
+    ///   - fields: the statement and its audience: author, recipients and their key ids, so that it cannot be forwarded
+    ///     to another recipient as if it were meant for that one.
     /// - Throws: `outOfBounds(.info)` for a field of more than 65,535 bytes.
     public func signature(for label: SignatureLabel, _ fields: [[UInt8]]) throws(CryptoError) -> [UInt8] {
         signature(of: try label.message(fields))
@@ -83,7 +90,7 @@ extension Ed25519.SigningKey {
 }
 
 extension Ed25519.VerifyingKey {
-    /// Whether it signs these fields under this label. Fields too long to be signed are not.
+    /// Whether it is the signature of these fields under this label. False for fields that are too long to be signed.
     public func isSignature(_ signature: [UInt8], for label: SignatureLabel, _ fields: [[UInt8]]) -> Bool {
         guard let message = try? label.message(fields) else { return false }
         return isSignature(signature, of: message)

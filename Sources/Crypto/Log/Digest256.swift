@@ -1,33 +1,36 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256.
 internal import COpenSSL
 
-/// What SHA-256 gives (FIPS 180-4), as a value: 32 bytes that need no heap.
+/// A digest of SHA-256 (FIPS 180-4) as a value: 32 bytes without a heap allocation.
 ///
-/// For hashes that everybody may see: it is compared with `==`, whose time tells where two differ.
+/// For public hashes only: `==` does not take constant time.
 public struct Digest256: Sendable, Hashable {
     /// Bytes of a digest.
     public static let byteCount = 32
-    /// 32 zero bytes, which no input is known to give.
+    /// 32 zero bytes, which are not the digest of any known input.
     public static let zero = Digest256()
 
-    // The bytes in their order in memory, whatever the machine holds for the order inside of a number.
+    // The bytes in memory order, independent of the machine's byte order.
     private var words = SIMD4<UInt64>.zero
 
     private init() {}
 
-    /// - Returns: nil for anything but 32 bytes.
+    /// Makes a digest from its bytes.
+    ///
+    /// - Returns: nil for another number than 32 bytes.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: bytes) }
     }
 
-    /// SHA-256 of these bytes.
+    /// The SHA-256 of bytes.
     public static func of(_ bytes: [UInt8]) -> Digest256 { tagged(nil, bytes) }
 
     /// The 32 bytes.
     public var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
 
-    /// A bit of it, the first being the highest of the first byte.
+    /// A bit of the digest; bit 0 is the highest of the first byte.
+    ///
     /// - Parameter index: 0...255.
     func bit(_ index: Int) -> Bool { withUnsafeBytes(of: words) { $0[index >> 3] >> UInt8(7 - index & 7) & 1 == 1 } }
 
@@ -50,7 +53,7 @@ public struct Digest256: Sendable, Hashable {
         }
     }
 
-    /// SHA-256(tag ‖ secret); what SHA-256 has kept of it is overwritten.
+    /// SHA-256(tag ‖ secret); the state of SHA-256 is overwritten afterwards.
     static func tagged(_ tag: UInt8, _ secret: SecureBytes) -> Digest256 {
         hashing { state in
             var tag = tag
@@ -71,6 +74,6 @@ public struct Digest256: Sendable, Hashable {
 }
 
 extension Digest256: CustomStringConvertible {
-    /// Lower-case hex.
+    /// The bytes as lower-case hex.
     public var description: String { Hex.encode(bytes) }
 }

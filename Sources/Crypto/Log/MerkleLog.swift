@@ -1,8 +1,8 @@
-/// An append-only log that proves what it says (RFC 6962, 2.1).
+/// An append-only log with proofs of its content (RFC 6962, 2.1).
 ///
-/// Keeps the hash of each complete subtree: about two hashes a leaf. Appending makes one hash more on average; a root
-/// or a proof, of the log now or of any earlier size, takes a number of hashes that grows with the square of its
-/// height.
+/// Stores the hash of each complete subtree, about two hashes per leaf. Appending computes one more hash on average; a
+/// root or a proof, for the current or any earlier size, takes a number of hashes that grows with the square of the
+/// tree's height.
 public struct MerkleLog: Sendable {
     /// `levels[h][i]` is the hash of the complete subtree over the leaves i·2^h ..< (i+1)·2^h.
     private var levels: [[Digest256]] = [[]]
@@ -10,10 +10,11 @@ public struct MerkleLog: Sendable {
     /// A log without leaves.
     public init() {}
 
-    /// Leaves in the log.
+    /// Number of leaves.
     public var count: Int { levels[0].count }
 
     /// Appends a leaf.
+    ///
     /// - Parameter leaf: `MerkleTree.leafHash` of its data.
     public mutating func append(_ leaf: Digest256) {
         levels[0].append(leaf)
@@ -27,19 +28,21 @@ public struct MerkleLog: Sendable {
         }
     }
 
-    /// The root of the log when it had that many leaves; without a size, now.
-    /// - Returns: nil for a size that it has not reached.
+    /// The root of the log at that number of leaves; without a size, the current root.
+    ///
+    /// - Returns: nil for a size that the log has not reached.
     public func root(size: Int? = nil) -> Digest256? {
         let size = size ?? count
         guard (0...count).contains(size) else { return nil }
         return size == 0 ? MerkleTree.emptyRoot : hash(0..<size)
     }
 
-    /// Proves that a leaf stands in the log (RFC 6962, 2.1.1).
+    /// Proves that a leaf is in the log (RFC 6962, 2.1.1).
+    ///
     /// - Parameters:
     ///   - index: place of the leaf, from 0.
-    ///   - size: leaves of the tree that the proof is for; without it, all.
-    /// - Returns: nil when there is no such leaf or size.
+    ///   - size: number of leaves of the tree for which the proof is made; nil for all.
+    /// - Returns: nil when the leaf or the size does not exist.
     public func inclusionProof(index: Int, size: Int? = nil) -> [Digest256]? {
         let size = size ?? count
         guard index >= 0, index < size, size <= count else { return nil }
@@ -54,10 +57,11 @@ public struct MerkleLog: Sendable {
         return proof.reversed()
     }
 
-    /// Proves that the log began with what it was at an earlier size (RFC 6962, 2.1.2).
+    /// Proves that the log begins with its content at an earlier size (RFC 6962, 2.1.2).
+    ///
     /// - Parameters:
-    ///   - oldSize: at least 1.
-    ///   - newSize: without it, all.
+    ///   - oldSize: the earlier size, at least 1.
+    ///   - newSize: the later size; nil for all leaves.
     /// - Returns: nil for sizes that are not in this order or that the log has not reached.
     public func consistencyProof(oldSize: Int, newSize: Int? = nil) -> [Digest256]? {
         let newSize = newSize ?? count
@@ -70,22 +74,24 @@ public struct MerkleLog: Sendable {
             proof.append(hash(isLeft ? right : left))
             range = isLeft ? left : right
         }
-        // What is left ends where the old tree does. It is the whole old tree only if that was on the left all the way.
+        // The remaining range ends where the old tree does. It is the whole old tree only if that was on the left at
+        // every level.
         if range.lowerBound > 0 { proof.append(hash(range)) }
         return proof.reversed()
     }
 
-    /// At the largest power of two that is smaller than the number of leaves.
+    /// Splits at the largest power of two that is smaller than the number of leaves.
     private func split(_ range: Range<Int>) -> (left: Range<Int>, right: Range<Int>) {
         let half = 1 << (Int.bitWidth - 1 - (range.count - 1).leadingZeroBitCount)
         let middle = range.lowerBound + half
         return (range.lowerBound..<middle, middle..<range.upperBound)
     }
 
-    /// Hash of the leaves of a range that `split` gave; its height bounds the depth.
+    /// Hash of the leaves of a range from `split`; the recursion is bounded by the tree's height.
     private func hash(_ range: Range<Int>) -> Digest256 {
         let height = range.count.trailingZeroBitCount
-        // A power of two of leaves, which `split` only cuts at multiples of itself: kept as one node.
+        // A range of 2^h leaves begins at a multiple of its length, because `split` cuts only there, and is stored as
+        // one node.
         if range.count == 1 << height { return levels[height][range.lowerBound >> height] }
         let (left, right) = split(range)
         return MerkleTree.nodeHash(hash(left), hash(right))

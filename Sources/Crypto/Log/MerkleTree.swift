@@ -1,22 +1,22 @@
-/// Hashing of an append-only log, and what a verifier does (RFC 6962, 2.1; RFC 9162, 2.1).
+/// The hashing of an append-only log, and its verifiers (RFC 6962, 2.1; RFC 9162, 2.1).
 ///
-/// Leaves and inner nodes are hashed with different first bytes, so none can be taken for the other. The verifiers are
-/// loops over numbers of 64 bits: whatever a proof holds, they end after its last hash.
+/// Leaves and inner nodes are hashed with different first bytes, so that one cannot be taken for the other. The
+/// verifiers are loops over 64-bit numbers; for any proof they end after its last hash.
 public enum MerkleTree {
-    /// The root of a tree without leaves: SHA-256 of nothing.
+    /// The root of a tree without leaves: SHA-256 of the empty input.
     public static let emptyRoot: Digest256 = .of([])
-    /// Hashes of a proof at most: a tree has no more than 2^64 leaves, and a consistency proof one hash more.
+    /// Hashes of a proof at most: a tree has at most 2^64 leaves, and a consistency proof one more hash.
     public static let proofHashesMax = 65
 
-    /// SHA-256(0x00 ‖ data).
+    /// The hash of a leaf: SHA-256(0x00 ‖ data).
     public static func leafHash(_ data: [UInt8]) -> Digest256 { .tagged(0, data) }
 
-    /// SHA-256(0x01 ‖ left ‖ right).
+    /// The hash of an inner node: SHA-256(0x01 ‖ left ‖ right).
     public static func nodeHash(_ left: Digest256, _ right: Digest256) -> Digest256 { .tagged(1, left, right) }
 
-    /// Whether the leaf stands at `index` in the tree of that size and root (RFC 9162, 2.1.3.2).
+    /// Whether the leaf is at `index` in the tree with that size and root (RFC 9162, 2.1.3.2).
     ///
-    /// False for an index that is not in the tree, a tree of size 0, and a proof with a hash too many or too few.
+    /// False for an index outside the tree, a tree of size 0, and a proof with a hash too many or too few.
     public static func isIncluded(
         _ leaf: Digest256, index: UInt64, size: UInt64, root: Digest256, proof: [Digest256]
     ) -> Bool {
@@ -27,7 +27,7 @@ public enum MerkleTree {
             guard last > 0 else { return false }
             if place & 1 == 1 || place == last {
                 hash = nodeHash(sibling, hash)
-                // A node without a right neighbour rises until it is one.
+                // A node without a right sibling moves up until it is a right child.
                 skipZeros(&place, &last)
             } else {
                 hash = nodeHash(hash, sibling)
@@ -39,8 +39,8 @@ public enum MerkleTree {
 
     /// Whether the newer tree begins with all leaves of the older one (RFC 9162, 2.1.4.2).
     ///
-    /// False when the older tree is empty, as everything begins with nothing and no proof says more; when it is larger
-    /// than the newer; and when a proof comes with equal sizes.
+    /// False when the older tree is empty, because the proof would be without meaning; when it is larger than the newer
+    /// one; and when a proof is given for equal sizes.
     public static func isConsistent(
         oldSize: UInt64, oldRoot: Digest256, newSize: UInt64, newRoot: Digest256, proof: [Digest256]
     ) -> Bool {
@@ -51,13 +51,16 @@ public enum MerkleTree {
         return roots.map { $0.old == oldRoot && $0.new == newRoot } ?? false
     }
 
-    /// The roots that a consistency proof leads to (RFC 9162, 2.1.4.2). Where the new one is that of a tree of the
-    /// newer size, the old one is that of the tree's beginning, whatever somebody else says of it: each hash of the
-    /// proof is then a node of the tree.
+    /// The roots that a consistency proof leads to (RFC 9162, 2.1.4.2). If the new root is that of a tree of the newer
+    /// size, the old root is that of the tree's beginning, independent of any other claim about it, because each hash
+    /// of the proof is then a node of the tree.
     ///
     /// - Parameters:
-    ///   - oldRoot: of an older tree of 2^k leaves, which the proof leaves out; of others nothing is taken from it.
+    ///   - oldSize: number of leaves of the older tree, at least 1.
+    ///   - oldRoot: the root of the older tree. It is used only for a tree of 2^k leaves, whose root the proof leaves
+    ///     out.
     ///   - newSize: more than `oldSize`.
+    ///   - proof: the hashes of the consistency proof.
     /// - Returns: nil for sizes that are not in this order, and for a proof with a hash too many or too few.
     public static func roots(
         oldSize: UInt64, oldRoot: Digest256, newSize: UInt64, proof: [Digest256]
@@ -67,7 +70,7 @@ public enum MerkleTree {
         }
         var (place, last) = (oldSize - 1, newSize - 1)
         while place & 1 == 1 { (place, last) = (place >> 1, last >> 1) }
-        // An older tree of 2^k leaves is a node of the newer one: the proof leaves out its root, which is known.
+        // An older tree of 2^k leaves is a node of the newer one; the proof leaves out its root, which is known.
         let isNode = oldSize & (oldSize - 1) == 0
         var (old, new) = isNode ? (oldRoot, oldRoot) : (first, first)
         for sibling in isNode ? proof[...] : proof.dropFirst() {
@@ -87,11 +90,12 @@ public enum MerkleTree {
         while place & 1 == 0, place != 0 { (place, last) = (place >> 1, last >> 1) }
     }
 
-    /// A proof as it is stored and sent: its hashes one behind the other.
+    /// The stored form of a proof, also on the wire: its hashes one after another.
     public static func bytes(of proof: [Digest256]) -> [UInt8] { proof.flatMap(\.bytes) }
 
-    /// Reads what `bytes(of:)` wrote.
-    /// - Returns: nil for half a hash, and for more than `proofHashesMax` of them.
+    /// Reads the form that `bytes(of:)` wrote.
+    ///
+    /// - Returns: nil for an incomplete hash, and for more than `proofHashesMax` hashes.
     public static func proof(_ bytes: [UInt8]) -> [Digest256]? {
         guard bytes.count % Digest256.byteCount == 0, bytes.count / Digest256.byteCount <= proofHashesMax else {
             return nil

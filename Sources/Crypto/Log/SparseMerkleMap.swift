@@ -1,14 +1,13 @@
-/// A map from 32-byte keys to 32-byte values whose root stands for all of it, and that proves of any key what its value
-/// is or that it has none.
+/// A map from 32-byte keys to 32-byte values with a root that commits to all of it, and with proofs of the value of any
+/// key, or of its absence.
 ///
 /// Made for the key log (spec 4.12): the key is SHA-256 of a user's handle, the value the hash of the user's latest
-/// entry. A key hangs at the end of the shortest beginning of its bits that no other key shares, so a proof has about
-/// log2(keys) hashes and not 256. Leaf = SHA-256(0x02 ‖ key ‖ value), inner node = SHA-256(0x03 ‖ left ‖ right),
-/// nothing = 32 zero bytes; the first bytes differ from those of the log (`MerkleTree`), so no node of one is a node of
+/// entry. A key is at the end of its shortest bit prefix that no other key shares, so a proof has about log2(keys)
+/// hashes instead of 256. Leaf = SHA-256(0x02 ‖ key ‖ value), inner node = SHA-256(0x03 ‖ left ‖ right), empty = 32
+/// zero bytes; the first bytes differ from those of the log (`MerkleTree`), so that a node of one is never a node of
 /// the other.
 ///
-/// A copy costs nothing and shares what is equal: older states stay there to be proven for as long as somebody keeps
-/// them.
+/// Copies are cheap and share equal parts: an older state can be proven for as long as a copy of it is kept.
 public struct SparseMerkleMap: Sendable {
     /// Bits of a key: the longest path.
     static let depthMax = 256
@@ -27,23 +26,25 @@ public struct SparseMerkleMap: Sendable {
     }
 
     private var top = Node.empty
-    /// Keys in the map.
+    /// Number of keys in the map.
     public private(set) var count: Int = 0
 
     /// A map without keys; its root is 32 zero bytes.
     public init() {}
 
-    /// Stands for every key and value.
+    /// The hash that commits to all keys and values.
     public var root: Digest256 { top.hash }
 
-    /// Gives a key its value, for the first time or anew.
+    /// Sets the value of a new or an existing key.
     public mutating func set(_ key: Digest256, to value: Digest256) {
         if self[key] == nil { count += 1 }
         top = Self.setting(Self.leaf(key, value), key, in: top, depth: 0)
     }
 
-    /// Takes a key out: map and root are those of a map that never had it. The key log, which only grows, never does.
-    /// - Returns: the value that it had; nil: it had none.
+    /// Removes a key: map and root are those of a map that never had it. The key log, which only grows, does not use
+    /// it.
+    ///
+    /// - Returns: the value of the key; nil when it had none.
     @discardableResult
     public mutating func remove(_ key: Digest256) -> Digest256? {
         guard let value = self[key] else { return nil }
@@ -52,7 +53,7 @@ public struct SparseMerkleMap: Sendable {
         return value
     }
 
-    /// The value of a key; nil: it has none.
+    /// The value of a key; nil when it has none.
     public subscript(key: Digest256) -> Digest256? {
         var node = top
         var depth = 0
@@ -88,13 +89,13 @@ public struct SparseMerkleMap: Sendable {
         .inner(left: left, right: right, hash: nodeHash(left.hash, right.hash))
     }
 
-    /// As deep as the key has bits at most.
+    /// The recursion is bounded by the bits of a key.
     private static func setting(_ leaf: Node, _ key: Digest256, in node: Node, depth: Int) -> Node {
         switch node {
         case .empty: return leaf
         case .leaf(key, _, _): return leaf
         case .leaf(let other, _, _):
-            // Both go one step further down, together or apart.
+            // Both keys go one level down, together or apart.
             return setting(leaf, key, in: under(node, isRight: other.bit(depth)), depth: depth)
         case .inner(let left, let right, _):
             return key.bit(depth)
@@ -103,7 +104,7 @@ public struct SparseMerkleMap: Sendable {
         }
     }
 
-    /// - Parameter node: holds the key.
+    /// - Parameter node: a node that contains the key.
     private static func removing(_ key: Digest256, from node: Node, depth: Int) -> Node {
         guard case .inner(let left, let right, _) = node else { return .empty }
         return key.bit(depth)
@@ -111,7 +112,7 @@ public struct SparseMerkleMap: Sendable {
             : joined(removing(key, from: left, depth: depth + 1), right)
     }
 
-    /// A leaf that is alone hangs as high as it can.
+    /// A leaf without a sibling moves up as far as possible.
     private static func joined(_ left: Node, _ right: Node) -> Node {
         switch (left, right) {
         case (.leaf, .empty): left
@@ -121,7 +122,7 @@ public struct SparseMerkleMap: Sendable {
     }
 
     private static func under(_ node: Node, isRight: Bool) -> Node {
-        // Its hash is made by the step that puts the new leaf beside it.
+        // Its hash is computed in the step that adds the new leaf.
         isRight
             ? .inner(left: .empty, right: node, hash: .zero) : .inner(left: node, right: .empty, hash: .zero)
     }

@@ -1,16 +1,16 @@
-/// What a `SparseMerkleMap` shows of one key: the nodes beside its path, and what stands at the path's end.
+/// A proof of a `SparseMerkleMap` for one key: the nodes beside its path, and the node at the path's end.
 public struct SparseMerkleProof: Sendable, Hashable {
-    /// What stands where the path of the key ends.
+    /// The node at the end of the key's path.
     enum End: Sendable, Hashable {
-        /// No key begins like this one.
+        /// No key has this prefix.
         case nothing
-        /// The key, with the value that the verifier names.
+        /// The key, with the value that the verifier expects.
         case key
-        /// The only key that begins like this one, and is another.
+        /// Another key, the only one with this prefix.
         case other(key: Digest256, value: Digest256)
     }
 
-    /// Bytes of a proof at most: kind, depth, 256 bits, 256 hashes, a foreign key and its value.
+    /// Bytes of a proof at most: kind, depth, 256 bits, 256 hashes, another key and its value.
     public static let bytesMax = 3 + 32 + 256 * 32 + 64
 
     /// Hashes beside the path, from the root down.
@@ -19,7 +19,7 @@ public struct SparseMerkleProof: Sendable, Hashable {
 
     init(siblings: [Digest256], end: End) { (self.siblings, self.end) = (siblings, end) }
 
-    /// Whether the map with this root gives the key that value, or none at all when `value` is nil.
+    /// Whether the map with this root gives the key that value, or none if `value` is nil.
     public func proves(_ key: Digest256, _ value: Digest256?, root: Digest256) -> Bool {
         guard siblings.count <= SparseMerkleMap.depthMax else { return false }
         var hash: Digest256
@@ -38,11 +38,11 @@ public struct SparseMerkleProof: Sendable, Hashable {
     }
 }
 
-/// The bytes: kind (0 nothing, 1 the key, 2 another key) ‖ depth (2) ‖ one bit for each sibling, from the root down,
-/// set if there is something (padded with zero bits to whole bytes) ‖ the hashes of those ‖ for kind 2 the other key
-/// and its value. One proof has one encoding.
+/// The encoding: kind (0 empty, 1 the key, 2 another key) ‖ depth (2) ‖ one bit for each sibling, from the root down,
+/// set if it is not empty (padded with zero bits to whole bytes) ‖ the hashes of those siblings ‖ for kind 2 the other
+/// key and its value. Each proof has exactly one encoding.
 extension SparseMerkleProof {
-    /// As it is stored and sent.
+    /// The stored form, also on the wire.
     public var bytes: [UInt8] {
         var map = [UInt8](repeating: 0, count: (siblings.count + 7) / 8)
         for (index, sibling) in siblings.enumerated() where sibling != .zero {
@@ -57,7 +57,8 @@ extension SparseMerkleProof {
         }
     }
 
-    /// Reads what `bytes` gave.
+    /// Reads the form that `bytes` gave.
+    ///
     /// - Returns: nil for anything that `bytes` would not have written.
     public init?(_ bytes: [UInt8]) {
         guard bytes.count >= 3, bytes.count <= Self.bytesMax, bytes[0] <= 2 else { return nil }

@@ -1,38 +1,42 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's HMAC.
 internal import COpenSSL
 
-/// HMAC (RFC 2104) in one call. Who has many messages under one key prepares it: `MessageKey256`, `MessageKey512`.
+/// HMAC (RFC 2104) in one call. For many messages with one key see `MessageKey256` and `MessageKey512`.
 public enum HMAC {
     /// The code of a message, as long as the hash's digest.
-    /// - Parameter key: of any length.
+    ///
+    /// - Parameters:
+    ///   - function: the hash function.
+    ///   - key: of any length.
+    ///   - message: the bytes to authenticate.
     public static func code(_ function: HashFunction, key: SecureBytes, _ message: [UInt8]) -> [UInt8] {
         [UInt8].made(function.digestBytes) { room in
             key.withUnsafeBytes { key in message.withUnsafeBytes { write(function, key: key, $0, into: room) } }
         }
     }
 
-    /// The code of a message that is lent.
+    /// The code of a message from memory that the caller lends.
     public static func code(_ function: HashFunction, key: SecureBytes, _ message: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8].made(function.digestBytes) { room in
             key.withUnsafeBytes { write(function, key: $0, message, into: room) }
         }
     }
 
-    /// A code that is a secret itself: a key made of a key.
+    /// A code that is a secret itself: a key derived from a key.
     public static func secret(_ function: HashFunction, key: SecureBytes, _ message: [UInt8]) -> SecureBytes {
         SecureBytes(count: function.digestBytes) { room in
             key.withUnsafeBytes { key in message.withUnsafeBytes { write(function, key: key, $0, into: room) } }
         }
     }
 
-    /// Whether it is the whole code of the message. Takes as long wherever they differ.
+    /// Whether it is the complete code of the message. Compares in constant time.
     public static func isCode(
         _ code: [UInt8], _ function: HashFunction, key: SecureBytes, of message: UnsafeRawBufferPointer
     ) -> Bool {
         ConstantTime.equal(self.code(function, key: key, message), code)
     }
 
-    /// Whether it is the whole code of the message. Takes as long wherever they differ.
+    /// Whether it is the complete code of the message. Compares in constant time.
     public static func isCode(
         _ code: [UInt8], _ function: HashFunction, key: SecureBytes, of message: [UInt8]
     ) -> Bool {
@@ -68,10 +72,10 @@ public enum HMAC {
 }
 
 extension Hash {
-    /// HMAC-SHA-256 (RFC 2104), 32 bytes, where the key is an array already.
+    /// HMAC-SHA-256 (RFC 2104), 32 bytes, for a key that is an array already.
     public static func hmacSHA256(key: [UInt8], _ bytes: [UInt8]) -> [UInt8] { code(.sha256, key, bytes[...]) }
 
-    /// HMAC-SHA-512 (RFC 2104), 64 bytes. A key of 64 bytes or more is what RFC 7518, 3.2 wants for HS512.
+    /// HMAC-SHA-512 (RFC 2104), 64 bytes. RFC 7518, 3.2 requires a key of 64 bytes or more for HS512.
     public static func hmacSHA512(key: [UInt8], _ bytes: ArraySlice<UInt8>) -> [UInt8] { code(.sha512, key, bytes) }
 
     private static func code(_ function: HashFunction, _ key: [UInt8], _ bytes: ArraySlice<UInt8>) -> [UInt8] {

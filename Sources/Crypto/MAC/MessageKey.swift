@@ -1,15 +1,19 @@
 // Linux only: OpenSSL; on Apple platforms: a copy of a CryptoKit HMAC that has its key.
 internal import COpenSSL
 
-/// A key of HMAC-SHA-512 (RFC 2104) that has done what is the same for all messages: two of the rounds of each.
+/// A prepared key of HMAC-SHA-512 (RFC 2104): the two rounds per message that depend only on the key are computed once.
 ///
-/// A value: copies share nothing, and any thread may use one.
+/// A value type: copies share nothing, and any thread may use one.
 public struct MessageKey512: Sendable {
     private let states: KeyedStates<SHA512_CTX>
 
+    /// Prepares a key.
+    ///
     /// - Parameter key: of any length.
     public init(_ key: [UInt8]) { self = key.withUnsafeBytes { .init(bytes: $0) } }
 
+    /// Prepares a key.
+    ///
     /// - Parameter key: of any length.
     public init(_ key: SecureBytes) { self = key.withUnsafeBytes { .init(bytes: $0) } }
 
@@ -18,7 +22,7 @@ public struct MessageKey512: Sendable {
     /// The code of a message, 64 bytes.
     public func code(of message: ArraySlice<UInt8>) -> [UInt8] { message.withUnsafeBytes { states.code(of: $0) } }
 
-    /// Whether it is the code of the message. Takes as long wherever they differ.
+    /// Whether it is the code of the message. Compares in constant time.
     public func isCode(_ code: [UInt8], of message: ArraySlice<UInt8>) -> Bool {
         let count = SHA512_CTX.codeBytes
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { buffer in
@@ -33,13 +37,17 @@ public struct MessageKey512: Sendable {
     }
 }
 
-/// The same of HMAC-SHA-256.
+/// A prepared key of HMAC-SHA-256 (RFC 2104), as `MessageKey512`.
 public struct MessageKey256: Sendable {
     private let states: KeyedStates<SHA256_CTX>
 
+    /// Prepares a key.
+    ///
     /// - Parameter key: of any length.
     public init(_ key: [UInt8]) { self = key.withUnsafeBytes { .init(bytes: $0) } }
 
+    /// Prepares a key.
+    ///
     /// - Parameter key: of any length.
     public init(_ key: SecureBytes) { self = key.withUnsafeBytes { .init(bytes: $0) } }
 
@@ -53,11 +61,12 @@ public struct MessageKey256: Sendable {
     }
 }
 
-/// A `MessageKey256` that stays a secret: what is prepared stands in memory of its own. For whoever takes codes of many
-/// messages, or makes many keys of one.
+/// A `MessageKey256` in secret memory, for codes of many messages, or for many keys derived from one.
 public final class SecretMessageKey256: Sendable {
     private let prepared: SecureBytes
 
+    /// Prepares a key.
+    ///
     /// - Parameter key: of any length.
     public init(_ key: SecureBytes) {
         prepared = SecureBytes(count: MemoryLayout<MessageKey256>.size) { room in
@@ -70,23 +79,26 @@ public final class SecretMessageKey256: Sendable {
     }
 
     /// Writes the code of a message.
-    /// - Parameter room: 32 bytes.
+    ///
+    /// - Parameters:
+    ///   - message: the bytes to authenticate.
+    ///   - room: memory for exactly 32 bytes.
     public func write(_ message: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) {
         precondition(room.count == HashFunction.sha256.digestBytes, "a code has the length of a digest")
         prepared.withUnsafeBytes { bytes in
-            // Memory of secrets begins at multiples of 32, and holds nothing else.
+            // Secret memory is aligned to 32 bytes, and this block contains only the key.
             bytes.assumingMemoryBound(to: MessageKey256.self)[0].write(message, to: room.octets)
         }
     }
 }
 
-/// What HMAC needs of a hash: its sizes, and its state between two blocks.
+/// The parts of a hash that HMAC needs: its sizes, and its state between two blocks.
 private protocol HashState: Sendable {
     static var function: HashFunction { get }
     static var blockBytes: Int { get }
     static var codeBytes: Int { get }
 
-    /// As it is before the first byte.
+    /// The state before the first byte.
     static func begun() -> Self
     mutating func take(_ bytes: UnsafeRawBufferPointer)
     mutating func finish(_ code: UnsafeMutablePointer<UInt8>)
@@ -124,7 +136,7 @@ extension SHA512_CTX: HashState {
     fileprivate mutating func finish(_ code: UnsafeMutablePointer<UInt8>) { thicket_sha512_final(code, &self) }
 }
 
-/// The states behind the first block of the inner and the outer hash (RFC 2104, 2).
+/// The states after the first block of the inner and the outer hash (RFC 2104, 2).
 private struct KeyedStates<State: HashState>: Sendable {
     private let inner: State
     private let outer: State
@@ -142,7 +154,7 @@ private struct KeyedStates<State: HashState>: Sendable {
         }
     }
 
-    /// Every byte of the block combined with one, and then hashed.
+    /// The state after the block, with each byte XORed with `mark`. The block stays changed.
     private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> State {
         for place in block.indices { block[place] ^= mark }
         var state = State.begun()
@@ -163,7 +175,7 @@ private struct KeyedStates<State: HashState>: Sendable {
         first.finish(code)
         second.take(UnsafeRawBufferPointer(start: code, count: State.codeBytes))
         second.finish(code)
-        // It holds the code, which may be a key.
+        // This state contains the code, which may be a key.
         withUnsafeMutableBytes(of: &second) { $0.cleanse() }
     }
 }

@@ -1,10 +1,10 @@
-/// base32 (RFC 4648, 6) in lower case and without padding: safe in names of files and keys that ignore case.
+/// base32 (RFC 4648, 6) in lower case and without padding: safe in names of files and keys where case is ignored.
 ///
-/// Without leniency: one text for each sequence of bytes, and nothing else is read.
+/// Strict: each sequence of bytes has exactly one text, and any other text is refused.
 public enum Base32 {
     private static let alphabet: [UInt8] = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
 
-    /// Eight letters for five bytes.
+    /// Encodes bytes: eight letters for five bytes.
     public static func encode(_ bytes: [UInt8]) -> String {
         String(unsafeUninitializedCapacity: encodedCount(bytes.count)) { room in
             bytes.withUnsafeBytes { write($0, to: room) }
@@ -12,7 +12,7 @@ public enum Base32 {
         }
     }
 
-    /// Whether these letters, and no others, stand for the bytes.
+    /// Whether the letters are exactly the text of the bytes.
     public static func isText(_ letters: UnsafeRawBufferPointer, of bytes: UnsafeRawBufferPointer) -> Bool {
         guard letters.count == encodedCount(bytes.count) else { return false }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: letters.count) { room in
@@ -39,7 +39,9 @@ public enum Base32 {
         }
     }
 
-    /// - Returns: nil for other letters (capitals too), padding, a length that no bytes have, or unused bits that are
+    /// Decodes a text.
+    ///
+    /// - Returns: nil for other characters (including capitals), padding, an impossible length, or unused bits that are
     ///   not zero.
     public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes = [UInt8]()
@@ -57,7 +59,7 @@ public enum Base32 {
             bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(width)))
             bits &= (1 << UInt32(width)) - 1
         }
-        // A last letter that adds no whole byte has a reason only if it holds bits of one.
+        // A last letter is permitted only if it contains bits of a whole byte.
         return width < 5 && bits == 0 ? bytes : nil
     }
 }

@@ -2,20 +2,20 @@
 internal import COpenSSL
 internal import CUTF8Proc
 
-/// Unicode forms that Swift's standard library does not offer, over utf8proc. The same for every locale.
+/// Unicode forms that Swift's standard library does not offer, implemented with utf8proc. Independent of the locale.
 public enum UnicodeText {
-    /// Why a text has no such form.
+    /// Why a text cannot be converted.
     public enum Failure: Error, Sendable, Hashable {
-        /// The bytes are no UTF-8.
+        /// The bytes are not UTF-8.
         case notUTF8
-        /// More than `bytesMax` bytes.
+        /// The text has more than `bytesMax` bytes.
         case tooLong
     }
 
     /// Bytes of one text at most.
     public static let bytesMax = 1 << 16
 
-    /// Version of the Unicode data, as "15.0.0". Characters of later versions stay as they are.
+    /// Version of the Unicode data, such as "15.0.0". Characters of later versions stay unchanged.
     public static var version: String { String(cString: utf8proc_unicode_version()) }
 
     /// The text in normalisation form C (Unicode Standard Annex 15), as UTF-8.
@@ -25,7 +25,7 @@ public enum UnicodeText {
         }.get()
     }
 
-    /// The same for passwords: the form lives in memory that is wiped when `use` returns.
+    /// The text in normalisation form C, for passwords: the result is in memory that is wiped when `use` returns.
     public static func composed<Value>(
         _ text: UnsafeRawBufferPointer, _ use: (UnsafeRawBufferPointer) -> Value
     ) throws(Failure) -> Value {
@@ -34,7 +34,7 @@ public enum UnicodeText {
     }
 
     /// NFC, full case folding (Unicode Standard 3.13, toCasefold, without the Turkic rules), NFC: names that people
-    /// hold equal become equal bytes.
+    /// consider equal become equal bytes.
     public static func folded(_ text: [UInt8]) throws(Failure) -> [UInt8] {
         let composed = try composed(text)
         return try composed.withUnsafeBytes { bytes in
@@ -42,7 +42,7 @@ public enum UnicodeText {
         }.get()
     }
 
-    /// Keeping to what later versions of Unicode will still say.
+    /// Only mappings that later versions of Unicode will not change.
     private static var composition: UInt32 { UTF8PROC_STABLE.rawValue | UTF8PROC_COMPOSE.rawValue }
 
     private static func map<Value>(
@@ -52,7 +52,7 @@ public enum UnicodeText {
         let options = utf8proc_option_t(options)
         let count: Int = utf8proc_decompose(start, text.count, nil, 0, options)
         guard count >= 0 else { return .failure(.notUTF8) }
-        // One more: utf8proc ends what it writes with a zero.
+        // One more, because utf8proc ends its output with a zero.
         let room = UnsafeMutableBufferPointer<Int32>.allocate(capacity: count + 1)
         defer {
             OPENSSL_cleanse(room.baseAddress, room.count * MemoryLayout<Int32>.stride)

@@ -1,23 +1,26 @@
 /// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field (spec 1.5; AES-256-GCM: NIST
 /// SP 800-38D; the key by HKDF: RFC 5869).
 ///
-/// suite ‖ nonce (12) ‖ AES-256-GCM ‖ tag. The key comes from the vault secret; what is sealed is a 2-byte length, the
-/// text and zeros up to a multiple of 64. A field that stands in another note, or under another name, does not open.
+/// suite ‖ nonce (12) ‖ AES-256-GCM ‖ tag. The key is derived from the vault secret; the sealed content is a 2-byte
+/// length, the text, and zeros up to a multiple of 64. A field that is moved to another note, or to another name, does
+/// not open.
 public struct NoteSeal: Sendable {
-    /// Bytes of a text at most: more than the 2,500 UTF-16 units of a note can have, and what two bytes of length can
-    /// say.
+    /// Bytes of a text at most: more than the 2,500 UTF-16 units of a note can take, and the most that the 2-byte
+    /// length can express.
     public static let textBytesMax = 65_535
 
     private static let padding = Padding.multiple(of: 64)
     private let key: SecureBytes
     private let data: [UInt8]
 
+    /// Derives the key of one field.
+    ///
     /// - Parameters:
     ///   - vaultSecret: 32 random bytes of the account.
-    ///   - userID: owner, UTF-8 as the server writes it.
-    ///   - noteID: key of the object.
+    ///   - userID: the owner, UTF-8 as written by the server.
+    ///   - noteID: the key of the object.
     ///   - field: `onionTitle` or `onionInfo`.
-    /// - Throws: `outOfBounds` for another secret than 32 bytes, and for a name of 65,536 bytes or more.
+    /// - Throws: `outOfBounds` for a secret of another length, and for a name of 65,536 bytes or more.
     public init(vaultSecret: SecureBytes, userID: [UInt8], noteID: [UInt8], field: [UInt8]) throws(CryptoError) {
         guard vaultSecret.count == AEADSuite.keyBytes else { throw .outOfBounds(.key) }
         let label = LabelledBytes("thicket/note/1")
@@ -25,18 +28,24 @@ public struct NoteSeal: Sendable {
         data = try label.adding(userID).adding(noteID).adding(field).octets
     }
 
-    /// - Parameter text: UTF-8.
-    /// - Returns: base64url of the sealed bytes, as it is stored.
+    /// Seals a text.
+    ///
+    /// - Parameters:
+    ///   - text: UTF-8.
+    ///   - nonce: one that this key has never used.
+    /// - Returns: base64url of the sealed bytes, the stored form.
     /// - Throws: `outOfBounds(.count)` for more than `textBytesMax` bytes.
     public func seal(_ text: SecureBytes, nonce: AEADNonce = .random()) throws(CryptoError) -> String {
         guard let padded = Self.padding.pad(text, lengthBytes: 2) else { throw .outOfBounds(.count) }
         return Base64.encodeURL(try SealedMessage.seal(padded, key: key, data: data, nonce: nonce))
     }
 
-    /// - Parameter stored: what `seal` gave, as UTF-8.
-    /// - Throws: `openingFailed`, for whatever reason.
+    /// Opens a text.
+    ///
+    /// - Parameter stored: the result of `seal`, as UTF-8.
+    /// - Throws: `openingFailed` for any deviation.
     public func open(_ stored: [UInt8]) throws(CryptoError) -> SecureBytes {
-        // Only what is written is read: the other suite is for other things.
+        // Only the suite that `seal` writes is accepted; the other one is for other content.
         guard let bytes = Base64.decodeURL(stored[...]), bytes.first == AEADSuite.aes256GCM.rawValue else {
             throw .openingFailed
         }

@@ -1,21 +1,22 @@
-/// The message format of old notes: RNCryptor's data format 3, and 2 to read (github.com/RNCryptor/RNCryptor-Spec).
+/// The message format of old notes: RNCryptor's data format 3, and format 2 for reading
+/// (github.com/RNCryptor/RNCryptor-Spec).
 ///
 /// version ‖ options ‖ [encryption salt (8) ‖ HMAC salt (8)] ‖ IV (16) ‖ AES-256-CBC with PKCS#7 padding ‖ HMAC-SHA-256
-/// (32) over all before it. With a password both keys come from PBKDF2, each with its salt; rounds and hash stand
-/// beside the message, not in it.
+/// (32) over everything before it. With a password both keys are derived by PBKDF2, each with its own salt; rounds and
+/// hash are stored beside the message, not in it.
 ///
-/// The order of checks never changes: shape, code, then decryption, then padding. Whatever fails is `openingFailed`.
+/// The order of the checks is fixed: form, code, then decryption, then padding. Every failure is `openingFailed`.
 public enum RNCryptor {
     /// The version that is written.
     public static let version: UInt8 = 3
-    /// The version that is read besides, whose passwords were cut.
+    /// The older version that can also be read; it truncated passwords.
     public static let oldVersion: UInt8 = 2
-    /// PBKDF2 rounds that a message may ask for. A stranger may have stored the number: it bounds how long a thread is
-    /// held.
+    /// PBKDF2 rounds that a message may ask for. The number may come from an attacker, and it determines how long a
+    /// thread is blocked.
     public static let roundsMax = 10_000_000
-    /// Rounds of published messages and of notes unless said otherwise.
+    /// The default number of rounds, as in published messages and in notes.
     public static let rounds = 10_000
-    /// Bytes of a password at most; longer ones are no passwords.
+    /// Bytes of a password at most.
     public static let passwordBytesMax = 1 << 20
 
     static let saltBytes = 8
@@ -23,32 +24,36 @@ public enum RNCryptor {
     private static let codeBytes = 32
     private static let keyBytes = 32
 
-    /// How both keys come from a password.
+    /// The derivation of both keys from a password.
     public struct Stretching: Sendable, Hashable {
-        /// Of PBKDF2's HMAC: SHA-1 as published, SHA-512 in the first notes.
+        /// The hash of PBKDF2's HMAC: SHA-1 as published, SHA-512 in the first notes.
         public let function: HashFunction
-        /// 1...`roundsMax`.
+        /// Number of rounds, 1...`roundsMax`.
         public let rounds: Int
 
-        /// - Throws: `openingFailed` for rounds out of bounds: nobody can have sealed with them.
+        /// Makes a derivation.
+        ///
+        /// - Throws: `openingFailed` for rounds out of bounds, because no valid message has them.
         public init(_ function: HashFunction = .sha1, rounds: Int = RNCryptor.rounds) throws(CryptoError) {
             guard (1...roundsMax).contains(rounds) else { throw .openingFailed }
             (self.function, self.rounds) = (function, rounds)
         }
     }
 
-    /// What makes two messages of one text differ. Random, and for tests given.
+    /// The values that make two messages of one text differ: random, or given by tests.
     public struct Freshness: Sendable {
         let encryptionSalt: [UInt8]
         let codeSalt: [UInt8]
         let vector: [UInt8]
 
-        /// Random bytes.
+        /// Random values.
         public init() {
             (encryptionSalt, codeSalt, vector) = (RandomBytes.make(8), RandomBytes.make(8), RandomBytes.make(16))
         }
 
-        /// - Throws: `outOfBounds(.salt)` unless they are 8, 8 and 16 bytes.
+        /// Given values, for tests.
+        ///
+        /// - Throws: `outOfBounds(.salt)` unless they have 8, 8 and 16 bytes.
         public init(encryptionSalt: [UInt8], codeSalt: [UInt8], vector: [UInt8]) throws(CryptoError) {
             guard encryptionSalt.count == saltBytes, codeSalt.count == saltBytes, vector.count == vectorBytes else {
                 throw .outOfBounds(.salt)
@@ -58,8 +63,12 @@ public enum RNCryptor {
     }
 
     /// Opens a message that was sealed with a password, of format 3 or 2.
-    /// - Parameter password: UTF-8, complete; for format 2 it is cut here.
-    /// - Throws: `openingFailed`, for whatever reason.
+    ///
+    /// - Parameters:
+    ///   - message: the sealed message.
+    ///   - password: UTF-8, complete; for format 2 it is truncated here.
+    ///   - stretching: the derivation of the keys.
+    /// - Throws: `openingFailed` for any deviation.
     public static func open(
         _ message: [UInt8], password: SecureBytes, _ stretching: Stretching
     ) throws(CryptoError) -> SecureBytes {
@@ -72,10 +81,12 @@ public enum RNCryptor {
     }
 
     /// Opens a message that was sealed with two keys.
+    ///
     /// - Parameters:
+    ///   - message: the sealed message.
     ///   - encryptionKey: 32 bytes.
-    ///   - codeKey: of the HMAC, of any length.
-    /// - Throws: `openingFailed`, for whatever reason.
+    ///   - codeKey: the key of the HMAC, of any length.
+    /// - Throws: `openingFailed` for any deviation.
     public static func open(
         _ message: [UInt8], encryptionKey: SecureBytes, codeKey: SecureBytes
     ) throws(CryptoError) -> SecureBytes {
@@ -86,7 +97,8 @@ public enum RNCryptor {
     }
 
     /// Seals with a password, in format 3.
-    /// - Throws: `outOfBounds(.count)` for a password that nobody types.
+    ///
+    /// - Throws: `outOfBounds(.count)` for a password of more than `passwordBytesMax` bytes.
     public static func seal(
         _ clear: SecureBytes, password: SecureBytes, _ stretching: Stretching, _ fresh: Freshness = Freshness()
     ) throws(CryptoError) -> [UInt8] {
@@ -98,8 +110,13 @@ public enum RNCryptor {
     }
 
     /// Seals with two keys, in format 3.
-    /// - Parameter encryptionKey: 32 bytes.
-    /// - Throws: `outOfBounds(.key)` for another length.
+    ///
+    /// - Parameters:
+    ///   - clear: the secret to seal.
+    ///   - encryptionKey: 32 bytes.
+    ///   - codeKey: the key of the HMAC, of any length.
+    ///   - fresh: random values.
+    /// - Throws: `outOfBounds(.key)` for an encryption key of another length.
     public static func seal(
         _ clear: SecureBytes, encryptionKey: SecureBytes, codeKey: SecureBytes, _ fresh: Freshness = Freshness()
     ) throws(CryptoError) -> [UInt8] {
@@ -140,16 +157,17 @@ public enum RNCryptor {
         }
     }
 
-    /// The password of format 2: cut to as many bytes as it has UTF-16 units, as its first writers did by mistake.
+    /// The password of format 2: truncated to as many bytes as it has UTF-16 units, an error of its first
+    /// implementations.
     private static func cut(_ password: SecureBytes) -> SecureBytes {
         let units = password.withUnsafeBytes { bytes in
-            // A character begins with a byte that is not 10xxxxxx, and has two units if that is 11110xxx or above.
+            // A character begins with a byte that is not 10xxxxxx, and has two units if that byte is 11110xxx or above.
             bytes.reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : $1 >= 0xF0 ? 2 : 1) }
         }
         return password.part(0..<min(units, password.count))
     }
 
-    /// The places of a message whose shape is right.
+    /// The parts of a message of valid form.
     private struct Parts {
         let version: UInt8
         let encryptionSalt: [UInt8]

@@ -1,22 +1,23 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256.
 internal import COpenSSL
 
-/// What old notes accounts send in the place of user name and password (Onions).
+/// The values that old notes accounts send instead of user name and password (Onions).
 ///
-/// 15,000 rounds of SHA-256 without a salt: the server never sees the password, but whoever gets these values can try
-/// passwords cheaply, and has a login besides. They are secrets like the password.
+/// 15,000 rounds of SHA-256 without a salt: the server never sees the password, but an attacker with these values can
+/// try passwords cheaply, and can also sign in. They are secrets like the password.
 public struct StretchedCredentials: Sendable {
     /// Rounds of SHA-256.
     public static let rounds = 15_000
     /// Letters of a stretched value: 32 bytes in base64 with padding.
     public static let letterCount = 44
 
-    /// Sent as user name: base64 of the stretched user name.
+    /// Sent as the user name: base64 of the stretched user name.
     public let username: SecureBytes
-    /// Sent as password: base64 of the stretched password ‖ user name.
+    /// Sent as the password: base64 of the stretched password ‖ user name.
     public let password: SecureBytes
 
-    /// Nothing is trimmed, folded or normalised: other bytes are another account.
+    /// Derives both values. The inputs are not trimmed, folded or normalised: other bytes are another account.
+    ///
     /// - Parameters:
     ///   - username: UTF-8.
     ///   - password: UTF-8.
@@ -27,7 +28,7 @@ public struct StretchedCredentials: Sendable {
         self.password = Self.stretch(.joined([password, username]), rounds: Self.rounds)
     }
 
-    /// - Parameter rounds: 1 or more; published values have other numbers, too.
+    /// - Parameter rounds: 1 or more; published test values also use other numbers.
     package static func stretch(_ text: SecureBytes, rounds: Int) -> SecureBytes {
         let digest = SecureBytes(count: Digest256.byteCount) { room in
             text.withUnsafeBytes { Hash.digest(.sha256, $0, into: room) }
@@ -46,7 +47,7 @@ public struct StretchedCredentials: Sendable {
         }
     }
 
-    /// A letter of base64 (RFC 4648, 4), computed instead of looked up: no table shows by its cache lines what was
+    /// A letter of base64 (RFC 4648, 4), computed without a table, because cache lines would reveal which entry was
     /// read.
     private static func letter(_ place: Int, of bytes: UnsafeRawBufferPointer) -> UInt8 {
         // 32 bytes are 42 letters of 6 bits, one of 4 bits, and one for padding.
@@ -55,7 +56,7 @@ public struct StretchedCredentials: Sendable {
         let next = bit / 8 + 1 < bytes.count ? UInt16(bytes[bit / 8 + 1]) : 0
         let pair = UInt16(bytes[bit / 8]) << 8 | next
         let value = Int16(truncatingIfNeeded: pair >> UInt16(10 - bit % 8) & 63)
-        // All ones where the value is at or above a border, whose alphabet goes on elsewhere: A-Z, a-z, 0-9, +, /.
+        // `jump` if the value is at or above `border`, where the next run of the alphabet begins: A-Z, a-z, 0-9, +, /.
         func step(_ border: Int16, _ jump: Int16) -> Int16 { ~((value - border) >> 15) & jump }
         return UInt8(truncatingIfNeeded: value + 65 + step(26, 6) + step(52, -75) + step(62, -15) + step(63, 3))
     }

@@ -1,22 +1,23 @@
-/// Hides the length of what is sealed: length ‖ bytes ‖ zeros, up to a size that many lengths share.
+/// Hides the length of sealed content: length ‖ bytes ‖ zeros, up to a size that many lengths share.
 ///
-/// The length is big-endian, of four bytes unless said. The whole of it counts, the length too. Reading is strict: only
-/// what `pad` writes is taken, so one text has one padded form.
+/// The length is big-endian and has four bytes by default; it counts towards the size. Reading is strict: only the
+/// output of `pad` is accepted, so each text has exactly one padded form.
 public enum Padding: Sendable, Hashable {
-    /// No zeros at all: the size shows the length.
+    /// No zeros: the size reveals the length.
     case none
-    /// To the next multiple of this many bytes, which is at least 1.
+    /// To the next multiple of this many bytes, at least 1.
     case multiple(of: Int)
-    /// Padmé: the size has no more significant bits than a logarithm of it needs. At most 12 % more, and no more than
-    /// log log different sizes for the lengths up to any bound (Nikitin et al., Reducing Metadata Leakage from
-    /// Encrypted Files and Communication with PURBs, PoPETs 2019, algorithm 1).
+    /// Padmé: the size has no more significant bits than a logarithm of it needs. It adds at most 12 %, and gives no
+    /// more than log log different sizes for the lengths up to any bound (Nikitin et al., Reducing Metadata Leakage
+    /// from Encrypted Files and Communication with PURBs, PoPETs 2019, algorithm 1).
     case padme
 
-    /// Bytes that can be padded: fewer than 2^31, so that no size overflows anywhere.
+    /// Bytes that can be padded: fewer than 2^31, so that no computed size overflows.
     public static let countMax = (1 << 31) - 1
 
-    /// The size to which so many bytes are filled up.
-    /// - Parameter count: 0...`countMax`, and 2^62 at most for contents that are never in memory as a whole.
+    /// The size after padding.
+    ///
+    /// - Parameter count: 0...`countMax`, or at most 2^62 for contents that are never in memory as a whole.
     public func size(of count: Int) -> Int {
         switch self {
         case .none: return count
@@ -25,7 +26,7 @@ public enum Padding: Sendable, Hashable {
             return (count + step - 1) / step * step
         case .padme:
             guard count >= 2 else { return count }
-            // Bits below the exponent, less as many as the exponent itself has, become zero.
+            // Clears the low bits: as many as the exponent, less the number of bits in the exponent itself.
             let exponent = Int.bitWidth - 1 - count.leadingZeroBitCount
             let kept = Int.bitWidth - exponent.leadingZeroBitCount
             let mask = (1 << max(0, exponent - kept)) - 1
@@ -33,27 +34,32 @@ public enum Padding: Sendable, Hashable {
         }
     }
 
-    /// - Parameter lengthBytes: bytes of the length in front, 2 or 4.
-    /// - Returns: nil for more bytes than the length can say.
+    /// Pads bytes.
+    ///
+    /// - Parameters:
+    ///   - bytes: the bytes to pad.
+    ///   - lengthBytes: bytes of the length at the start, 2 or 4.
+    /// - Returns: nil for more bytes than the length can express.
     public func pad(_ bytes: [UInt8], lengthBytes: Int = 4) -> [UInt8]? {
         guard let size = paddedSize(bytes.count, lengthBytes) else { return nil }
         return [UInt8].made(size) { room in bytes.withUnsafeBytes { Self.write($0, lengthBytes, to: room) } }
     }
 
-    /// The same of a secret.
+    /// Pads a secret; parameters and result are those for bytes.
     public func pad(_ secret: SecureBytes, lengthBytes: Int = 4) -> SecureBytes? {
         guard let size = paddedSize(secret.count, lengthBytes) else { return nil }
         return SecureBytes(count: size) { room in secret.withUnsafeBytes { Self.write($0, lengthBytes, to: room) } }
     }
 
-    /// What was padded.
-    /// - Returns: nil for anything that `pad` does not write: a length beyond the end, another size than this rule
-    ///   gives, a byte of the filling that is not zero.
+    /// The bytes before padding.
+    ///
+    /// - Returns: nil for anything that `pad` does not write: a length beyond the end, another size than that of this
+    ///   rule, or filling that is not zero.
     public func unpad(_ padded: [UInt8], lengthBytes: Int = 4) -> [UInt8]? {
         padded.withUnsafeBytes { content(of: $0, lengthBytes) }.map { Array(padded[$0]) }
     }
 
-    /// The same of a secret.
+    /// The secret before padding; the result is as for bytes.
     public func unpad(_ padded: SecureBytes, lengthBytes: Int = 4) -> SecureBytes? {
         padded.withUnsafeBytes { content(of: $0, lengthBytes) }.map { padded.part($0) }
     }
@@ -73,7 +79,7 @@ public enum Padding: Sendable, Hashable {
         UnsafeMutableRawBufferPointer(rebasing: room[lengthBytes...]).copyMemory(from: bytes)
     }
 
-    /// Where the bytes stand in what was padded; nil as of `unpad`.
+    /// The range of the bytes in the padded ones; nil in the same cases as `unpad`.
     package func content(of padded: UnsafeRawBufferPointer, _ lengthBytes: Int = 4) -> Range<Int>? {
         guard lengthBytes == 4 || lengthBytes == 2, padded.count >= lengthBytes else { return nil }
         let count = padded[..<lengthBytes].reduce(0) { $0 << 8 | Int($1) }

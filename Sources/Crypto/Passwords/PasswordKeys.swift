@@ -1,21 +1,21 @@
-/// What is made of a password on the device (spec 3.2). The password itself goes nowhere.
+/// The keys derived from a password on the device (spec 3.2). The password itself never leaves the device.
 public struct PasswordKeys: Sendable {
     /// Bytes of a salt.
     public static let saltBytes = 16
 
-    /// Sent to sign in: `thicket/auth/1`. The server keeps a keyed hash of it.
+    /// Sent to sign in; derived with `thicket/auth/1`. The server stores a keyed hash of it.
     public let authKey: SecureBytes
-    /// Never sent: `thicket/vault/1`. Seals the access key.
+    /// Never sent; derived with `thicket/vault/1`. Seals the access key.
     public let vaultKey: SecureBytes
 
-    /// Takes about a second, and 128 MiB: not on a thread that others wait for.
+    /// Derives the keys. Takes about a second and 128 MiB, so it must not run on a thread that others wait for.
     ///
     /// - Parameters:
-    ///   - password: UTF-8. Its normalisation form C is what counts, so that "é" is one password in both of its
-    ///     spellings.
+    ///   - password: UTF-8. It is converted to normalisation form C, so that both encodings of "é" are one password.
     ///   - salt: 16 bytes of this account.
-    /// - Throws: `outOfBounds` with `.password` for what is no UTF-8 or too long, `.salt`, or `.memory` when there is
-    ///   not so much.
+    ///   - cost: the scrypt parameters of this account.
+    /// - Throws: `outOfBounds` with `.password` for a password that is not UTF-8 or too long, with `.salt`, or with
+    ///   `.memory` when there is not enough memory.
     public init(password: SecureBytes, salt: [UInt8], cost: PasswordCost) throws(CryptoError) {
         guard salt.count == Self.saltBytes else { throw .outOfBounds(.salt) }
         let master = try Self.composed(password) { password throws(CryptoError) in

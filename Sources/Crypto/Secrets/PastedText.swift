@@ -1,10 +1,10 @@
-/// Text with a secret as a person pasted it, brought to the characters that were meant.
+/// Normalises pasted text with a secret to the intended characters.
 ///
-/// Full-width forms become the ASCII character they stand for (what NFKC does with them), blanks and line ends of any
-/// script become a blank, dashes of any kind a hyphen. Characters without width vanish: byte order marks, joiners, soft
-/// hyphens, variation selectors, marks of direction. Everything else stays, bytes that are no UTF-8 too.
+/// Full-width forms become the corresponding ASCII characters (as in NFKC), blanks and line ends of any script become a
+/// blank, dashes of any kind a hyphen. Invisible characters are removed: byte order marks, joiners, soft hyphens,
+/// variation selectors, direction marks. Everything else stays, including bytes that are not UTF-8.
 public enum PastedText {
-    /// The text in plain characters; never longer than `text`.
+    /// The normalised text; never longer than `text`.
     public static func plain(_ text: SecureBytes) -> SecureBytes {
         var written = 0
         let room = SecureBytes(count: text.count) { room in
@@ -13,7 +13,7 @@ public enum PastedText {
         return room.part(0..<written)
     }
 
-    /// - Returns: bytes written.
+    /// - Returns: the number of bytes written.
     private static func fold(_ bytes: UnsafeRawBufferPointer, to room: UnsafeMutableRawBufferPointer) -> Int {
         var (place, written) = (0, 0)
         while place < bytes.count {
@@ -58,7 +58,7 @@ public enum PastedText {
         }
     }
 
-    /// The character that begins at a place and its bytes; nil and 1 where that is no UTF-8.
+    /// The character that begins at a place and its number of bytes; nil and 1 where the bytes are not UTF-8.
     private static func scalar(in bytes: UnsafeRawBufferPointer, at place: Int) -> (Unicode.Scalar?, Int) {
         let first = bytes[place]
         let length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4

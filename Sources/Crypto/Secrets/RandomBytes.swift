@@ -1,16 +1,18 @@
 // Linux only: OpenSSL; on Apple platforms: CommonCrypto and SecRandomCopyBytes behind the same functions.
 internal import COpenSSL
 
-/// Bytes nobody can guess, from OpenSSL's generator (seeded by the kernel).
+/// Unpredictable bytes from OpenSSL's generator (seeded by the kernel).
 public enum RandomBytes {
-    /// - Parameter count: bytes wanted.
+    /// Random bytes.
+    ///
+    /// - Parameter count: number of bytes.
     public static func make(_ count: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         bytes.withUnsafeMutableBytes { fill($0) }
         return bytes
     }
 
-    /// Fills memory.
+    /// Fills memory with random bytes.
     public static func fill(_ room: UnsafeMutableRawBufferPointer) {
         let isDone = RAND_bytes(room.octets, Int32(room.count)) == 1
         precondition(isDone, "the kernel gave no random bytes: nothing safe can be done")
@@ -20,8 +22,9 @@ public enum RandomBytes {
     public static func hex(_ count: Int) -> String { Hex.encode(make(count)) }
 }
 
-/// Lower-case hexadecimal.
+/// Hexadecimal encoding in lower case.
 public enum Hex {
+    /// Encodes bytes as lower-case hex digits.
     public static func encode(_ bytes: [UInt8]) -> String {
         let digits: [UInt8] = Array("0123456789abcdef".utf8)
         var text = [UInt8]()
@@ -33,7 +36,7 @@ public enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// nil when `text` is not an even number of hex digits (either case).
+    /// Decodes hex digits of either case; nil for other characters or an odd number of digits.
     public static func decode(_ text: String) -> [UInt8]? {
         var bytes = [UInt8]()
         var high: UInt8?

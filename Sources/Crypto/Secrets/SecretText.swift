@@ -1,9 +1,8 @@
-/// Secrets as letters, and back, without a `String` or an array on the way (spec 3.7).
+/// Encodes secrets as letters, and decodes them, without an intermediate `String` or array (spec 3.7).
 ///
-/// Letters are reckoned, not looked up in a table: the time and the places of memory that are touched say nothing of
-/// them.
+/// Letters are computed without tables: neither the time nor the accessed memory depends on them.
 extension SecureBytes {
-    /// base64url without padding (RFC 4648, 5), as `Base64.encodeURL` writes it; a secret too.
+    /// base64url without padding (RFC 4648, 5), as `Base64.encodeURL` writes it, as a secret.
     public var base64URL: SecureBytes {
         SecureBytes(count: (count * 8 + 5) / 6) { room in
             withUnsafeBytes { bytes in
@@ -12,8 +11,9 @@ extension SecureBytes {
         }
     }
 
-    /// Reads base64url, as strictly as `Base64.decodeURL`.
-    /// - Returns: nil for what no bytes are written as.
+    /// Decodes base64url, as strictly as `Base64.decodeURL`.
+    ///
+    /// - Returns: nil for a text that is not base64url.
     public convenience init?(base64URL text: UnsafeRawBufferPointer) {
         guard text.count % 4 != 1 else { return nil }
         var isRead = false
@@ -24,9 +24,9 @@ extension SecureBytes {
     }
 }
 
-/// Groups of bits as letters.
+/// Encodes groups of bits as letters.
 enum Sextets {
-    /// - Parameter room: as many bytes as letters are wanted.
+    /// - Parameter room: memory for all letters, one byte each.
     static func write(
         _ bytes: UnsafeRawBufferPointer, width: Int, to room: UnsafeMutableRawBufferPointer,
         letter: (UInt32) -> UInt8
@@ -46,9 +46,9 @@ enum Sextets {
     }
 
     /// - Parameters:
-    ///   - room: as many whole bytes as the letters have.
-    ///   - value: of a letter; its high bit set when it is none.
-    /// - Returns: false for other letters, or unused bits that are not zero.
+    ///   - room: memory for the whole bytes that the letters encode.
+    ///   - value: the value of a letter, with the high bit set for other characters.
+    /// - Returns: false for other characters, or unused bits that are not zero.
     static func read(
         _ text: UnsafeRawBufferPointer, width: Int, to room: UnsafeMutableRawBufferPointer,
         value: (UInt8) -> UInt8
@@ -69,7 +69,7 @@ enum Sextets {
 
     static func base64URL(_ value: UInt32) -> UInt8 {
         let v = Int32(value)
-        // 'A' + v, moved on wherever the next run of letters begins.
+        // 'A' + v, with an offset for each run of the alphabet.
         var letter = 65 + v
         letter += past(v, 25) & 6
         letter -= past(v, 51) & 75
@@ -89,9 +89,9 @@ enum Sextets {
         return UInt8(truncatingIfNeeded: value)
     }
 
-    /// All ones when `value` is greater than `bound`, else zero.
+    /// All ones when `value` is greater than `bound`, otherwise zero.
     static func past(_ value: Int32, _ bound: Int32) -> Int32 { (bound - value) >> 31 }
-    /// All ones when `value` is one of `low` to `high`, else zero.
+    /// All ones when `value` is in `low`...`high`, otherwise zero.
     static func within(_ value: Int32, _ low: Int32, _ high: Int32) -> Int32 {
         past(value, low - 1) & ~past(value, high)
     }

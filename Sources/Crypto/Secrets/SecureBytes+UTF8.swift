@@ -1,5 +1,5 @@
 extension SecureBytes {
-    /// Whether the bytes are text (UTF-8, RFC 3629).
+    /// Whether the bytes are valid UTF-8 (RFC 3629).
     public var isUTF8: Bool {
         withUnsafeBytes { bytes in
             var (decoder, place) = (UTF8(), bytes.makeIterator())
@@ -13,9 +13,9 @@ extension SecureBytes {
         }
     }
 
-    /// UTF-16 code units of the text, which is UTF-8.
+    /// Number of UTF-16 code units of the text. The bytes must be UTF-8.
     public var utf16Count: Int {
-        // A character begins with a byte that is not 10xxxxxx, and has two units if that is 11110xxx or above.
+        // A character begins with a byte that is not 10xxxxxx, and has two units if that byte is 11110xxx or above.
         withUnsafeBytes { bytes in bytes.reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : $1 >= 0xF0 ? 2 : 1) } }
     }
 }

@@ -1,22 +1,21 @@
 // Linux only: OpenSSL; on Apple platforms: memset_s and timingsafe_bcmp.
 internal import COpenSSL
 
-/// A key, a password or another secret (spec 3.7): bytes in memory of their own that is overwritten when nobody holds
-/// them any more.
+/// A key, a password or another secret (spec 3.7): bytes in separate memory that is overwritten when the last reference
+/// to the object is released.
 ///
-/// It never changes, has no copy besides itself, and tells nothing of itself in text, mirrors and errors. What is no
-/// secret stays in `[UInt8]`. Its pages are locked where the system allows it and left out of core files
-/// (`SecureMemory`).
+/// Immutable. Its content does not appear in descriptions, mirrors and errors. Public values stay in `[UInt8]`. The
+/// pages are locked where the system permits it, and left out of core files (`SecureMemory`).
 public final class SecureBytes: @unchecked Sendable {
-    // Written inside of `init` only, before anybody else can have it.
+    // Written only inside `init`, before another thread can have a reference.
     private let room: UnsafeMutableRawBufferPointer
 
     /// Makes a secret in place.
     ///
     /// - Parameters:
-    ///   - count: bytes, 0 or more.
-    ///   - fill: writes them; they are zeros before. What it throws is passed on, and what it has written is
-    ///     overwritten.
+    ///   - count: number of bytes, 0 or more.
+    ///   - fill: writes the bytes, which are zeros before. If it throws, the error is passed on, and the written bytes
+    ///     are overwritten.
     public init<E: Error>(
         count: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Void
     ) throws(E) {
@@ -24,24 +23,25 @@ public final class SecureBytes: @unchecked Sendable {
         try fill(room)
     }
 
-    /// Copies bytes that stand somewhere else. Whoever made them sees to it that they go from there.
+    /// Copies bytes from elsewhere. The caller must overwrite the original.
     public convenience init(copying bytes: UnsafeRawBufferPointer) {
         self.init(count: bytes.count) { $0.copyMemory(from: bytes) }
     }
 
-    /// Copies bytes of an array, which holds them still: for bytes that come in, and for tests.
+    /// Copies the bytes of an array, which keeps them. For bytes from outside, and for tests.
     public convenience init(copying bytes: [UInt8]) {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }
 
-    /// Takes the bytes over: the array is empty behind it, and its memory overwritten unless somebody else shares it.
+    /// Moves the bytes of an array: it is empty afterwards, and its memory is overwritten unless another array shares
+    /// it.
     public convenience init(taking bytes: inout [UInt8]) {
         self.init(copying: bytes)
         bytes.withUnsafeMutableBytes { $0.cleanse() }
         bytes = []
     }
 
-    /// Bytes nobody can guess, from OpenSSL's generator for secrets (seeded by the kernel).
+    /// Unpredictable bytes, from OpenSSL's generator for secrets (seeded by the kernel).
     public static func random(_ count: Int) -> SecureBytes {
         SecureBytes(count: count) { room in
             let isDone = RAND_priv_bytes(room.octets, Int32(count)) == 1
@@ -49,7 +49,7 @@ public final class SecureBytes: @unchecked Sendable {
         }
     }
 
-    /// Several secrets, one behind the other.
+    /// The concatenation of several secrets.
     public static func joined(_ parts: [SecureBytes]) -> SecureBytes {
         SecureBytes(count: parts.reduce(0) { $0 + $1.count }) { room in
             var place = 0
@@ -65,11 +65,11 @@ public final class SecureBytes: @unchecked Sendable {
         if let start = room.baseAddress { SecureMemory.give(start, room.count) }
     }
 
-    /// How many bytes; no secret.
+    /// Number of bytes; not secret.
     public var count: Int { room.count }
 
-    /// Lends the bytes for the length of a call. They must not be kept, nor copied to where they are not overwritten.
-    /// The address is never null.
+    /// Lends the bytes for the duration of a call. The caller must not keep them, nor copy them to memory that is not
+    /// overwritten. The address is never null.
     public func withUnsafeBytes<Result, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> Result
     ) throws(E) -> Result {
@@ -77,25 +77,26 @@ public final class SecureBytes: @unchecked Sendable {
         return try body(UnsafeRawBufferPointer(room))
     }
 
-    /// A part of it, as a secret of its own.
-    /// - Parameter range: within 0..<`count`.
+    /// A part of the secret, as a separate secret.
+    ///
+    /// - Parameter range: a range within 0..<`count`.
     public func part(_ range: Range<Int>) -> SecureBytes {
         withUnsafeBytes { SecureBytes(copying: UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
 }
 
 extension SecureBytes: Equatable {
-    /// Takes as long wherever they differ; lengths are no secret.
+    /// Compares in constant time for equal lengths; lengths are not secret.
     public static func == (left: SecureBytes, right: SecureBytes) -> Bool {
         left.withUnsafeBytes { first in right.withUnsafeBytes { ConstantTime.equal(first, $0) } }
     }
 }
 
 extension SecureBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text without the content.
     public var description: String { "(secret)" }
-    /// Says nothing of what it holds.
+    /// A fixed text without the content.
     public var debugDescription: String { description }
-    /// Shows nothing of what it holds.
+    /// A mirror without the content.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }

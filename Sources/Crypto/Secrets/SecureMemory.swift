@@ -6,26 +6,26 @@
 #endif
 import Synchronization
 
-/// Pages that hold secrets and nothing else: locked where the system allows it, so that they are not swapped out, and
-/// left out of core files.
+/// Pages that contain only secrets: locked where the system permits it, so that they are not swapped out, and left out
+/// of core files.
 ///
-/// A secret has 32 bytes as a rule and a page 4,096, of which a process may lock some megabytes only (RLIMIT_MEMLOCK)
-/// and map 65,530. So small secrets share regions, in places of a power of two; large ones have mappings of their own.
-/// A place that is free holds zeros. Regions stay with the process: as many as the most secrets at one time have
-/// needed.
+/// A secret usually has 32 bytes and a page 4,096; a process may lock only a few megabytes (RLIMIT_MEMLOCK) and have
+/// 65,530 mappings. So small secrets share regions, in slots whose size is a power of two; large ones have separate
+/// mappings. A free slot contains zeros. Regions are never unmapped: their number is determined by the most secrets
+/// that existed at one time.
 enum SecureMemory {
-    /// Smallest place.
+    /// Smallest slot in bytes.
     private static let placeBytesMin = 32
-    /// Largest place inside a region; above it a secret gets pages of its own.
+    /// Largest slot inside a region; a larger secret gets separate pages.
     private static let placeBytesMax = 4_096
-    /// Pages that are mapped at once for places of one size.
+    /// Bytes that are mapped at once for slots of one size.
     private static let regionBytes = 65_536
 
-    /// Addresses of free places, by size: 32, 64, … 4,096.
+    /// Addresses of free slots, by size: 32, 64, … 4,096.
     private static let free = Mutex<[[UInt]]>(.init(repeating: [], count: 8))
 
-    /// - Parameter count: 0 or more; the place has room for at least one byte.
-    /// - Returns: zeros.
+    /// - Parameter count: 0 or more; the slot has space for at least one byte.
+    /// - Returns: memory filled with zeros.
     static func take(_ count: Int) -> UnsafeMutableRawPointer {
         precondition(count >= 0, "a secret has 0 bytes or more")
         guard count <= placeBytesMax else { return map(wholePages(count)) }
@@ -45,7 +45,7 @@ enum SecureMemory {
     }
 
     /// - Parameters:
-    ///   - place: what `take` has given for this count; it holds zeros again.
+    ///   - place: the result of `take` for this count, filled with zeros again.
     static func give(_ place: UnsafeMutableRawPointer, _ count: Int) {
         guard count <= placeBytesMax else {
             munmap(place, wholePages(count))
@@ -71,7 +71,8 @@ enum SecureMemory {
         guard let pages, pages != MAP_FAILED else {
             preconditionFailure("there is no memory for a secret of \(count) bytes")
         }
-        // More than a process may lock is not locked: a secret that may be swapped is better than none.
+        // Locking fails beyond the limit of the process and is then left out: a secret that may be swapped out is
+        // better than a failure.
         mlock(pages, count)
         #if !canImport(Darwin)
             madvise(pages, count, Int32(MADV_DONTDUMP))

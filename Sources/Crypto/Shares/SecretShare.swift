@@ -1,18 +1,18 @@
-/// One of n pieces of a secret, any k of which give it back and fewer of which say nothing of it (Shamir, How to share
+/// One of n shares of a secret, any k of which reconstruct it while fewer reveal nothing about it (Shamir, How to share
 /// a secret, CACM 1979, byte by byte over GF(2^8)).
 ///
-/// The pieces of one dealing are leaves of a Merkle tree whose root is the id of the set, and each carries its path. So
-/// a piece shows by itself that it belongs to its set: one that was changed, or comes from another dealing, is named
-/// and never guessed at by trying. 16 random bytes in each leaf keep the tree from saying anything of short secrets.
+/// The shares of one dealing are leaves of a Merkle tree whose root is the id of the set, and each carries its path. So
+/// a single share proves that it belongs to its set: a changed share, or one of another dealing, is identified without
+/// trying combinations. 16 random bytes in each leaf keep the tree from revealing short secrets.
 ///
-/// Bytes: 0x01 ‖ k ‖ n ‖ index (1…n) ‖ set id (32) ‖ random (16) ‖ length (2) ‖ the piece ‖ path (32 each) ‖ the first
-/// 4 bytes of SHA-256 of all before, which tell a slip of the pen from a foreign piece.
+/// Bytes: 0x01 ‖ k ‖ n ‖ index (1…n) ‖ set id (32) ‖ random (16) ‖ length (2) ‖ the share ‖ path (32 each) ‖ the first
+/// 4 bytes of SHA-256 of everything before, which distinguish a writing error from a share of another set.
 public struct SecretShare: Sendable {
     /// Bytes of a secret at most.
     public static let secretBytesMax = 1_024
-    /// Pieces at most, as GF(2^8) has 255 numbers besides zero.
+    /// Shares at most, because GF(2^8) has 255 numbers besides zero.
     public static let sharesMax = 255
-    /// Bytes of a piece at most.
+    /// Bytes of a share at most.
     public static let bytesMax: Int = headBytes + secretBytesMax + 8 * Digest256.byteCount + checkBytes
 
     private static let version: UInt8 = 1
@@ -20,21 +20,22 @@ public struct SecretShare: Sendable {
     private static let headBytes: Int = 4 + Digest256.byteCount + blindBytes + 2
     private static let checkBytes = 4
 
-    /// Number of the piece, 1…`count`.
+    /// Number of the share, 1…`count`.
     public let index: Int
-    /// How many pieces give the secret: k.
+    /// Number of shares that reconstruct the secret: k.
     public let threshold: Int
-    /// How many pieces were made: n.
+    /// Number of shares made: n.
     public let count: Int
-    /// Of the dealing: equal for pieces that belong together. No secret.
+    /// Identifies the dealing: equal for shares that belong together. Not secret.
     public let setID: Digest256
-    /// 16 random bytes ‖ the piece.
+    /// 16 random bytes ‖ the share.
     let payload: SecureBytes
     let path: [Digest256]
 
-    /// Reads a piece.
-    /// - Throws: `unreadable` for what never was one, `damaged` for one with a slip, `foreign` for one that is not of
-    ///   the set it names.
+    /// Reads a share.
+    ///
+    /// - Throws: `unreadable` for bytes in another format, `damaged` for changed bytes, `foreign` for a share that is
+    ///   not part of the set that it names.
     public init(_ bytes: SecureBytes) throws(ShareFailure) {
         guard bytes.count > Self.headBytes + Self.checkBytes, bytes.count <= Self.bytesMax else { throw .unreadable }
         let end = bytes.count - Self.checkBytes
@@ -59,7 +60,7 @@ public struct SecretShare: Sendable {
         else { throw .foreign }
     }
 
-    /// The piece as it is kept: a secret.
+    /// The stored form of the share, as a secret.
     public var bytes: SecureBytes {
         let length = payload.count - Self.blindBytes
         let head = [Self.version, UInt8(threshold), UInt8(count), UInt8(index)] + setID.bytes
@@ -88,26 +89,31 @@ public struct SecretShare: Sendable {
     }
 }
 
-/// Why pieces do not give a secret.
+/// Why shares do not give a secret.
 public enum ShareFailure: Error, Sendable, Hashable {
-    /// These bytes are no piece of this format.
+    /// The bytes are not a share of this format.
     case unreadable
-    /// It was a piece, and some of its bytes have changed.
+    /// The bytes were a share, and some of them have changed.
     case damaged
-    /// It is not of the set that it names: somebody made it up.
+    /// The share is not part of the set that it names: it is forged.
     case foreign
-    /// The pieces at these places of the list, counted from 0, are of another set than the others.
+    /// The shares at these places of the list, counted from 0, belong to another set than the others.
     case mixed([Int])
-    /// So many different pieces are there, and so many are needed.
+    /// The number of different shares given, and the number needed.
     case tooFew(has: Int, needs: Int)
     /// A secret has 1…1,024 bytes; 2 ≤ k ≤ n ≤ 255.
     case outOfBounds
 }
 
 extension SecretShare {
-    /// Cuts a secret into `count` pieces, `threshold` of which give it back.
-    /// - Parameter random: secret random bytes, as many as asked for.
-    /// - Throws: `outOfBounds`.
+    /// Splits a secret into `count` shares, `threshold` of which reconstruct it.
+    ///
+    /// - Parameters:
+    ///   - secret: 1…1,024 bytes.
+    ///   - threshold: number of shares that reconstruct it, at least 2.
+    ///   - count: number of shares, at most 255.
+    ///   - random: returns secret random bytes, as many as asked for.
+    /// - Throws: `outOfBounds` for other sizes.
     public static func split(
         _ secret: SecureBytes, threshold: Int, count: Int, random: (Int) -> SecureBytes = SecureBytes.random
     ) throws(ShareFailure) -> [SecretShare] {
@@ -128,15 +134,16 @@ extension SecretShare {
         }
     }
 
-    /// The secret that the pieces are of.
+    /// Reconstructs the secret of the shares.
+    ///
     /// - Parameters:
-    ///   - shares: in any order; one that is there twice counts once.
-    ///   - setID: of the set that is expected; without it, the one that most of the pieces are of.
-    /// - Throws: `mixed`, which names the pieces of other sets, or those of a made-up one that are unlike the first;
-    ///   `tooFew`.
+    ///   - shares: in any order; a repeated share counts once.
+    ///   - setID: the id of the expected set; nil for the set of most of the shares.
+    /// - Throws: `mixed` with the shares of other sets, or with those of a forged set that differ from the first in
+    ///   form; `tooFew`.
     public static func combine(_ shares: [SecretShare], setID: Digest256? = nil) throws(ShareFailure) -> SecureBytes {
         let sizes = shares.reduce(into: [:]) { $0[$1.setID, default: 0] += 1 }
-        // Of sets with as many pieces, that of the first piece.
+        // Of sets with equally many shares, that of the first share.
         let largest: Int = sizes.values.max() ?? 0
         let wanted = setID ?? shares.first { sizes[$0.setID] == largest }?.setID
         let others: [Int] = shares.indices.filter { shares[$0].setID != wanted }
@@ -146,8 +153,8 @@ extension SecretShare {
         guard let first = used.first, used.count >= first.threshold else {
             throw .tooFew(has: used.count, needs: used.first?.threshold ?? 2)
         }
-        // One dealing makes them alike. A set that somebody made up need not: shorter pieces have no bytes to reckon
-        // with.
+        // Shares of one dealing have the same form. A forged set may not: shorter shares would lack bytes for the
+        // computation.
         let odd: [Int] = shares.indices.filter { !shares[$0].isLike(first) }
         guard odd.isEmpty else { throw .mixed(odd) }
         return interpolate(Array(used.prefix(first.threshold)), first.payload.count - blindBytes)
@@ -157,7 +164,7 @@ extension SecretShare {
         payload.count == other.payload.count && threshold == other.threshold && count == other.count
     }
 
-    /// The polynomials of all bytes at one point (Horner).
+    /// The values of the polynomials of all bytes at one point (Horner's method).
     private static func value(
         at point: UInt8, _ secret: SecureBytes, _ coefficients: SecureBytes, degree: Int
     ) -> SecureBytes {
@@ -190,8 +197,8 @@ extension SecretShare {
 }
 
 extension SecretShare: CustomStringConvertible, CustomReflectable {
-    /// Which piece it is; nothing of the secret.
+    /// The number of the share, without the secret.
     public var description: String { "piece \(index) of \(count), \(threshold) needed" }
-    /// Shows nothing of what it holds.
+    /// A mirror without the content.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }

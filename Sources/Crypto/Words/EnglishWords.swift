@@ -1,19 +1,20 @@
-/// The English word list of BIP-39, in its order: 2,048 words of three to eight letters, no two of which begin with the
-/// same four.
+/// The English word list of BIP-39, in its order: 2,048 words of three to eight letters, all different in their first
+/// four letters.
 ///
-/// Its SHA-256, one word a line, is 2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda; a test insists.
+/// Its SHA-256, one word per line, is 2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda; a test checks
+/// it.
 enum EnglishWords {
     /// Words in the list.
     static let count = 2_048
 
-    /// Each word as its letters from the highest byte down, zeros behind: in alphabetical order, as the list is.
+    /// Each word as its letters from the highest byte down, followed by zeros; in alphabetical order, like the list.
     static let packed = {
         list.utf8.split(separator: UInt8(ascii: " ")).map { word in
             word.reduce(0) { $0 << 8 | UInt64($1) } << UInt64(8 * (8 - word.count))
         }
     }()
 
-    /// One space between two words.
+    /// The words, separated by one space.
     static let list = """
         abandon ability able about above absent absorb abstract absurd abuse access accident account accuse \
         achieve acid acoustic acquire across act action actor actress actual adapt add addict address adjust admit \

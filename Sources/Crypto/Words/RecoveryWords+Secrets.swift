@@ -1,6 +1,7 @@
-/// The same with secrets that wipe themselves.
+/// Recovery words in memory for secrets, which is wiped.
 extension RecoveryWords {
-    /// The words of a secret, UTF-8, lower case, one space between them.
+    /// The words of a secret, UTF-8, lower case, separated by one space.
+    ///
     /// - Parameter entropy: 16, 20, 24, 28 or 32 bytes.
     /// - Throws: `count` for another number of bytes.
     public static func words(_ entropy: SecureBytes) throws(Failure) -> SecureBytes {
@@ -12,7 +13,9 @@ extension RecoveryWords {
         return room.part(0..<written)
     }
 
-    /// The secret of words as people type and paste them, numbered or with commas; see `PastedText` and `read`.
+    /// The secret of typed or pasted words, which may be numbered or separated by commas; see `PastedText` and `read`.
+    ///
+    /// - Throws: `Failure` when they are not valid recovery words.
     public static func entropy(_ text: SecureBytes) throws(Failure) -> SecureBytes {
         let text = PastedText.plain(text)
         var count = 0

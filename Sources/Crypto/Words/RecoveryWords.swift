@@ -1,38 +1,40 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256 and memset_s.
 internal import COpenSSL
 
-/// Recovery words: bytes as English words (BIP-39) and back. The seed derivation of BIP-39 is not used.
+/// Recovery words: encodes bytes as English words (BIP-39), and decodes them. The seed derivation of BIP-39 is not
+/// used.
 ///
-/// The entropy is a secret, and so are the words. Both stay in buffers of the caller, who wipes them; nothing here
-/// keeps a copy, and no error holds a word. Looking a word up takes a time that depends on the word: words are typed by
-/// the person who knows them, on their own device.
+/// The entropy is a secret, and so are the words. Both stay in the caller's buffers, which the caller wipes; no copy is
+/// kept here, and errors contain no words. The time of a word lookup depends on the word, which is acceptable because
+/// users type their own words on their own device.
 public enum RecoveryWords {
-    /// Why words are not taken.
+    /// Why words are refused.
     public enum Failure: Error, Sendable, Hashable {
-        /// Not 12, 15, 18, 21 or 24 words.
+        /// The number of words is not 12, 15, 18, 21 or 24.
         case count
         /// The word at this place, counted from 1, is not in the list.
         case unknownWord(Int)
-        /// All words are in the list, and they do not belong together. Which of them is wrong cannot be told.
+        /// All words are in the list, but the checksum does not match. It does not reveal which word is wrong.
         case checksum
     }
 
-    /// Words of the product's recovery text: 32 bytes.
+    /// Words of an account's recovery text: 32 bytes.
     public static let wordCount = 24
-    /// Bytes of entropy that can be written as words: 128 to 256 bits in steps of 32.
+    /// Bytes of entropy that can be encoded as words: 128 to 256 bits in steps of 32.
     public static let entropyCounts: [Int] = [16, 20, 24, 28, 32]
-    /// Bytes of text that `read` looks at; more is refused.
+    /// Bytes of text that `read` accepts at most.
     public static let textBytesMax = 4_096
-    /// Room that any words need: 24 of eight letters and a space each.
+    /// Bytes that any words need at most: 24 words of eight letters, each with a space.
     public static let writtenBytesMax = 24 * 9
 
     private static let bitsOfWord = 11
 
-    /// Writes the words, lower case, one space between them.
+    /// Encodes bytes as words, in lower case, separated by one space.
+    ///
     /// - Parameters:
     ///   - entropy: 16, 20, 24, 28 or 32 bytes.
-    ///   - text: of at least `writtenBytesMax` bytes.
-    /// - Returns: bytes written; nil for another number of bytes, or too small a room.
+    ///   - text: memory of at least `writtenBytesMax` bytes.
+    /// - Returns: the number of bytes written; nil for another number of bytes of entropy, or too little memory.
     public static func write(_ entropy: UnsafeRawBufferPointer, to text: UnsafeMutableRawBufferPointer) -> Int? {
         guard entropyCounts.contains(entropy.count), text.count >= writtenBytesMax else { return nil }
         var check = checksum(entropy)
@@ -54,12 +56,14 @@ public enum RecoveryWords {
         return written
     }
 
-    /// Reads words as people type them: upper and lower case, white space, digits and punctuation between words, and
-    /// the first four letters of a word or more of them in its place.
+    /// Decodes typed words. It ignores case, and white space, digits and punctuation between words; the first four
+    /// letters of a word, or more of them, may replace it.
+    ///
     /// - Parameters:
     ///   - text: UTF-8.
-    ///   - entropy: of at least 32 bytes; an error leaves it as it was.
-    /// - Returns: bytes of entropy.
+    ///   - entropy: memory of at least 32 bytes; an error leaves it unchanged.
+    /// - Returns: the number of bytes of entropy.
+    /// - Throws: `Failure` when they are not valid recovery words.
     public static func read(
         _ text: UnsafeRawBufferPointer, to entropy: UnsafeMutableRawBufferPointer
     ) throws(Failure) -> Int {
@@ -92,7 +96,7 @@ public enum RecoveryWords {
             }
             bits &= (1 << UInt32(width)) - 1
         }
-        // A third of a word's 32 bits is checksum: 12 words are 16 bytes and 4 bits, 24 are 32 bytes and 8 bits.
+        // One in 33 bits is checksum: 12 words are 16 bytes and 4 bits, 24 words are 32 bytes and 8 bits.
         let size = count * 4 / 3
         guard count % 3 == 0, entropyCounts.contains(size) else { throw .count }
         let length = size / 4
@@ -103,7 +107,7 @@ public enum RecoveryWords {
         return size
     }
 
-    /// First byte of SHA-256(entropy).
+    /// The first byte of SHA-256(entropy).
     private static func checksum(_ entropy: UnsafeRawBufferPointer) -> UInt8 {
         var state = SHA256_CTX()
         var digest: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
@@ -132,11 +136,12 @@ public enum RecoveryWords {
         }
     }
 
-    /// The word itself, or the only one that begins like it if it has four letters or more.
+    /// The index of the word, or for four letters or more, of the only word that begins with them.
     private static func index(of word: WordReader.Word) -> Int? {
         guard (1...8).contains(word.count) else { return nil }
         let list = EnglishWords.packed
-        // The first word that is not before it: zeros behind its letters make it the first of all that begin with them.
+        // The first word that is not before it in order. Zeros after its letters make it the first of all words that
+        // begin with them.
         var (low, high) = (0, list.count)
         while low < high {
             let middle = (low + high) / 2
@@ -149,12 +154,12 @@ public enum RecoveryWords {
     }
 }
 
-/// Cuts text into words at white space, digits and punctuation: what stands between the words of a numbered list.
+/// Splits text into words at white space, digits and punctuation, as in a numbered list.
 private struct WordReader: ~Copyable {
     struct Word {
-        /// As `EnglishWords.packed`; 0 when it has other characters than letters a to z.
+        /// In the form of `EnglishWords.packed`; 0 when the word contains other characters than the letters a to z.
         var letters: UInt64 = 0
-        /// Characters; 9 stands for more than eight, or others than letters.
+        /// Number of characters; 9 for more than eight, or for other characters than letters.
         var count = 0
 
         mutating func append(_ scalar: Unicode.Scalar) {

@@ -1,8 +1,9 @@
 /// The two texts of a note.
 public enum NoteField: Sendable, Hashable, CaseIterable {
+    /// The title, and the text below it.
     case title, info
 
-    /// UTF-16 code units of the clear text at most (the first notes app counted so).
+    /// Most UTF-16 code units of the clear text (the unit of the first notes app).
     public var unitsMax: Int {
         switch self {
         case .title: 30
@@ -10,7 +11,7 @@ public enum NoteField: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Its member of the stored object, and the name that sealing binds it to.
+    /// Its member of the stored object, and the name to which sealing binds it.
     public var member: String {
         switch self {
         case .title: "onionTitle"
@@ -18,7 +19,7 @@ public enum NoteField: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Letters of a sealed text that the longest clear text takes; servers refuse more.
+    /// Letters of the sealed form of the longest clear text; servers refuse more.
     var lettersMax: Int {
         switch self {
         case .title: 222

@@ -1,23 +1,24 @@
-/// A text with a limit while somebody types it: a cursor, perhaps a selection, and what fits.
+/// A text with a limit while it is typed: a cursor, perhaps a selection, and the bound.
 ///
-/// Positions and lengths are UTF-16 code units. What is typed or pasted goes to the cursor, in the place of what is
-/// selected, which is counted as gone; of what does not fit the beginning is kept, never a part of a character as
-/// people see it (Unicode's grapheme clusters), also where it is joined to what stood before it. Deleting is always
-/// allowed, in a text too that is over the limit already.
+/// Positions and lengths are UTF-16 code units. Typed or pasted text replaces the selection, whose length counts as
+/// free; of a text that does not fit, the beginning is inserted, but never a part of a character as the user sees it (a
+/// Unicode grapheme cluster), also when it joins with the text before it. Deleting is always permitted, also in a text
+/// that exceeds the limit.
 public struct TypedText: Sendable, Equatable {
-    /// UTF-16 code units at most.
+    /// Most UTF-16 code units.
     public let unitsMax: Int
+    /// The whole text.
     public private(set) var text: String
-    /// Where the next text goes.
+    /// The position of the next insertion.
     public private(set) var cursor: Int
     /// The other end of the selection; nil without one.
     public private(set) var anchor: Int?
-    /// Where typing began, while nothing but typing came since.
+    /// Where typing began, if only typing has happened since.
     private var typedFrom: Int?
-    /// A character that was typed in several parts and did not fit, as far as it has come.
+    /// A character that was typed in several parts and did not fit: its parts so far.
     private var cut = ""
 
-    /// - Parameter text: taken as it is, even if it is over the limit. The cursor stands at its end.
+    /// - Parameter text: used unchanged, even if it exceeds the limit. The cursor is at its end.
     public init(_ text: String = "", unitsMax: Int) {
         (self.text, self.unitsMax) = (text, max(0, unitsMax))
         cursor = text.utf16.count
@@ -26,13 +27,13 @@ public struct TypedText: Sendable, Equatable {
     /// UTF-16 code units of the text.
     public var units: Int { text.utf16.count }
 
-    /// What is selected; empty without a selection.
+    /// The selected range; empty without a selection.
     public var selection: Range<Int> {
         guard let anchor else { return cursor..<cursor }
         return min(anchor, cursor)..<max(anchor, cursor)
     }
 
-    /// Puts a text in the place of the selection.
+    /// Replaces the selection by a text.
     /// - Returns: units of it that did not fit and were dropped.
     @discardableResult
     public mutating func insert(_ typed: String) -> Int {
@@ -41,13 +42,13 @@ public struct TypedText: Sendable, Equatable {
         let dropped = typed.utf16.count - kept.utf16.count
         let place = head.utf16.count + kept.utf16.count
         text = String(head) + kept + tail
-        // What is typed may join with what stands beside it.
+        // The typed text may join with its neighbours.
         cursor = boundary(atOrAfter: place)
         (anchor, typedFrom, cut) = (nil, nil, "")
         return dropped
     }
 
-    /// As much of a text as there is room for: up to an end of a character, as they are when it stands behind `head`.
+    /// As much of a text as fits: up to the end of a character, with characters counted as they are after `head`.
     private static func fitting(_ typed: String, behind head: Substring, room: Int) -> String {
         let whole = String(head) + typed
         let start = head.utf16.count
@@ -61,9 +62,9 @@ public struct TypedText: Sendable, Equatable {
         return String(whole[from..<whole.utf16.index(from, offsetBy: end - start)])
     }
 
-    /// Types a part of a character, as keyboards and terminals send them one by one. When a character has begun to be
-    /// typed and the rest of it does not fit, its beginning goes, too, and so do its parts that are still to come.
-    /// - Returns: units that did not fit and were dropped, those included that had been typed before.
+    /// Types a part of a character, as keyboards and terminals send them one by one. If the rest of a character that
+    /// was begun does not fit, its beginning is removed, too, and its later parts are ignored.
+    /// - Returns: units that did not fit and were dropped, including those that had been typed before.
     @discardableResult
     public mutating func type(_ scalar: Unicode.Scalar) -> Int {
         let letter = String(Character(scalar))
@@ -86,26 +87,26 @@ public struct TypedText: Sendable, Equatable {
         return dropped
     }
 
-    /// Removes what is selected, else the character before the cursor.
+    /// Removes the selection, else the character before the cursor.
     public mutating func deleteBackward() {
         remove(selection.isEmpty ? boundary(before: cursor)..<cursor : selection)
     }
 
-    /// Removes what is selected, else the character behind the cursor.
+    /// Removes the selection, else the character after the cursor.
     public mutating func deleteForward() {
         remove(selection.isEmpty ? cursor..<boundary(after: cursor) : selection)
     }
 
     // MARK: - Moving
 
-    /// Moves the cursor by a character.
-    /// - Parameter selects: what it passes becomes selected.
+    /// Moves the cursor left by a character.
+    /// - Parameter selects: the passed character becomes selected.
     public mutating func moveLeft(selects: Bool = false) { move(to: boundary(before: cursor), selects: selects) }
 
-    /// The same to the other side.
+    /// The same to the right.
     public mutating func moveRight(selects: Bool = false) { move(to: boundary(after: cursor), selects: selects) }
 
-    /// Moves the cursor to a place, or to the next one behind it where a character begins.
+    /// Moves the cursor to a position, or to the next position after it where a character begins.
     public mutating func move(to place: Int, selects: Bool = false) {
         anchor = selects ? anchor ?? cursor : nil
         cursor = boundary(atOrAfter: min(max(0, place), units))
@@ -119,14 +120,14 @@ public struct TypedText: Sendable, Equatable {
         (typedFrom, cut) = (nil, "")
     }
 
-    /// The part of the text between two places where characters begin.
+    /// The part of the text between two positions where characters begin.
     public func part(_ range: Range<Int>) -> Substring { text[index(range.lowerBound)..<index(range.upperBound)] }
 
     // MARK: - Places
 
     private mutating func remove(_ range: Range<Int>) {
         text = String(part(0..<range.lowerBound)) + part(range.upperBound..<units)
-        // Its neighbours may join.
+        // The neighbours may join.
         cursor = boundary(atOrAfter: range.lowerBound)
         (anchor, typedFrom, cut) = (nil, nil, "")
     }
@@ -160,7 +161,7 @@ public struct TypedText: Sendable, Equatable {
         return sum
     }
 
-    /// Byte by byte: strings that look alike are not the same text.
+    /// Compares bytes: canonically equivalent strings are not the same text.
     public static func == (left: Self, right: Self) -> Bool {
         left.text.utf8.elementsEqual(right.text.utf8) && left.unitsMax == right.unitsMax && left.cursor == right.cursor
             && left.anchor == right.anchor

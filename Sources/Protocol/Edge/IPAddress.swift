@@ -1,15 +1,18 @@
-/// An internet address, IPv4 or IPv6, without a port. IPv4 stands as IPv4-mapped IPv6 (RFC 4291, 2.5.5.2), so that an
-/// address is one value however it came.
+/// An internet address, IPv4 or IPv6, without a port. IPv4 is stored as IPv4-mapped IPv6 (RFC 4291, 2.5.5.2), so that
+/// an address has one value in both forms.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-    /// The first and the last 64 bits.
+    /// The first 64 bits.
     public let high: UInt64
+    /// The last 64 bits.
     public let low: UInt64
 
     private static let mappedPrefix: UInt64 = 0xFFFF_0000_0000
 
     init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
-    /// - Parameter bytes: 4 or 16, as on the wire.
+    /// Reads an address from bytes; nil for another count.
+    ///
+    /// - Parameter bytes: 4 or 16 bytes, in network order.
     public init?(bytes: some Collection<UInt8>) {
         let number: (ArraySlice<UInt8>) -> UInt64 = { $0.reduce(0) { $0 << 8 | UInt64($1) } }
         let bytes = [UInt8](bytes)
@@ -20,7 +23,8 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Reads `192.0.2.1` or `2001:db8::1`; no brackets, no port, no zone, no digits that others read as octal.
+    /// Reads `192.0.2.1` or `2001:db8::1`; nil for brackets, a port, a zone, and leading zeros, which some parsers read
+    /// as octal.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count <= Self.textBytesMax else { return nil }
         let bytes = [UInt8](text.utf8)
@@ -29,12 +33,13 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self = address
     }
 
-    /// Bytes of the longest way to write one.
+    /// Bytes of the longest spelling of an address.
     private static let textBytesMax = 45
 
+    /// Whether the address is an IPv4 address, stored as IPv4-mapped IPv6.
     public var isIPv4: Bool { high == 0 && low >> 32 == Self.mappedPrefix >> 32 }
 
-    /// IPv4 as four numbers, IPv6 as RFC 5952 has it.
+    /// IPv4 as four numbers, IPv6 in the form of RFC 5952.
     public var description: String {
         if isIPv4 { return (0..<4).map { String(low >> (24 - 8 * UInt64($0)) & 0xFF) }.joined(separator: ".") }
         let groups: [UInt64] = (0..<8).map { ($0 < 4 ? high : low) >> (48 - 16 * UInt64($0 % 4)) & 0xFFFF }
@@ -44,7 +49,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         return shown(Array(groups[..<zeros.lowerBound])) + "::" + shown(Array(groups[zeros.upperBound...]))
     }
 
-    /// The first of the longest runs of zeros, if it is longer than one.
+    /// The longest run of zero groups, the first one of equal length; empty unless it is longer than one group.
     private static func longestZeros(_ groups: [UInt64]) -> Range<Int> {
         var best = 0..<0
         var start = 0
@@ -85,7 +90,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         return before + [UInt8](repeating: 0, count: 16 - before.count - after.count) + after
     }
 
-    /// Groups of four digits with colons between; the last may be an IPv4 address.
+    /// Groups of four hexadecimal digits, separated by colons; the last may be an IPv4 address.
     private static func groups(_ text: ArraySlice<UInt8>, mayEndInFour: Bool = true) -> [UInt8]? {
         var bytes = [UInt8]()
         let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
@@ -106,13 +111,16 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Addresses that begin with the same bits: `10.0.0.0/8`, `2001:db8::/32`, or one address.
+/// A range of addresses that share a prefix: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
+    /// The first address of the network.
     public let address: IPAddress
-    /// Bits of 128 that count.
+    /// Length of the prefix in bits, of 128.
     private let bits: Int
 
-    /// - Returns: nil for what is no network, also for one with bits set behind those that count.
+    /// Reads `address` or `address/length`.
+    ///
+    /// - Returns: nil for a text in another form, and for an address with bits set after the prefix.
     public init?(_ text: some StringProtocol) {
         let parts: [Substring] = Substring(text).split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count <= 2, let first = parts.first, let address = IPAddress(first) else {
@@ -134,6 +142,7 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         guard address.high & ~mask.high == 0, address.low & ~mask.low == 0 else { return nil }
     }
 
+    /// Whether the address is in the network.
     public func contains(_ other: IPAddress) -> Bool {
         let mask = Self.mask(bits)
         return other.high & mask.high == address.high && other.low & mask.low == address.low
@@ -144,5 +153,6 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         return (part(bits), part(bits - 64))
     }
 
+    /// The network in CIDR notation; a single address without a length.
     public var description: String { bits == 128 ? "\(address)" : "\(address)/\(address.isIPv4 ? bits - 96 : bits)" }
 }

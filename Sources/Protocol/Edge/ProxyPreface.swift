@@ -1,39 +1,44 @@
-/// What a proxy says of its client before the client's own first byte: the PROXY protocol, versions 1 and 2, as
-/// published by HAProxy. Pure; fed with bytes as they come, and takes none that belong to the client.
+/// Reads the PROXY protocol, versions 1 and 2, as published by HAProxy: the header with the client's address that a
+/// proxy sends before the client's first byte. Does no I/O; it is given bytes as they arrive, and consumes none of the
+/// client's.
 public struct ProxyPreface: Sendable {
-    /// Why it is none.
+    /// Why the bytes are not a valid PROXY header.
     public enum Failure: Error, Equatable, Sendable {
-        /// It begins as neither version does.
+        /// The first bytes are those of neither version.
         case notThere
-        /// It begins as one and goes on as none.
+        /// The first bytes are those of a version, the rest is not valid.
         case malformed
-        /// Longer than a proxy has reason to be.
+        /// The header is longer than a proxy has reason to send.
         case tooLong
     }
 
-    /// Bytes of version 1, its line end included (from its description).
+    /// Bytes of a version 1 header at most, line end included (from its specification).
     static let lineBytesMax = 107
-    /// Bytes of version 2 at most: addresses, and what load balancers add.
+    /// Bytes of a version 2 header at most: addresses, and the fields that load balancers add.
     static let bytesMax = 2_048
 
     private static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
     ]
     private static let word: [UInt8] = Array("PROXY ".utf8)
-    /// Signature, version, family, length.
+    /// Bytes of signature, version, family and length.
     private static let headBytes = 16
 
     private var bytes = [UInt8]()
-    /// The client's address, once it is complete; nil where the proxy speaks for itself or does not know.
+    /// The client's address, once the header is complete; nil if the proxy connects on its own behalf or does not know
+    /// it.
     public private(set) var source: IPAddress?
 
+    /// Starts at the first byte of a connection.
     public init() {}
 
-    /// Whether a byte of it has come.
+    /// Whether a byte of the header has arrived.
     public var isStarted: Bool { !bytes.isEmpty }
 
-    /// Takes what belongs to the preface from the front of `input`.
-    /// - Returns: whether it is complete.
+    /// Consumes the header's bytes from the front of `input`.
+    ///
+    /// - Returns: whether the header is complete.
+    /// - Throws: `Failure` when the bytes are not a valid header.
     public mutating func take(_ input: inout UnsafeRawBufferPointer) throws(Failure) -> Bool {
         while let byte = input.first {
             bytes.append(byte)
@@ -68,7 +73,7 @@ public struct ProxyPreface: Sendable {
         let words = line.split(separator: 0x20, omittingEmptySubsequences: false).map {
             String(decoding: $0, as: UTF8.self)
         }
-        // What stands behind UNKNOWN does not count.
+        // The specification says to ignore the rest of the line after UNKNOWN.
         if words[0].utf8.elementsEqual("UNKNOWN".utf8) { return nil }
         let isFour = words[0].utf8.elementsEqual("TCP4".utf8)
         guard isFour || words[0].utf8.elementsEqual("TCP6".utf8), words.count == 5 else { throw .malformed }
@@ -92,12 +97,12 @@ public struct ProxyPreface: Sendable {
         let length = Int(bytes[14]) << 8 | Int(bytes[15])
         if bytes.count == Self.headBytes { try check(length) }
         guard bytes.count == Self.headBytes + length else { return false }
-        // 0: the proxy itself, to see whether we live.
+        // Command 0 (LOCAL): the proxy's own connection, a health check.
         guard bytes[12] & 0x0F == 1 else { return true }
         switch bytes[13] {
         case 0x11: source = IPAddress(bytes: bytes[16..<20])
         case 0x21: source = IPAddress(bytes: bytes[16..<32])
-        // Datagrams and sockets of one machine: addresses that say nothing here.
+        // Datagrams and Unix sockets: their addresses are of no use here.
         default: break
         }
         return true

@@ -1,14 +1,16 @@
-/// Proxies whose word about their clients' addresses is taken.
+/// Proxies whose statements about their clients' addresses are trusted.
 public struct TrustedProxies: Sendable, Equatable {
-    /// None: nobody is believed.
+    /// The networks of the trusted proxies. Empty: no proxy is trusted.
     public let networks: [IPNetwork]
 
+    /// Trusts the proxies in `networks`.
     public init(_ networks: [IPNetwork] = []) { self.networks = networks }
 
     /// Networks in one list at most.
     public static let networksMax = 64
 
-    /// Reads `none` or networks with commas between.
+    /// Reads `none` or a list of networks, separated by commas.
+    ///
     /// - Returns: the list, or what is wrong with the text.
     public static func parse(_ text: String) -> Result<TrustedProxies, Problem> {
         if text.utf8.elementsEqual("none".utf8) { return .success(.init()) }
@@ -31,24 +33,27 @@ public struct TrustedProxies: Sendable, Equatable {
         return .success(.init(networks))
     }
 
-    /// What is wrong with a list, for whoever wrote it.
+    /// What is wrong with a list, as a message to its author.
     public struct Problem: Error, Equatable {
+        /// The message.
         public let text: String
     }
 
+    /// Whether no proxy is trusted.
     public var isEmpty: Bool { networks.isEmpty }
+    /// Whether the address is that of a trusted proxy.
     public func contains(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
 
-    /// Entries of `X-Forwarded-For` that are looked at.
+    /// Entries of `X-Forwarded-For` that are read at most.
     private static let hopsMax = 32
 
-    /// Whose request it is: the peer itself, unless it is one of the proxies. Each proxy adds the address it was spoken
-    /// to from at the end of `X-Forwarded-For`, so the list is read from there, and the first address that is no
-    /// proxy's is the client's. What stands before it may be anybody's invention, and is not looked at.
+    /// The address of the client that made a request: the peer itself, unless it is a trusted proxy. Each proxy appends
+    /// the address of its own peer to `X-Forwarded-For`, so the list is read from the end, and the first address that
+    /// is not a trusted proxy is the client's. Entries before it may be forged by the client, and are not read.
     ///
     /// - Parameters:
-    ///   - peer: who speaks to us.
-    ///   - fields: of the request.
+    ///   - peer: the other end of the connection.
+    ///   - fields: the fields of the request.
     public func client(of peer: IPAddress, _ fields: HTTPFields) -> IPAddress {
         guard !isEmpty, contains(peer) else { return peer }
         var client = peer
@@ -57,7 +62,7 @@ public struct TrustedProxies: Sendable, Equatable {
             let entries: [Substring] = field.value.split(separator: ",", omittingEmptySubsequences: false)
             for entry in entries.reversed() {
                 hops += 1
-                // A proxy that wrote no address does not know its client: then it stands for it.
+                // A proxy that wrote no address does not know its client; its own address is used instead.
                 guard hops <= Self.hopsMax, let address = Self.address(entry) else { return client }
                 client = address
                 guard contains(address) else { return address }
@@ -66,7 +71,7 @@ public struct TrustedProxies: Sendable, Equatable {
         return client
     }
 
-    /// `192.0.2.1`, `2001:db8::1`, and with a port: `192.0.2.1:80`, `[2001:db8::1]:80`.
+    /// Reads `192.0.2.1` or `2001:db8::1`, and the forms with a port: `192.0.2.1:80`, `[2001:db8::1]:80`.
     private static func address(_ entry: Substring) -> IPAddress? {
         var word = Substring(decoding: HTTPText.trimmed(Array(entry.utf8)[...]), as: UTF8.self)
         if word.utf8.first == UInt8(ascii: "[") {

@@ -35,7 +35,7 @@ struct HTTPChunkedBody {
         return false
     }
 
-    /// Adds a byte to the current line; true when it ended the line.
+    /// Adds a byte to the current line. Returns true if the byte ended the line.
     private mutating func endsLine(_ byte: UInt8, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
         if byte == 0x0A {
             guard sawCarriageReturn else { throw HTTPFailure(.bareLineFeed) }
@@ -59,7 +59,7 @@ struct HTTPChunkedBody {
         return false
     }
 
-    /// Acts on a whole line; true when it was the last.
+    /// Processes a whole line. Returns true if it was the last line of the body.
     private mutating func take(
         line: ArraySlice<UInt8>, bodyCount: Int, limits: HTTPLimits
     ) throws(HTTPFailure) -> Bool {
@@ -73,14 +73,14 @@ struct HTTPChunkedBody {
         case .trailer:
             if line.isEmpty { return true }
             _ = try HTTPFields.field(line)
-            // The line end counts too, or empty-ish trailers would be free.
+            // The line end counts too; otherwise very short trailers would pass the bound in any number.
             trailerBytes += 2
         case .data: break
         }
         return false
     }
 
-    /// Digits of a size beyond which no body we take could have it.
+    /// Digits of a chunk's size at most; no body within the limits needs more.
     private static let sizeDigitsMax = 12
 
     private static func size(_ line: ArraySlice<UInt8>) throws(HTTPFailure) -> Int {

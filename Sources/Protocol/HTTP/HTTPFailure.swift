@@ -1,25 +1,29 @@
-/// Why an HTTP/1.1 message was refused. Every case has one status, and the connection is closed behind it.
+/// Why an HTTP/1.1 message was refused. Each problem has one status, and the connection is closed after it.
 public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
-    /// What exactly was wrong. Closed, so that tests and metrics can tell them apart.
+    /// The exact problem. A closed list, so that tests and metrics can distinguish the cases.
     public enum Problem: String, Sendable {
-        // Bytes and lines
+        /// Bytes and lines of the head.
         case controlByte, bareLineFeed, bareCarriageReturn, headTooLong, targetTooLong, tooManyFields
-        // First line
+        /// The first line.
         case badRequestLine, badMethod, badTarget, badVersion, versionNotSupported, badStatusLine
-        // Fields
+        /// The fields.
         case foldedLine, badFieldName, badFieldValue, missingHost, repeatedHost, badHost
-        // Framing
+        /// The framing of the body.
         case repeatedLength, badLength, lengthAndCoding, codingNotSupported, codingInOldVersion, badExpectation
+        /// The size of the body and its chunks.
         case bodyTooLong, badChunk, chunkLineTooLong
-        // WebSocket handshake
+        /// The WebSocket handshake.
         case notAnUpgrade, badKey, webSocketVersion, refusedUpgrade, badAccept, unexpectedExtension
+        /// The server named a subprotocol that was not asked for.
         case unexpectedSubprotocol
     }
 
+    /// The exact problem.
     public let problem: Problem
+    /// Wraps a problem.
     public init(_ problem: Problem) { self.problem = problem }
 
-    /// The status a server answers with.
+    /// The status with which a server answers.
     public var status: Int {
         switch problem {
         case .headTooLong, .tooManyFields: 431
@@ -33,13 +37,13 @@ public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The problem as clients are told it: `head_too_long`.
+    /// The problem's code as sent to clients: `head_too_long`.
     public var code: String { spelled(with: "_") }
 
     /// The problem in words: `head too long`.
     var words: String { spelled(with: " ") }
 
-    /// What whoever sent it can do.
+    /// How the sender can correct the request.
     var hint: String {
         switch status {
         case 413: "Send a smaller body."
@@ -53,21 +57,22 @@ public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The case's name, its words apart and in lower case.
+    /// The case's name in lower case, with its words separated by `space`.
     private func spelled(with space: String) -> String {
         problem.rawValue.reduce(into: "") { text, letter in
             text += letter.isUppercase ? space + letter.lowercased() : String(letter)
         }
     }
 
+    /// The status and the problem.
     public var description: String { "HTTP message refused with \(status): \(problem.rawValue)" }
 }
 
-/// Bounds of the HTTP parser. Everything is in bytes unless it says otherwise.
+/// Bounds of the HTTP parser, in bytes unless a unit is given.
 public struct HTTPLimits: Sendable {
-    /// Request line and fields together, with their line ends.
+    /// Request line and fields together, including their line ends.
     public var headBytesMax: Int = 64 << 10
-    /// One field line. A token has 8 KiB at most; a browser's cookies for one host may stand in one line.
+    /// One field line. A token has at most 8 KiB; a browser may send all cookies of a host in one line.
     public var lineBytesMax: Int = 16 << 10
     /// The request target.
     public var targetBytesMax: Int = 4 << 10
@@ -80,5 +85,6 @@ public struct HTTPLimits: Sendable {
     /// All trailer fields of a chunked body; they are checked and dropped.
     public var trailerBytesMax: Int = 4 << 10
 
+    /// The default bounds.
     public init() {}
 }

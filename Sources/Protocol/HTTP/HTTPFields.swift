@@ -1,27 +1,33 @@
 /// One header field.
 public struct HTTPField: Sendable, Equatable {
-    /// In lower case.
+    /// The name in lower case.
     public let name: String
-    /// Without the white space around it. Bytes that are not UTF-8 were replaced by U+FFFD.
+    /// The value without surrounding white space. Bytes that are not UTF-8 are replaced by U+FFFD.
     public let value: String
+    /// Makes a field. The name must be in lower case.
     public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
 }
 
-/// Header fields in the order they came.
+/// Header fields in the order in which they arrived.
 public struct HTTPFields: Sendable, Equatable, ExpressibleByArrayLiteral {
+    /// All fields, in order.
     public private(set) var all: [HTTPField]
 
+    /// Makes a list of fields.
     public init(_ all: [HTTPField] = []) { self.all = all }
+    /// Makes a list of fields from a literal.
     public init(arrayLiteral elements: HTTPField...) { all = elements }
 
+    /// Appends a field. The name must be in lower case.
     public mutating func append(_ name: String, _ value: String) { all.append(.init(name, value)) }
 
-    /// The value of the first field of this name, which must be given in lower case.
+    /// The value of the first field with this name, which must be in lower case.
     public subscript(_ name: String) -> String? { all.first { $0.name == name }?.value }
-    /// How many fields have this name.
+    /// How many fields have this name, which must be in lower case.
     public func count(of name: String) -> Int { all.count { $0.name == name } }
 
-    /// The members of a comma-separated list over all fields of this name, in lower case, without white space.
+    /// The members of a comma-separated list over all fields with this name, in lower case and without white space.
+    /// Empty members are left out.
     public func tokens(of name: String) -> [String] {
         var tokens = [String]()
         for field in all where field.name == name {
@@ -56,7 +62,7 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByArrayLiteral {
     }
 }
 
-/// Which bytes may stand where (RFC 9110, 5.5 and 5.6.2).
+/// The classes of bytes in HTTP fields (RFC 9110, 5.5 and 5.6.2).
 enum HTTPText {
     static func isToken(_ byte: UInt8) -> Bool {
         switch byte {

@@ -1,7 +1,7 @@
-/// Gathers the lines of a head until the empty one, and refuses early what can never become a head.
+/// Collects the lines of a head up to the empty line, and refuses at the earliest byte input that cannot become a head.
 ///
-/// Lines end with CR LF and with nothing else: a lone LF or CR is how two parsers come to see two different messages
-/// in the same bytes (request smuggling), so both are refused rather than repaired.
+/// Lines must end with CR LF. A lone LF or CR makes two parsers see two different messages in the same bytes (request
+/// smuggling), so both are refused rather than repaired.
 struct HTTPHeadReader {
     private(set) var bytes = [UInt8]()
     private var lineEnds = [Int]()
@@ -9,12 +9,12 @@ struct HTTPHeadReader {
     private var previous: UInt8 = 0
     private var skippedEmptyLine = false
 
-    /// Whether a byte of a head has come.
+    /// Whether a byte of a head has arrived.
     var isStarted: Bool { !bytes.isEmpty || previous != 0 }
 
-    /// Consumes input up to and with the empty line.
+    /// Consumes input up to and including the empty line.
     ///
-    /// - Returns: whether the head is complete; the lines are then in `lines`.
+    /// - Returns: whether the head is complete; its lines are then in `lines`.
     mutating func take(_ input: inout UnsafeRawBufferPointer, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
         var index = 0
         defer { input = .init(rebasing: input[index...]) }
@@ -35,13 +35,13 @@ struct HTTPHeadReader {
         }
         if last == 0x0D { throw HTTPFailure(.bareCarriageReturn) }
         if byte == 0x0D {
-            // One empty line in front of the first is ignored (RFC 9112, 2.2), a second one is not.
+            // One empty line before the request line is ignored (RFC 9112, 2.2); a second one is refused.
             if bytes.isEmpty && skippedEmptyLine { throw HTTPFailure(.badRequestLine) }
             return false
         }
         guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw HTTPFailure(.controlByte) }
         guard bytes.count - lineStart < limits.lineBytesMax else { throw HTTPFailure(.headTooLong) }
-        // The first line is none of the fields.
+        // The first line does not count as a field.
         guard lineEnds.count <= limits.fieldsMax else { throw HTTPFailure(.tooManyFields) }
         guard bytes.count + 2 * (lineEnds.count + 2) < limits.headBytesMax else { throw HTTPFailure(.headTooLong) }
         guard !lineEnds.isEmpty || bytes.count < limits.targetBytesMax + Self.aroundTargetMax else {
@@ -51,7 +51,7 @@ struct HTTPHeadReader {
         return false
     }
 
-    /// Bytes of a first line besides the target, generously: a method or version, spaces.
+    /// Bytes of a first line besides the target, with a margin: a method or version, and spaces.
     private static let aroundTargetMax = 40
 
     private mutating func endLine() -> Bool {
@@ -66,7 +66,7 @@ struct HTTPHeadReader {
         return false
     }
 
-    /// The lines of the head without their ends.
+    /// The lines of the head without their line ends.
     var lines: [ArraySlice<UInt8>] {
         var start = 0
         return lineEnds.map { end in

@@ -1,30 +1,32 @@
-/// A request that kept every rule; see `HTTPRequestReader`.
+/// A complete request that passed all checks of `HTTPRequestReader`.
 public struct HTTPRequest: Sendable, Equatable {
-    /// A token, as sent: methods are case-sensitive.
+    /// The method as sent; methods are case-sensitive.
     public let method: String
-    /// Everything of the target behind the authority: `/sock/1/app/websocket?x=1`, or `*`.
+    /// The target after the authority: `/sock/1/app/websocket?x=1`, or `*`.
     public let target: String
     /// 1 for HTTP/1.1, 0 for HTTP/1.0.
     public let minorVersion: Int
+    /// The header fields.
     public let fields: HTTPFields
+    /// The body, with its chunks joined. Empty without a body.
     public internal(set) var body: [UInt8] = []
 
     /// The target up to the question mark, still percent-encoded.
     public var path: Substring { target[..<(target.firstIndex(of: "?") ?? target.endIndex)] }
-    /// What stands behind the question mark, still percent-encoded; nil without one.
+    /// The target after the question mark, still percent-encoded; nil without one.
     public var query: Substring? {
         target.firstIndex(of: "?").map { target[target.index(after: $0)...] }
     }
-    /// Whether the peer wants to go on with this connection (RFC 9112, 9.3).
+    /// Whether the peer wants to keep this connection open (RFC 9112, 9.3).
     public var keepsAlive: Bool {
         let tokens = fields.tokens(of: "connection")
         if tokens.contains("close") { return false }
         return minorVersion >= 1 || tokens.contains("keep-alive")
     }
-    /// Whether the peer waits for "100 Continue" before its body.
+    /// Whether the peer waits for "100 Continue" before it sends the body.
     public var expectsContinue: Bool { minorVersion >= 1 && fields["expect"] != nil }
 
-    /// Reads a head that `HTTPHeadReader` has gathered.
+    /// Reads a head that `HTTPHeadReader` has collected.
     init(lines: [ArraySlice<UInt8>], limits: HTTPLimits) throws(HTTPFailure) {
         guard let first = lines.first else { throw HTTPFailure(.badRequestLine) }
         let parts = first.split(separator: 0x20, omittingEmptySubsequences: false)
@@ -40,7 +42,7 @@ public struct HTTPRequest: Sendable, Equatable {
         }
     }
 
-    /// Bytes of the longest method we know is 16 in the IANA registry; more is noise.
+    /// Bytes of a method at most. The longest method in the IANA registry has 16.
     private static let methodBytesMax = 24
 
     private static func method(_ bytes: ArraySlice<UInt8>) throws(HTTPFailure) -> String {
@@ -61,7 +63,7 @@ public struct HTTPRequest: Sendable, Equatable {
         return Int(bytes[7]) - 0x30
     }
 
-    /// Origin form, absolute form (whose authority is dropped, Host decides) or `*` for OPTIONS (RFC 9112, 3.2).
+    /// Origin form, absolute form (its authority is dropped, because Host decides) or `*` for OPTIONS (RFC 9112, 3.2).
     private static func target(
         _ bytes: ArraySlice<UInt8>, method: String, limits: HTTPLimits
     ) throws(HTTPFailure) -> String {
@@ -97,7 +99,7 @@ enum HTTPBodyFraming: Equatable {
     case length(Int)
     case chunked
 
-    /// Decides for a request. Two ways to say it are refused even when they agree.
+    /// Determines the framing of a request. A request that states it in two ways is refused even if both agree.
     init(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPFailure) {
         let lengths = request.fields.count(of: "content-length")
         let codings = request.fields.count(of: "transfer-encoding")

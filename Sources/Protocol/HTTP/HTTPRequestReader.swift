@@ -1,7 +1,7 @@
-/// Reads a server's side of HTTP/1.1 from bytes as they arrive: strict, incremental, without I/O.
+/// Reads the server's side of HTTP/1.1 from bytes as they arrive: strict, incremental, without I/O.
 ///
-/// One reader serves one connection for its whole life. After a failure the connection is of no use: where the next
-/// message would start is anybody's guess.
+/// One reader serves one connection from start to end. After a failure the connection must be closed, because the start
+/// of the next message is unknown.
 public struct HTTPRequestReader {
     private enum Body {
         case none
@@ -15,18 +15,20 @@ public struct HTTPRequestReader {
     private var body = Body.none
     private var owesContinue = false
 
+    /// Makes a reader for a new connection.
     public init(limits: HTTPLimits = .init()) { self.limits = limits }
 
-    /// Whether a request has begun and is not complete: the peer owes us the rest.
+    /// Whether a request has begun and is not complete.
     public var isInsideRequest: Bool { request != nil || head.isStarted }
 
-    /// Whether the head of a request is there and its body is not.
+    /// Whether the head of a request is complete and its body is not.
     public var isInsideBody: Bool { request != nil }
 
     /// Bytes held of a request that is not complete.
     public var gatheredBytes: Int { head.bytes.count + (request?.body.count ?? 0) }
 
-    /// Whether "100 Continue" is due. True once per request that asks for it and whose body has not begun.
+    /// Whether "100 Continue" must be sent now. Returns true once per request that asks for it, while its body has not
+    /// begun.
     public mutating func takeContinue() -> Bool {
         defer { owesContinue = false }
         return owesContinue
@@ -34,9 +36,9 @@ public struct HTTPRequestReader {
 
     /// Consumes `input` up to the end of the next request.
     ///
-    /// - Parameter input: cut from the front by what was consumed; what is left belongs to the next request.
+    /// - Parameter input: the consumed bytes are removed from its front; the rest belongs to the next request.
     /// - Returns: the request with its body, or nil when the input is used up.
-    /// - Throws: `HTTPFailure` with the status to answer.
+    /// - Throws: `HTTPFailure` with the status of the answer.
     public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPRequest? {
         if request == nil {
             guard try head.take(&input, limits: limits) else { return nil }

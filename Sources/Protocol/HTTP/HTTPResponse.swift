@@ -1,18 +1,20 @@
-/// A response as we write it.
+/// A response to be written.
 public struct HTTPResponse: Sendable, Equatable {
-    /// 100...599.
+    /// The status code, 100...599.
     public var status: Int
-    /// Without content-length, connection and date, which the writer adds.
+    /// The fields without content-length, connection and date, which `encoded(for:date:)` adds.
     public var fields: HTTPFields
+    /// The body; empty without one.
     public var body: [UInt8]
-    /// Whether the connection ends behind it.
+    /// Whether the connection is closed after the response.
     public var closes: Bool
 
+    /// Makes a response.
     public init(status: Int, fields: HTTPFields = [], body: [UInt8] = [], closes: Bool = false) {
         (self.status, self.fields, self.body, self.closes) = (status, fields, body, closes)
     }
 
-    /// A response with a short text.
+    /// A response with a short text as its body.
     public static func text(_ status: Int, _ text: String, closes: Bool = false) -> HTTPResponse {
         .init(
             status: status, fields: [.init("content-type", "text/plain; charset=utf-8")], body: Array(text.utf8),
@@ -24,7 +26,7 @@ public struct HTTPResponse: Sendable, Equatable {
         .init(status: status, fields: [.init("content-type", "application/json")], body: body)
     }
 
-    /// The answer to a request that was refused; the connection ends behind it.
+    /// The answer to a request that was refused; the connection is closed after it.
     public static func refusal(_ failure: HTTPFailure) -> HTTPResponse {
         var writer = JSONWriter()
         writer.raw("{\"code\":")
@@ -46,7 +48,7 @@ public struct HTTPResponse: Sendable, Equatable {
     /// The bytes on the wire.
     ///
     /// - Parameters:
-    ///   - request: what it answers: HEAD gets no body, HTTP/1.0 is told when the connection stays.
+    ///   - request: the request that it answers: HEAD gets no body, and HTTP/1.0 is told if the connection stays open.
     ///   - date: the value of the date field; nil leaves it out.
     public func encoded(for request: HTTPRequest?, date: String? = nil) -> [UInt8] {
         let keepsAlive = !closes && (request?.keepsAlive ?? false)
@@ -69,8 +71,8 @@ public struct HTTPResponse: Sendable, Equatable {
         return head
     }
 
-    /// The head alone, of a response whose length nobody knows yet: in chunks for HTTP/1.1 (RFC 9112, 7.1), up to the
-    /// end of the connection for HTTP/1.0.
+    /// The head alone, of a response of unknown length: the body is chunked for HTTP/1.1 (RFC 9112, 7.1), and ends with
+    /// the connection for HTTP/1.0.
     public func streamHead(for request: HTTPRequest, date: String? = nil) -> [UInt8] {
         var head = beginning
         if request.minorVersion >= 1 { head += "transfer-encoding: chunked\r\n" }
@@ -79,7 +81,7 @@ public struct HTTPResponse: Sendable, Equatable {
         return Array((head + "\r\n").utf8)
     }
 
-    /// One chunk of a body; an empty one would be its end.
+    /// One chunk of a body. `bytes` must not be empty: an empty chunk ends the body.
     public static func chunk(_ bytes: [UInt8]) -> [UInt8] {
         var chunk = [UInt8]()
         chunk.reserveCapacity(bytes.count + 20)
@@ -90,10 +92,10 @@ public struct HTTPResponse: Sendable, Equatable {
         return chunk
     }
 
-    /// The end of a body in chunks.
+    /// The end of a chunked body.
     public static let lastChunk: [UInt8] = Array("0\r\n\r\n".utf8)
 
-    /// A value never ends its own line, whatever it was made from.
+    /// Replaces control bytes by blanks, so that no value can end its own line, whatever it was made from.
     private static func singleLine(_ value: String) -> String {
         guard value.utf8.contains(where: { !HTTPText.isFieldContent($0) }) else { return value }
         return String(decoding: value.utf8.map { HTTPText.isFieldContent($0) ? $0 : 0x20 }, as: UTF8.self)

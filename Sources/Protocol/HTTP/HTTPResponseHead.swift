@@ -1,7 +1,8 @@
-/// The head of a response as a client reads it.
+/// The head of a response, as read by a client.
 public struct HTTPResponseHead: Sendable, Equatable {
-    /// 100...599.
+    /// The status code, 100...599.
     public let status: Int
+    /// The header fields.
     public let fields: HTTPFields
 
     init(lines: [ArraySlice<UInt8>], limits: HTTPLimits) throws(HTTPFailure) {
@@ -10,7 +11,7 @@ public struct HTTPResponseHead: Sendable, Equatable {
         fields = try HTTPFields(lines: lines.dropFirst(), limits: limits)
     }
 
-    /// `HTTP/1.1 101 Switching Protocols`; the reason may be empty or anything (RFC 9112, 4).
+    /// Reads `HTTP/1.1 101 Switching Protocols`; the reason may be empty and is ignored (RFC 9112, 4).
     private static func status(_ line: [UInt8]) throws(HTTPFailure) -> Int {
         guard line.count >= 12, line.starts(with: "HTTP/1.".utf8), HTTPText.isDigit(line[7]), line[8] == 0x20,
             line.count == 12 || line[12] == 0x20, line[9...11].allSatisfy(HTTPText.isDigit)
@@ -21,15 +22,18 @@ public struct HTTPResponseHead: Sendable, Equatable {
     }
 }
 
-/// Reads one response head from bytes as they arrive; what follows it is left in the input.
+/// Reads one response head from bytes as they arrive; the bytes after it stay in the input.
 public struct HTTPResponseHeadReader {
     private let limits: HTTPLimits
     private var head = HTTPHeadReader()
 
+    /// Makes a reader for one head.
     public init(limits: HTTPLimits = .init()) { self.limits = limits }
 
+    /// Consumes `input` up to the end of the head.
+    ///
     /// - Returns: the head, or nil when the input is used up.
-    /// - Throws: `HTTPFailure`; the connection is of no use then.
+    /// - Throws: `HTTPFailure`; the connection must be closed then.
     public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPResponseHead? {
         guard try head.take(&input, limits: limits) else { return nil }
         defer { head = .init() }

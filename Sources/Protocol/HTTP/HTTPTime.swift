@@ -1,13 +1,13 @@
-/// Times as HTTP fields write them (RFC 9110, 5.6.7).
+/// Times in the format of HTTP fields (RFC 9110, 5.6.7).
 public enum HTTPTime {
     private static let days: [String] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months: [String] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Formats a time: `Sun, 06 Nov 1994 08:49:37 GMT`.
     ///
-    /// - Parameter seconds: since 1970, up to the year 9999; others are moved to the nearest of these.
+    /// - Parameter seconds: seconds since 1970, up to the year 9999; other values are moved to the nearest of these.
     public static func text(unixSeconds seconds: Int64) -> String {
         let seconds = min(max(0, seconds), 253_402_300_799)
         let day = seconds / 86_400
@@ -19,7 +19,8 @@ public enum HTTPTime {
 
     private static func twoDigits(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
-    /// The year begins in March here, so that a leap day is its last.
+    /// The date of a day counted from 1970-01-01. Years begin in March in the computation, so that a leap day is the
+    /// last day of its year.
     private static func date(_ day: Int64) -> (year: Int64, month: Int, day: Int64) {
         let shifted = day + 719_468
         let era = shifted / 146_097

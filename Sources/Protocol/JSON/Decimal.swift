@@ -1,17 +1,17 @@
-/// The value of a number lexeme, taken apart: ± digits × 10^exponent, in the one form in which the digits neither
-/// begin nor end with a zero. Exponents of any length are read, none is expanded.
+/// The value of a number lexeme: ± digits × 10^exponent, normalised so that the digits neither begin nor end with a
+/// zero. Exponents of any length are read; none is expanded into zeros.
 struct Decimal: Hashable {
     enum Digits: Hashable {
-        /// Up to 19 digits.
+        /// Up to 19 digits, as a number.
         case short(UInt64)
-        /// More than 19; values 0...9.
+        /// More than 19 digits, values 0...9.
         case long([UInt8])
     }
 
     enum Exponent: Hashable {
         /// Up to 18 digits.
         case short(Int)
-        /// More than 18; values 0...9 without leading zeros.
+        /// More than 18 digits, values 0...9 without leading zeros.
         case long(isNegative: Bool, [UInt8])
     }
 
@@ -32,7 +32,7 @@ struct Decimal: Hashable {
 
     init(_ number: JSONNumber) { self = number.lexeme.withBytes { Decimal($0) } }
 
-    /// Takes a lexeme that fits the grammar apart.
+    /// Parses a lexeme that is known to fit the grammar.
     init(_ bytes: UnsafeBufferPointer<UInt8>) {
         let isNegative = bytes.first == UInt8(ascii: "-")
         let mantissaStart = isNegative ? 1 : 0
@@ -85,7 +85,7 @@ struct Decimal: Hashable {
         digits.count > 19 ? .long(digits) : .short(digits.reduce(0) { $0 &* 10 &+ UInt64($1) })
     }
 
-    /// Reads the digits behind the `e` (if any) and adds `shift`, which is far below 10^18.
+    /// Reads the digits after the `e` (if any) and adds `shift`, which is far below 10^18.
     private static func readExponent(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int, shift: Int) -> Exponent {
         var place = start
         var isNegative = false
@@ -115,7 +115,7 @@ struct Decimal: Hashable {
         return .long(isNegative: value < 0, String(value.magnitude).utf8.map { $0 &- 0x30 })
     }
 
-    /// Adds to or subtracts from a number of at least 19 digits something smaller.
+    /// Adds a smaller number to a number of at least 19 digits, or subtracts it.
     private static func adjust(_ digits: inout [UInt8], by amount: UInt, subtract: Bool) {
         var rest = amount
         var place = digits.count - 1
@@ -154,7 +154,7 @@ extension Decimal {
         return Int64(exactly: magnitude)
     }
 
-    /// Values 0...9, most significant first.
+    /// The digits, values 0...9, most significant first.
     var digitList: [UInt8] {
         switch digits {
         case .short(let value): String(value).utf8.map { $0 &- 0x30 }
@@ -162,8 +162,8 @@ extension Decimal {
         }
     }
 
-    /// The exact sum of two values that are not zero, nil when it takes more than `digitsMax` digits or an exponent out
-    /// of reach.
+    /// The exact sum of two values that are not zero; nil when it takes more than `digitsMax` digits, or when an
+    /// exponent has more than 18 digits.
     func adding(_ other: Decimal, digitsMax: Int) -> JSONNumber? {
         guard case .short(let leftExponent) = exponent, case .short(let rightExponent) = other.exponent else {
             return nil
@@ -172,7 +172,7 @@ extension Decimal {
         let low = min(leftExponent, rightExponent)
         let high = max(leftExponent + left.count, rightExponent + right.count)
         guard high - low < digitsMax else { return nil }
-        // Columns from 10^low up, least significant first, one more for the carry.
+        // Columns from 10^low upwards, least significant first, and one more for the carry.
         let width = high - low + 1
         let a = Self.columns(left, shift: leftExponent - low, width: width)
         let b = Self.columns(right, shift: rightExponent - low, width: width)
@@ -202,7 +202,7 @@ extension Decimal {
         let trailing = kept.reversed().prefix { $0 == 0 }.count
         let significant = kept.dropLast(trailing)
         guard !significant.isEmpty else { return JSONNumber(unchecked: "0") }
-        // Whole numbers stay written out, however long they are.
+        // Whole numbers are written without exponent, however long they are.
         let point = significant.count + exponent + trailing
         let text = JavaScriptNumber.layout(
             isNegative: isNegative, digits: significant, point: point, plainMax: max(21, digits.count + 1))

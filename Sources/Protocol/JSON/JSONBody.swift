@@ -1,12 +1,14 @@
-/// Why the body of a request cannot be read as JSON, for the author of the request. Holds nothing of the body, which
-/// may be a password.
+/// Why the body of a request cannot be read as JSON, as a message to the author of the request. Contains nothing of the
+/// body, which may be a password.
 public struct JSONBodyProblem: Error, Hashable, Sendable {
     /// The rest of the sentence that begins with the body: "not JSON: a key that is there twice (line 1, column 9)".
     public let text: String
-    /// It is well formed as far as it was read, and too much of it.
+    /// The body is well formed as far as it was read, but too large or too deeply nested.
     public let isTooLarge: Bool
 
-    /// - Parameter depthMax: levels of nesting that the body's reader takes.
+    /// Describes an error.
+    ///
+    /// - Parameter depthMax: levels of nesting that the reader of the body accepts.
     public init(_ error: JSONError, in body: [UInt8], depthMax: Int = Limits.jsonDepthMax) {
         let reason = error.explanation(in: body, depthMax: depthMax)
         isTooLarge = error.kind == .tooDeep || error.kind == .tooLarge
@@ -15,12 +17,14 @@ public struct JSONBodyProblem: Error, Hashable, Sendable {
 
     private init(_ text: String) { (self.text, isTooLarge) = (text, false) }
 
-    /// Another value than an object.
+    /// The body is valid JSON, but not an object.
     public static let noObject = JSONBodyProblem("JSON, but not one object")
 }
 
 extension JSONDocument {
-    /// The object that a request's body is.
+    /// Reads the body of a request, which must be one JSON object.
+    ///
+    /// - Throws: `JSONBodyProblem` when it is not.
     public static func object(
         in body: [UInt8], depthMax: Int = Limits.jsonDepthMax
     ) throws(JSONBodyProblem) -> JSONNode {

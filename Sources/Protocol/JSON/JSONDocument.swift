@@ -1,23 +1,24 @@
-/// A JSON text that was checked from end to end in one pass, and an index to it (the tape). Values are read out when
-/// asked for; what nobody touches stays the bytes that came.
+/// A JSON text that is checked from end to end in one pass, with an index to it (the tape). Values are decoded on
+/// demand; a value that is not read stays the received bytes.
 ///
-/// Stricter than RFC 8259 where readers differ: no key twice in an object, no lone surrogate escapes, no byte order
-/// mark, bounded nesting, valid UTF-8 only. Numbers of any size are taken and never rounded.
+/// Stricter than RFC 8259 where parsers differ: no repeated keys in an object, no lone surrogate escapes, no byte order
+/// mark, bounded nesting, valid UTF-8 only. Numbers of any size are accepted and never rounded.
 public struct JSONDocument: Sendable {
     let storage: JSONStorage
 
-    /// Levels of nesting that no caller can exceed: reading values out of the tape is recursive.
+    /// Levels of nesting that no caller can exceed, because decoding values from the tape is recursive.
     public static let depthCeiling = 1_024
 
-    /// Checks `bytes`; keeps them without copying.
+    /// Checks `bytes` and keeps them without copying.
+    ///
     /// - Parameter maxDepth: levels of nesting, at most `depthCeiling`.
     public init(parsing bytes: [UInt8], maxDepth: Int = Limits.jsonDepthMax) throws(JSONError) {
         try self.init(parsing: bytes[...], maxDepth: maxDepth)
     }
 
-    /// Checks `bytes`; keeps the array behind the slice alive. Offsets in errors count from the slice's start.
+    /// Checks `bytes` and keeps the array behind the slice alive. Offsets in errors count from the slice's start.
     ///
-    /// - Parameter elementsMax: elements of the outermost array; the text is not read beyond them.
+    /// - Parameter elementsMax: elements of the outermost array at most; the text is not read beyond them.
     public init(
         parsing bytes: ArraySlice<UInt8>, maxDepth: Int = Limits.jsonDepthMax, elementsMax: Int = .max
     ) throws(JSONError) {
@@ -40,10 +41,10 @@ public struct JSONDocument: Sendable {
 final class JSONStorage: @unchecked Sendable {
     let bytes: ArraySlice<UInt8>
     let tape: UnsafePointer<UInt64>
-    /// Whose tape it is; nil: its own.
+    /// The storage that owns the tape; nil if this one does.
     private let lender: JSONStorage?
 
-    /// The same document with a count of references of its own.
+    /// The same document with a separate reference count.
     init(sharing other: JSONStorage) { (bytes, tape, lender) = (other.bytes, other.tape, other) }
 
     init(_ bytes: ArraySlice<UInt8>, maxDepth: Int, elementsMax: Int) throws(JSONError) {
@@ -57,10 +58,10 @@ final class JSONStorage: @unchecked Sendable {
 
     deinit { if lender == nil { tape.deallocate() } }
 
-    /// Words of tape that a text begins with: on the stack, and enough for most messages.
+    /// Words of tape to start with: on the stack, and enough for most messages.
     private static let smallCapacity = 112
 
-    /// Scans into scratch space, and keeps a copy of the size needed.
+    /// Scans into scratch memory, and keeps a copy of the size needed.
     private static func scan(
         _ source: UnsafeBufferPointer<UInt8>, maxDepth: Int, elementsMax: Int
     ) -> Result<UnsafePointer<UInt64>, JSONError> {

@@ -1,10 +1,10 @@
 extension JSONError {
-    /// What is wrong and where, for the author of the text: "a key that is there twice (line 2, column 5)". Holds
-    /// nothing of the text.
+    /// The problem and its place, as a message to the author of the text: "a key that is there twice (line 2, column
+    /// 5)". Contains nothing of the text.
     ///
     /// - Parameters:
     ///   - bytes: the text that was read. Columns are counted in bytes.
-    ///   - depthMax: levels of nesting that its reader takes.
+    ///   - depthMax: levels of nesting that the reader of the text accepts.
     public func explanation(in bytes: [UInt8], depthMax: Int = Limits.jsonDepthMax) -> String {
         if bytes.starts(with: Self.byteOrderMark) {
             return "a byte order mark stands in front of it (line 1, column 1): send or save it as UTF-8 without one"

@@ -1,43 +1,46 @@
-/// Why bytes are not JSON that we take (RFC 8259, with the stricter rules of `JSONDocument`).
+/// Why bytes are not acceptable JSON (RFC 8259, with the stricter rules of `JSONDocument`).
 public struct JSONError: Error, Equatable, Hashable, Sendable, CustomStringConvertible {
+    /// The rule that the text breaks.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// A byte that cannot stand here.
+        /// A byte that the grammar does not permit at this place.
         case unexpectedByte
-        /// The text ends before the value does.
+        /// The text ends before the value is complete.
         case unexpectedEnd
         /// Something other than white space follows the value.
         case trailingBytes
-        /// An object names one key twice (after escapes are read). The offset is that of the second one's quote.
+        /// An object has a key twice (compared after decoding escapes). The offset is that of the second key's opening
+        /// quote.
         case duplicateKey
-        /// Arrays and objects nest deeper than permitted. The offset is that of the bracket which goes too far.
+        /// Arrays and objects nest deeper than permitted. The offset is that of the first bracket beyond the bound.
         case tooDeep
-        /// A `\u` escape gives half of a surrogate pair. The offset is that of its backslash.
+        /// A `\u` escape encodes half of a surrogate pair. The offset is that of its backslash.
         case loneSurrogate
-        /// Not UTF-8. The offset is that of the first byte of the bad sequence.
+        /// The text is not UTF-8. The offset is that of the first byte of the invalid sequence.
         case invalidUTF8
-        /// A number against the grammar. The offset is that of the first byte which does not fit.
+        /// A number that breaks the grammar. The offset is that of the first byte that does not fit.
         case invalidNumber
-        /// An escape that JSON does not know. The offset is that of its backslash.
+        /// An escape that JSON does not define. The offset is that of its backslash.
         case invalidEscape
         /// A byte below 0x20 inside a string.
         case controlCharacter
-        /// The outermost array has more elements than its reader takes. The offset is that of the comma before the
+        /// The outermost array has more elements than the reader accepts. The offset is that of the comma before the
         /// first one too many.
         case tooManyElements
         /// The text is longer than `Limits.jsonBytesMax`.
         case tooLarge
     }
 
-    /// What is wrong.
+    /// The rule that the text breaks.
     public let kind: Kind
-    /// Bytes from the start of the text; the length of the text when it ends too early.
+    /// Offset in bytes from the start of the text; the length of the text when it ends too early.
     public let offset: Int
 
+    /// Makes an error at a byte offset.
     public init(_ kind: Kind, at offset: Int) {
         self.kind = kind
         self.offset = offset
     }
 
-    /// Safe to log: holds nothing of the text.
+    /// The kind and the offset. Safe to log: contains nothing of the text.
     public var description: String { "JSON: \(kind.rawValue) at byte \(offset)" }
 }

@@ -4,13 +4,14 @@
     import Glibc
 #endif
 
-/// Refuses objects that name a key twice. Pairs of keys are compared in small objects; large ones, and those with
-/// escapes in their keys, go through a hash set, so that no input costs more than time in proportion to its length.
+/// Refuses objects with repeated keys. Small objects compare keys pairwise; large objects, and those with escapes in
+/// their keys, use a hash set, so that the time for any input is proportional to its length.
 enum JSONKeyCheck {
     /// Objects with more keys use the hash set.
     private static let comparedMax = 12
 
-    /// Checks the object at tape index `object`, whose pairs end at tape index `end`; its second word counts them.
+    /// Checks the object at tape index `object`, whose pairs end at tape index `end`; its second word holds their
+    /// number.
     @inline(__always)
     static func run(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, object: Int, end: Int
@@ -64,7 +65,7 @@ enum JSONKeyCheck {
             var key = first
             while key < end {
                 let word = tape[key]
-                // Hasher is seeded per process: nobody outside can make keys collide.
+                // Hasher is seeded per process, so that a client cannot choose keys that collide.
                 var hasher = Hasher()
                 hasher.combine(
                     bytes: UnsafeRawBufferPointer(start: base + JSONTape.offset(word), count: JSONTape.length(word)))
@@ -81,7 +82,7 @@ enum JSONKeyCheck {
         if let duplicate { throw JSONError(.duplicateKey, at: duplicate) }
     }
 
-    /// The way for keys with escapes: compares what they mean.
+    /// The path for objects with escapes in keys: compares the decoded keys.
     private static func runDecoded(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, first: Int, end: Int, count: Int
     ) throws(JSONError) {

@@ -1,16 +1,16 @@
-/// Hash index over the slots of one large `JSONObject`: open addressing, linear probing, a seeded hash (nobody outside
-/// can choose keys that collide).
+/// Hash index over the slots of one large `JSONObject`: open addressing, linear probing, a hash with a seed per process
+/// (so that a client cannot choose keys that collide).
 ///
-/// `@unchecked Sendable`: only changed by a `JSONObject` that has made sure it holds the only reference.
+/// `@unchecked Sendable`: changed only by a `JSONObject` that has made sure that it holds the only reference.
 final class JSONKeyIndex: @unchecked Sendable {
     typealias Pair = JSONObject.Pair
 
     private static let empty: UInt32 = 0
     private static let removed = UInt32.max
 
-    /// Slot + 1, `empty` or `removed`; a power of two in size, at most half full.
+    /// Slot + 1, `empty` or `removed`. The size is a power of two; the table is at most half full.
     private var table: [UInt32]
-    /// Places in `table` that are not empty.
+    /// Entries of `table` that are not empty.
     private var used: Int
     private var isDead: [Bool]
     private(set) var deadCount: Int
@@ -36,13 +36,13 @@ final class JSONKeyIndex: @unchecked Sendable {
         place(of: key, slots).map { Int(table[$0]) - 1 }
     }
 
-    /// Adds the last slot, whose key is not there yet.
+    /// Adds the last slot, whose key is not in the index yet.
     func add(slot: Int, _ slots: [Pair]) {
         isDead.append(false)
         if (used + 1) * 2 > table.count { rebuild(slots) } else { insert(slot, slots[slot].key) }
     }
 
-    /// Forgets a slot, which stays in the list as an empty place.
+    /// Removes a slot from the index; its place in the list stays, empty.
     func kill(slot: Int, _ slots: [Pair]) {
         guard let place = place(of: slots[slot].key, slots) else { return }
         table[place] = Self.removed

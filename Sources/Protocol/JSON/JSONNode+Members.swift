@@ -1,29 +1,29 @@
 extension JSONNode {
-    /// The pairs of an object in order; none for anything else.
+    /// The pairs of an object in order; empty for any other value.
     public var pairs: Pairs {
         let isObject = JSONTape.kind(word) == JSONTape.Kind.object
         return Pairs(
             storage: storage, index: index + 2, end: isObject ? JSONTape.end(storage.tape[index + 1]) : 0)
     }
 
-    /// The elements of an array in order; none for anything else.
+    /// The elements of an array in order; empty for any other value.
     public var elements: Elements {
         let isArray = JSONTape.kind(word) == JSONTape.Kind.array
         return Elements(
             storage: storage, index: index + 2, end: isArray ? JSONTape.end(storage.tape[index + 1]) : 0)
     }
 
-    /// The member of that name; nil when there is none or this is not an object. Looks at one key after the other.
+    /// The member with this name; nil when it is missing or this is not an object. A linear search over the keys.
     public subscript(key: String) -> JSONNode? {
         guard JSONTape.kind(word) == JSONTape.Kind.object else { return nil }
         let place = key.withBytes { storage.place(of: $0, in: index) }
         return place.map { JSONNode(storage: storage, index: $0) }
     }
 
-    /// Whether this is a string of exactly these bytes; canonically equal ones are others.
+    /// Whether this is a string of exactly these bytes; canonically equivalent strings are different.
     public func isText(_ text: String) -> Bool { text.withBytes { isString($0) } }
 
-    /// True for a string with exactly these bytes.
+    /// Whether this is a string of exactly these bytes.
     fileprivate func isString(_ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
         if JSONTape.kind(word) == JSONTape.Kind.string {
             guard JSONTape.length(word) == wanted.count + 2 else { return false }
@@ -33,14 +33,14 @@ extension JSONNode {
         return string.withBytes { sameBytes($0, wanted) }
     }
 
-    /// The pairs of an object in order, the keys as nodes too; none for anything else.
+    /// The pairs of an object in order, with the keys as nodes; empty for any other value.
     public var members: Members {
         let isObject = JSONTape.kind(word) == JSONTape.Kind.object
         return Members(
             storage: storage, index: index + 2, end: isObject ? JSONTape.end(storage.tape[index + 1]) : 0)
     }
 
-    /// Pairs of an object in order, their keys not yet read.
+    /// Pairs of an object in order, with the keys not decoded.
     public struct Members: Sequence, IteratorProtocol, Sendable {
         let storage: JSONStorage
         var index: Int
@@ -60,7 +60,7 @@ extension JSONNode {
         var index: Int
         let end: Int
 
-        /// The next pair, its key with the escapes read.
+        /// The next pair, its key with escapes decoded.
         public mutating func next() -> (key: String, value: JSONNode)? {
             guard index < end else { return nil }
             let key = JSONNode(storage: storage, index: index)
@@ -87,8 +87,8 @@ extension JSONNode {
 }
 
 extension JSONStorage {
-    /// Tape index of the member of that name in the object at `object`; without a node for each key on the way, whose
-    /// references would be counted.
+    /// Tape index of the member with this name in the object at `object`. It makes no node for each key it passes,
+    /// because a node counts references.
     fileprivate func place(of wanted: UnsafeBufferPointer<UInt8>, in object: Int) -> Int? {
         bytes.withUnsafeBufferPointer { text in
             let end = JSONTape.end(tape[object + 1])

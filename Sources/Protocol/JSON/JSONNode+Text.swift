@@ -1,24 +1,26 @@
-/// Strings of a document as bytes, for who would make bytes of them anyway.
+/// Strings of a document as bytes, for callers that would convert them to bytes anyway.
 extension JSONNode {
-    /// Where the bytes of a string without escapes stand in the text that `withDocument` lends; nil for anything else.
+    /// Where a string without escapes is in the text that `withDocument` lends, without its quotes; nil for any other
+    /// value.
     package var plainText: Range<Int>? {
         guard JSONTape.kind(word) == JSONTape.Kind.string else { return nil }
         let start = JSONTape.offset(word)
         return start + 1..<start + JSONTape.length(word) - 1
     }
 
-    /// Whether this is a value of the same text: then what `plainText` says of both is counted from one place.
+    /// Whether both values belong to one document: their `plainText` ranges then count from the same start.
     package func isOfDocument(_ other: JSONNode) -> Bool { storage === other.storage }
 
-    /// The same value, whose references are counted apart: for a thread that looks at many values beside others, which
-    /// would wait for each other at one count.
+    /// The same value with a separate reference count. For a thread that reads many values while other threads read
+    /// them too, because all would contend for one count.
     package var countedApart: JSONNode { JSONNode(storage: JSONStorage(sharing: storage), index: index) }
 
-    /// Where this value stands in its document, for `value(at:)`.
+    /// The index of this value in its document, for `value(at:)`.
     package var place: Int { index }
 
-    /// Another value of the document, or of one that this is a copy of (`countedApart`).
-    /// - Parameter place: what `place` said there.
+    /// Another value of this document, or of the document that this value is a copy of (`countedApart`).
+    ///
+    /// - Parameter place: the `place` of the value in that document.
     package func value(at place: Int) -> JSONNode { JSONNode(storage: storage, index: place) }
 
     /// Lends the text of the whole document.
@@ -26,8 +28,9 @@ extension JSONNode {
         storage.bytes.withUnsafeBufferPointer(body)
     }
 
-    /// Lends the bytes of a string, its escapes read. Not generic, so that it is not called through tables of types.
-    /// - Returns: false when this is no string; then nothing is lent.
+    /// Lends the bytes of a string, with escapes decoded. Not generic, so that the call needs no type metadata.
+    ///
+    /// - Returns: false when this is not a string; `body` is not called then.
     package func withText(_ body: (UnsafeBufferPointer<UInt8>) -> Void) -> Bool {
         if let plainText {
             withDocument { body(UnsafeBufferPointer(rebasing: $0[plainText])) }

@@ -1,5 +1,6 @@
-/// One value inside a `JSONDocument`, read on demand. Cheap to copy; keeps the document alive.
+/// One value inside a `JSONDocument`, decoded on demand. Cheap to copy; keeps the document alive.
 public struct JSONNode: Sendable {
+    /// The kinds of JSON values.
     public enum Kind: Sendable, Hashable { case null, bool, number, string, array, object }
 
     let storage: JSONStorage
@@ -7,7 +8,7 @@ public struct JSONNode: Sendable {
 
     @inline(__always) var word: UInt64 { storage.tape[index] }
 
-    /// What this value is.
+    /// The kind of this value.
     public var kind: Kind {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.null: .null
@@ -19,16 +20,16 @@ public struct JSONNode: Sendable {
         }
     }
 
-    /// The text of this value, exactly as it came. White space inside arrays and objects included.
+    /// The text of this value, exactly as received, including white space inside arrays and objects.
     public var rawBytes: ArraySlice<UInt8> {
         let start = storage.bytes.startIndex + JSONTape.offset(word)
         return storage.bytes[start..<(start + JSONTape.length(word))]
     }
 
-    /// Bytes that the whole document takes in memory besides its text.
+    /// Bytes that the whole document takes in memory in addition to its text.
     public var documentTapeBytes: Int { JSONTape.next(storage.tape, 0) * MemoryLayout<UInt64>.stride }
 
-    /// Calls `body` with `rawBytes` without counting references.
+    /// Calls `body` with `rawBytes`, without counting references.
     @inline(__always)
     func withRaw<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         storage.bytes.withUnsafeBufferPointer { source in
@@ -38,10 +39,10 @@ public struct JSONNode: Sendable {
         }
     }
 
-    /// True for null.
+    /// Whether this is null.
     public var isNull: Bool { JSONTape.kind(word) == JSONTape.Kind.null }
 
-    /// The truth value, nil when this is none.
+    /// The Boolean value; nil for a value of another kind.
     public var bool: Bool? {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.truth: true
@@ -50,19 +51,19 @@ public struct JSONNode: Sendable {
         }
     }
 
-    /// The number as it is written, nil when this is none.
+    /// The number as written; nil for a value of another kind.
     public var number: JSONNumber? {
         guard JSONTape.kind(word) == JSONTape.Kind.number else { return nil }
         return JSONNumber(unchecked: withRaw { String(decoding: $0, as: UTF8.self) })
     }
 
-    /// The number, if it is a whole one (in any notation) and fits.
+    /// The number, if it is whole (in any notation) and fits.
     public var int64: Int64? {
         guard JSONTape.kind(word) == JSONTape.Kind.number else { return nil }
         return withRaw { JSONNumber.plainInteger($0) ?? Decimal($0).int64 }
     }
 
-    /// The string with its escapes read, nil when this is none.
+    /// The string with escapes decoded; nil for a value of another kind.
     public var string: String? {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.string:
@@ -79,7 +80,7 @@ public struct JSONNode: Sendable {
         }
     }
 
-    /// The string in UTF-16 code units, as deltas count.
+    /// The string as UTF-16 code units, in which text deltas count; nil for a value of another kind.
     public var utf16: [UInt16]? {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.string:
@@ -91,7 +92,7 @@ public struct JSONNode: Sendable {
         }
     }
 
-    /// Elements of an array, pairs of an object, 0 for anything else.
+    /// Number of elements of an array or of pairs of an object; 0 for any other value.
     public var count: Int { isContainer ? JSONTape.count(storage.tape[index + 1]) : 0 }
 
     @inline(__always) var isContainer: Bool { JSONTape.kind(word) >= JSONTape.Kind.array }
@@ -117,7 +118,7 @@ public struct JSONNode: Sendable {
         }
     }
 
-    /// This value as an object tree, nil when it is none.
+    /// This value as an object tree; nil for a value of another kind.
     public var object: JSONObject? { value.objectValue }
 }
 

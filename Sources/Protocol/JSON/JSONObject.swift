@@ -1,43 +1,47 @@
-/// A JSON object: keys in the order they were written, compared byte by byte, each at most once.
+/// A JSON object: keys in the order in which they were written, compared byte by byte, each at most once.
 ///
-/// Up to `indexedFrom` keys live in a plain list; larger objects carry a hash index beside it, so that thousands of
-/// keys can be read, changed and removed in time proportional to their number.
+/// Objects with fewer than `indexedFrom` keys are a plain list; larger ones add a hash index, so that reading, changing
+/// and removing thousands of keys takes time proportional to their number.
 public struct JSONObject: Sendable {
+    /// A key and its value.
     public typealias Pair = (key: String, value: JSONValue)
 
-    /// Objects with fewer keys are searched one by one.
+    /// Objects with fewer keys are searched linearly.
     static let indexedFrom = 17
 
-    /// In order; with an index, removed pairs stay as empty places until there are too many of them.
+    /// The pairs in order. With an index, removed pairs stay as empty places until more than half of the places are
+    /// empty.
     private var slots: [Pair]
     private var index: JSONKeyIndex?
 
+    /// An empty object.
     public init() {
         slots = []
         index = nil
     }
 
-    /// A key that is given twice keeps its first place and its last value.
+    /// Makes an object of pairs. A repeated key keeps its first place and its last value.
     public init(_ pairs: [Pair]) {
         self.init(reserving: pairs.count)
         for pair in pairs { set(pair.key, pair.value) }
     }
 
-    /// An empty object with room for `count` pairs.
+    /// An empty object with reserved memory for `count` pairs.
     public init(reserving count: Int) {
         slots = []
         slots.reserveCapacity(count)
         index = nil
     }
 
-    /// Trusts that no key is there twice: the parser has looked.
+    /// Trusts that no key is repeated: the parser has checked it.
     init(distinct pairs: [Pair]) {
         slots = pairs
         index = pairs.count < Self.indexedFrom ? nil : JSONKeyIndex(pairs)
     }
 
-    /// Pairs.
+    /// Number of pairs.
     public var count: Int { slots.count - (index?.deadCount ?? 0) }
+    /// Whether the object has no pairs.
     public var isEmpty: Bool { count == 0 }
 
     /// All pairs in order.
@@ -51,7 +55,7 @@ public struct JSONObject: Sendable {
     /// All values in order.
     public var values: [JSONValue] { pairs.map(\.value) }
 
-    /// The value of `key`. Setting nil removes the pair; setting a new key puts it last.
+    /// The value of `key`. Setting nil removes the pair; setting a new key appends it.
     public subscript(key: String) -> JSONValue? {
         get { slot(of: key).map { slots[$0].value } }
         set {
@@ -59,14 +63,15 @@ public struct JSONObject: Sendable {
         }
     }
 
-    /// True when the key is there, whatever its value.
+    /// Whether the object has the key, whatever its value.
     public func contains(_ key: String) -> Bool { slot(of: key) != nil }
 
-    /// Puts the pair last, or replaces the value of a key that is there already.
+    /// Appends the pair, or replaces the value of an existing key.
     public mutating func append(key: String, value: JSONValue) { set(key, value) }
 
-    /// Takes the pair out.
-    /// - Returns: its value, nil when there was none.
+    /// Removes a pair.
+    ///
+    /// - Returns: its value; nil when the object does not have the key.
     @discardableResult
     public mutating func remove(_ key: String) -> JSONValue? {
         guard let place = slot(of: key) else { return nil }
@@ -102,14 +107,14 @@ public struct JSONObject: Sendable {
         }
     }
 
-    /// Copies the index before a change when another copy of this object uses it too.
+    /// Copies the index before a change if another copy of this object shares it.
     private mutating func ownIndex() {
         if !isKnownUniquelyReferenced(&index) { index = index?.copy() }
     }
 }
 
 extension JSONObject: Hashable {
-    /// Same keys with equal values, in whatever order.
+    /// Whether both have the same keys with equal values, in any order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
         guard left.count == right.count else { return false }
         let rightPairs = right.pairs
@@ -123,8 +128,9 @@ extension JSONObject: Hashable {
         return true
     }
 
+    /// Hashes keys and values, independently of their order.
     public func hash(into hasher: inout Hasher) {
-        // A sum, because order must not matter.
+        // A sum, because the order must not matter.
         var sum = 0
         for pair in pairs {
             var single = Hasher()
@@ -138,7 +144,7 @@ extension JSONObject: Hashable {
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral, CustomDebugStringConvertible {
-    /// A key that is given twice keeps the last value.
+    /// Makes an object of a dictionary literal. A repeated key keeps its first place and its last value.
     public init(dictionaryLiteral pairs: (String, JSONValue)...) {
         self.init(pairs.map { (key: $0.0, value: $0.1) })
     }
@@ -148,7 +154,7 @@ extension JSONObject: ExpressibleByDictionaryLiteral, CustomDebugStringConvertib
 }
 
 extension JSONObject {
-    /// This object with all members of another set in it.
+    /// This object with all members of another object set in it.
     public func setting(_ members: JSONObject) -> JSONObject {
         var result = self
         for (key, value) in members.pairs { result[key] = value }

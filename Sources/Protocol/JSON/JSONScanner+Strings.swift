@@ -1,5 +1,6 @@
 extension JSONScanner {
     /// Reads the string whose opening quote is at `position`, and checks its UTF-8 and its escapes.
+    ///
     /// - Returns: its tape word; offset and length include the quotes.
     @inline(__always)
     mutating func scanString() throws(JSONError) -> UInt64 {
@@ -34,7 +35,7 @@ extension JSONScanner {
         }
     }
 
-    /// Checks a run of bytes from 0x80 on.
+    /// Checks a run of bytes of 0x80 and above.
     @inline(__always)
     private func multibyteEnd(_ start: Int) throws(JSONError) -> Int {
         var at = start
@@ -48,7 +49,7 @@ extension JSONScanner {
         return at
     }
 
-    /// Checks the escape whose backslash is at `start`, a surrogate pair as one.
+    /// Checks the escape whose backslash is at `start`; a surrogate pair is one escape.
     private func escapeEnd(_ start: Int) throws(JSONError) -> Int {
         guard start + 1 < count else { throw JSONError(.unexpectedEnd, at: count) }
         switch base[start + 1] {
@@ -85,7 +86,7 @@ extension JSONScanner {
     }
 }
 
-/// Reads the escapes of strings that the scanner has checked.
+/// Decodes the escapes of strings that the scanner has checked.
 enum JSONEscapes {
     @inline(__always)
     static func hexDigit(_ byte: UInt8) -> UInt32? {
@@ -97,8 +98,9 @@ enum JSONEscapes {
         }
     }
 
-    /// Writes the value of the checked string between the quotes to `out`, which has room for as many bytes.
-    /// - Returns: how many bytes it has.
+    /// Decodes the checked text between the quotes to `out`, which must have capacity for as many bytes.
+    ///
+    /// - Returns: the number of bytes written.
     static func decode(_ raw: UnsafeBufferPointer<UInt8>, to out: UnsafeMutablePointer<UInt8>) -> Int {
         guard let base = raw.baseAddress else { return 0 }
         let count = raw.count

@@ -1,31 +1,31 @@
-/// One pass over the bytes that checks everything and fills the tape. Nesting costs no stack: while a container is
-/// open, its second tape word names the container around it.
+/// Checks a text and fills the tape in one pass. Nesting takes no stack: while a container is open, its second tape
+/// word holds the index of the container around it.
 ///
-/// Works on raw pointers, for the speed of the debug builds too. Every read is preceded by a comparison with `count`.
-/// Every write is preceded by one with `capacity`; a tape that is full is replaced by a longer one. A value takes at
-/// most one word more than it has bytes, and only while it is open, so the tape stays in proportion to the text.
+/// Works on raw pointers, so that debug builds are fast too. Every read is preceded by a comparison with `count`, every
+/// write by one with `capacity`; a full tape is replaced by a longer one. A value takes at most one word more than it
+/// has bytes, and only while it is open, so the size of the tape is proportional to that of the text.
 struct JSONScanner {
     let base: UnsafePointer<UInt8>
     let count: Int
     private(set) var tape: UnsafeMutablePointer<UInt64>
-    /// Words that `tape` has room for.
+    /// Capacity of `tape`, in words.
     private var capacity: Int
     let maxDepth: Int
-    /// Elements of the outermost array.
+    /// Elements of the outermost array at most.
     let elementsMax: Int
-    /// The tape is one that the scanner made: `release` gives it back.
+    /// Whether the scanner allocated the tape; `release` frees it then.
     private var ownsTape = false
 
     var position = 0
     /// Words written so far.
     var tapeCount = 0
-    /// Tape index of the innermost open container, -1 outside of all.
+    /// Tape index of the innermost open container, -1 outside all containers.
     private var container = -1
     private var depth = 0
 
     /// - Parameters:
-    ///   - tape: what to begin with, the caller's; most messages need no more.
-    ///   - capacity: words that it has room for.
+    ///   - tape: the caller's memory to start with, enough for most messages.
+    ///   - capacity: its size in words.
     init(
         base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, capacity: Int, maxDepth: Int,
         elementsMax: Int
@@ -38,13 +38,13 @@ struct JSONScanner {
         self.elementsMax = elementsMax
     }
 
-    /// Gives a tape back that the scanner had to make.
+    /// Frees a tape that the scanner allocated.
     mutating func release() {
         if ownsTape { tape.deallocate() }
         ownsTape = false
     }
 
-    /// Goes on with a tape twice as long, or one that texts of this length usually need.
+    /// Continues with a tape that is twice as long, or as long as texts of this length usually need.
     @inline(never)
     private mutating func lengthen() {
         let longer = max(capacity * 2, count / 8)
@@ -54,14 +54,14 @@ struct JSONScanner {
         (tape, capacity, ownsTape) = (made, longer, true)
     }
 
-    /// Reads one value and requires that nothing but white space surrounds it.
+    /// Reads one value, and requires that only white space surrounds it.
     mutating func run() throws(JSONError) {
         repeat { try scanValue() } while try scanAfterValue()
         skipSpace()
         guard position == count else { throw JSONError(.trailingBytes, at: position) }
     }
 
-    /// Reads a scalar or an empty container, opening the containers before it.
+    /// Reads a scalar or an empty container, after opening the containers before it.
     @inline(__always)
     private mutating func scanValue() throws(JSONError) {
         while true {
@@ -98,7 +98,8 @@ struct JSONScanner {
         }
     }
 
-    /// Reads commas and closing brackets behind a complete value.
+    /// Reads commas and closing brackets after a complete value.
+    ///
     /// - Returns: true when another value must follow, false when the outermost value is complete.
     @inline(__always)
     private mutating func scanAfterValue() throws(JSONError) -> Bool {
@@ -147,7 +148,7 @@ struct JSONScanner {
         position += 1
     }
 
-    /// Looks behind an opening bracket; closes a container that ends at once.
+    /// Looks at the byte after an opening bracket, and closes a container that is empty.
     private mutating func isFilled(closedBy bracket: UInt8) throws(JSONError) -> Bool {
         skipSpace()
         guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
@@ -201,7 +202,8 @@ struct JSONScanner {
 
 extension JSONScanner {
     /// Checks the number that begins at `start` (RFC 8259, section 6).
-    /// - Returns: the offset behind its last byte; whatever follows is the caller's business.
+    ///
+    /// - Returns: the offset after its last byte; the caller checks what follows.
     @inline(__always)
     static func numberEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) throws(JSONError) -> Int {
         var at = start
@@ -221,7 +223,7 @@ extension JSONScanner {
         return at
     }
 
-    /// Reads at least one digit.
+    /// Reads one digit or more.
     @inline(__always)
     private static func digitsEnd(
         _ base: UnsafePointer<UInt8>, from start: Int, count: Int

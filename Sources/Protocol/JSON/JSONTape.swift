@@ -1,7 +1,7 @@
-/// What the tape of a `JSONDocument` holds: one word for each key and scalar, two for each array and object.
+/// The layout of the tape of a `JSONDocument`: one word for each key and scalar, two for each array and object.
 ///
-/// Word: kind in bits 60–63, length of the raw text in bits 30–59, its offset in bits 0–29. Second word of a
-/// container: number of elements or pairs in the upper half, tape index just past the container in the lower half.
+/// Word: kind in bits 60–63, length of the raw text in bits 30–59, its offset in bits 0–29. Second word of a container:
+/// number of elements or pairs in the upper half, tape index after the container in the lower half.
 enum JSONTape {
     enum Kind {
         static let null: UInt64 = 0
@@ -32,7 +32,7 @@ enum JSONTape {
     @inline(__always) static func end(_ second: UInt64) -> Int { Int(truncatingIfNeeded: second & 0xFFFF_FFFF) }
     @inline(__always) static func count(_ second: UInt64) -> Int { Int(truncatingIfNeeded: second >> 32) }
 
-    /// Tape index just past the value at `index`.
+    /// Tape index after the value at `index`.
     @inline(__always)
     static func next(_ tape: UnsafePointer<UInt64>, _ index: Int) -> Int {
         kind(tape[index]) >= Kind.array ? end(tape[index + 1]) : index + 1

@@ -1,7 +1,7 @@
 extension JSONText {
-    /// Bytes by which a string's JSON text grows when the string becomes another: negative when it shrinks.
+    /// Bytes by which the JSON text of a string grows when the string is replaced by another; negative when it shrinks.
     ///
-    /// Counts only what lies between their common beginning and their common end, since bytes are escaped one by one.
+    /// It counts only the bytes between the common prefix and the common suffix, because bytes are escaped one by one.
     package static func growth(from old: String, to new: String) -> Int {
         old.withBytes { (before: UnsafeBufferPointer<UInt8>) -> Int in
             new.withBytes { (after: UnsafeBufferPointer<UInt8>) -> Int in
@@ -14,7 +14,7 @@ extension JSONText {
         }
     }
 
-    /// Bytes at the beginning that are the same in both, `most` at most.
+    /// Length of the common prefix in bytes, at most `most`.
     private static func commonStart(
         _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, _ most: Int
     ) -> Int {
@@ -30,7 +30,7 @@ extension JSONText {
         return at
     }
 
-    /// Bytes at the end that are the same in both, `most` at most.
+    /// Length of the common suffix in bytes, at most `most`.
     private static func commonEnd(
         _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, _ most: Int
     ) -> Int {

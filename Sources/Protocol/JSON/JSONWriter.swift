@@ -6,11 +6,13 @@
 
 /// Writes compact JSON: no white space, one line, raw UTF-8; only `"`, `\` and bytes below 0x20 are escaped.
 public struct JSONWriter: Sendable {
+    /// The bytes written so far.
     public var bytes: [UInt8] = []
 
+    /// Makes an empty writer with reserved memory.
     public init(reservingBytes count: Int = 0) { bytes.reserveCapacity(count) }
 
-    /// The whole tree.
+    /// Writes the whole tree.
     public mutating func write(_ value: JSONValue) {
         switch value {
         case .null: raw("null")
@@ -28,7 +30,7 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// The pairs in their order.
+    /// Writes an object with its pairs in order.
     public mutating func write(_ object: JSONObject) {
         var separator = UInt8(ascii: "{")
         for pair in object.pairs {
@@ -42,12 +44,12 @@ public struct JSONWriter: Sendable {
         raw(byte: UInt8(ascii: "}"))
     }
 
-    /// The lexeme as it is.
+    /// Writes the lexeme of the number.
     public mutating func write(_ number: JSONNumber) {
         number.lexeme.withBytes { (text: UnsafeBufferPointer<UInt8>) -> Void in bytes.append(contentsOf: text) }
     }
 
-    /// Plain digits.
+    /// Writes an integer in plain digits.
     public mutating func write(_ integer: Int64) {
         if integer >= 0, integer < 10 {
             bytes.append(UInt8(ascii: "0") + UInt8(integer))
@@ -56,11 +58,11 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// The text of `node` as it came; line breaks (white space between values) are left out, because a message is one
-    /// line.
+    /// Writes the text of `node` as received, without line breaks (white space between values), because a message is
+    /// one line.
     public mutating func write(_ node: JSONNode) { raw(line: node.rawBytes) }
 
-    /// JSON that somebody has checked; line breaks, which can only be white space there, are left out.
+    /// Writes JSON that is known to be valid, without line breaks, which can only be white space between values.
     public mutating func raw(line json: ArraySlice<UInt8>) {
         let isOneLine = json.withUnsafeBufferPointer { (text: UnsafeBufferPointer<UInt8>) -> Bool in
             guard let base = text.baseAddress else { return true }
@@ -73,14 +75,14 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// The string with its quotes.
+    /// Writes a string with its quotes.
     public mutating func write(string text: String) {
         bytes.append(UInt8(ascii: "\""))
         text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Void in appendEscaped(source) }
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// `"key":`, for keys that need no escapes.
+    /// Writes `"key":`, for keys that need no escapes.
     public mutating func key(_ key: StaticString) {
         bytes.append(UInt8(ascii: "\""))
         raw(key)
@@ -88,15 +90,15 @@ public struct JSONWriter: Sendable {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Bytes that are JSON already.
+    /// Writes bytes that are JSON already.
     public mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
-    /// Bytes that are JSON already.
+    /// Writes bytes that are JSON already.
     public mutating func raw(_ json: ArraySlice<UInt8>) { bytes.append(contentsOf: json) }
-    /// Text that is JSON already.
+    /// Writes text that is JSON already.
     public mutating func raw(_ json: StaticString) {
         bytes.append(contentsOf: UnsafeBufferPointer(start: json.utf8Start, count: json.utf8CodeUnitCount))
     }
-    /// A byte that is JSON already.
+    /// Writes a byte that is JSON already.
     @inline(__always)
     public mutating func raw(byte: UInt8) { bytes.append(byte) }
 
@@ -133,7 +135,7 @@ public struct JSONWriter: Sendable {
 }
 
 extension JSONValue {
-    /// Bytes of `serialized()`, counted without writing them.
+    /// Length of `serialized()` in bytes, computed without writing.
     public var serializedSize: Int {
         switch self {
         case .null: 4
@@ -150,15 +152,15 @@ extension JSONObject {
     /// The compact text: one line, raw UTF-8, keys in their order, numbers as written.
     public func serialized() -> [UInt8] { JSONValue.object(self).serialized() }
 
-    /// Bytes of `serialized()`, counted without writing them.
+    /// Length of `serialized()` in bytes, computed without writing.
     public var serializedSize: Int {
         pairs.reduce(max(count + 1, 2)) { $0 + JSONText.quotedSize($1.key) + 1 + $1.value.serializedSize }
     }
 }
 
-/// Measures strings as the writer writes them.
+/// Measures and writes strings in the form of `JSONWriter`.
 package enum JSONText {
-    /// End of the run from `start` that needs no escape.
+    /// End of the run from `start` that needs no escapes.
     @inline(__always)
     static func plainEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) -> Int {
         var at = start
@@ -175,8 +177,9 @@ package enum JSONText {
         return at
     }
 
-    /// Writes the string without quotes, escaped as `JSONWriter` does, to memory with room for `quotedSize` of it.
-    /// - Returns: how many bytes that were.
+    /// Writes the string without quotes, escaped as by `JSONWriter`, to memory with capacity for its escaped bytes.
+    ///
+    /// - Returns: the number of bytes written.
     package static func write(_ text: String, to place: UnsafeMutablePointer<UInt8>) -> Int {
         text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in
             guard let base = source.baseAddress else { return 0 }
@@ -184,7 +187,7 @@ package enum JSONText {
                 place.update(from: base, count: source.count)
                 return source.count
             }
-            // Rare in names: through the writer, with the quotes that it puts around.
+            // Escapes are rare in names: the slow path goes through the writer and drops its quotes.
             var writer = JSONWriter(reservingBytes: quotedSize(source) + 2)
             writer.write(string: text)
             writer.bytes.withUnsafeBufferPointer { written in
@@ -200,7 +203,7 @@ package enum JSONText {
         text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in quotedSize(source) + 2 }
     }
 
-    /// Bytes of a piece of a string inside the quotes.
+    /// Bytes of a part of a string with its escapes, without quotes.
     static func quotedSize(_ source: UnsafeBufferPointer<UInt8>) -> Int {
         guard let base = source.baseAddress else { return 0 }
         var size = source.count

@@ -1,9 +1,9 @@
-/// How ECMAScript writes numbers (ECMA-262, `Number::toString`, radix 10).
+/// The text of numbers in ECMAScript (ECMA-262, `Number::toString`, radix 10).
 enum JavaScriptNumber {
     /// The text of a finite double: the shortest digits that read back as the same value.
     static func text(of value: Double) -> String {
         if value == 0 { return "0" }
-        // Swift prints the same shortest digits, in another layout: take them apart again.
+        // Swift prints the same shortest digits in another layout, so they are extracted from its text.
         let printed = value.magnitude.description
         var digits = [UInt8]()
         var point = 0

@@ -5,7 +5,7 @@
 #endif
 
 extension String {
-    /// Runs `body` on the UTF-8 bytes without copying them (native strings are contiguous).
+    /// Calls `body` with the UTF-8 bytes, without copying them (native strings are contiguous).
     @inlinable @inline(__always)
     package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
@@ -13,7 +13,7 @@ extension String {
         return copy.withUTF8(body)
     }
 
-    /// True when both hold the same bytes. Swift's own `==` also holds "é" and "e" + accent equal.
+    /// Whether both have the same bytes. Swift's own `==` also treats "é" and "e" + accent as equal.
     @inlinable @inline(__always)
     package func hasSameBytes(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
@@ -22,7 +22,7 @@ extension String {
         }
     }
 
-    /// Feeds the bytes (and an end mark, so that neighbours do not run together) to `hasher`.
+    /// Feeds the bytes to `hasher`, and an end mark, so that adjacent strings cannot be confused.
     package func hashBytes(into hasher: inout Hasher) {
         withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Void in
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
@@ -31,7 +31,7 @@ extension String {
     }
 }
 
-/// Compares two runs of bytes.
+/// Whether both have the same bytes.
 @inlinable @inline(__always)
 package func sameBytes(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
     guard left.count == right.count else { return false }
@@ -39,19 +39,19 @@ package func sameBytes(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBuffer
     return memcmp(leftBase, rightBase, left.count) == 0
 }
 
-/// Tests on eight bytes at once. Each answer has the high bit set in (at least) the first byte, counted from the low
-/// end, that fits; bytes above it may be marked wrongly, so only the lowest mark counts.
+/// Tests on eight bytes at once. Each result has the high bit set in the first byte that matches, counted from the low
+/// end. Higher bytes may be marked wrongly, so only the lowest mark is valid.
 enum EightBytes {
     static let ones: UInt64 = 0x0101_0101_0101_0101
     static let highBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// Loads eight bytes; the first one ends up lowest.
+    /// Loads eight bytes; the first byte becomes the lowest.
     @inline(__always)
     static func load(_ pointer: UnsafePointer<UInt8>) -> UInt64 {
         UInt64(littleEndian: UnsafeRawPointer(pointer).loadUnaligned(as: UInt64.self))
     }
 
-    /// Marks quotes, backslashes and bytes below 0x20: what a writer of a string must escape.
+    /// Marks quotes, backslashes and bytes below 0x20: the bytes that a writer of strings must escape.
     @inline(__always)
     static func escapes(_ word: UInt64) -> UInt64 {
         let quotes = word ^ 0x2222_2222_2222_2222
@@ -62,11 +62,12 @@ enum EightBytes {
         return hits & highBits
     }
 
-    /// Marks what `escapes` marks, and bytes from 0x80 on: everything a reader of a string must look at.
+    /// Marks the bytes that `escapes` marks, and those of 0x80 and above: all bytes that a reader of strings must
+    /// check.
     @inline(__always)
     static func special(_ word: UInt64) -> UInt64 { escapes(word) | (word & highBits) }
 
-    /// Place of the lowest mark, 0...7.
+    /// Index of the lowest mark, 0...7.
     @inline(__always)
     static func first(_ marks: UInt64) -> Int { marks.trailingZeroBitCount >> 3 }
 }

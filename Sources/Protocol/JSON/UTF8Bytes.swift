@@ -8,7 +8,7 @@ enum UTF8Bytes {
         case invalid
     }
 
-    /// Length of the sequence that begins at `pointer` with a byte from 0x80 on, or what is wrong with it.
+    /// The length of the sequence that begins at `pointer` with a byte of 0x80 or above, or its problem.
     @inline(__always)
     static func check(_ pointer: UnsafePointer<UInt8>, available: Int) -> Check {
         let lead = pointer[0]
@@ -38,7 +38,8 @@ enum UTF8Bytes {
     }
 
     /// Writes a code point that is not a surrogate.
-    /// - Returns: how many bytes, 1...4.
+    ///
+    /// - Returns: the number of bytes, 1...4.
     @inline(__always)
     static func write(_ scalar: UInt32, to pointer: UnsafeMutablePointer<UInt8>) -> Int {
         if scalar < 0x80 {

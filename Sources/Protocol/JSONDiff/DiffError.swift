@@ -1,21 +1,22 @@
 /// Why a diff cannot be read, does not fit the object, or cannot be transformed. On the wire all of these are code 440.
 public struct DiffError: Error, Equatable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// The problem.
     public enum Kind: Equatable, Sendable {
-        /// A diff, or one of its operations, is not a JSON object of the right shape.
+        /// A diff, or one of its operations, is not a JSON object of the right form.
         case malformed
-        /// `o` is none of the eight operations.
+        /// `o` is not one of the eight operations.
         case unknownOperation
         /// The operation needs a `v` and has none.
         case missingValue
-        /// `v` is of a type this operation cannot use.
+        /// `v` has a type that this operation cannot use.
         case wrongValue
         /// A text delta cannot be read or does not fit.
         case delta(DeltaError)
-        /// The value in the object is of a type this operation cannot edit.
+        /// The value in the object has a type that this operation cannot edit.
         case wrongType
-        /// An edit of a key that is not there.
+        /// An edit of a key that the object does not have.
         case missingKey
-        /// A list index that is no number, is given twice or lies behind the end.
+        /// A list index that is not a number, is repeated or is beyond the end.
         case badIndex
         /// After a `dL` the lines are not JSON.
         case badLine
@@ -25,19 +26,21 @@ public struct DiffError: Error, Equatable, Sendable, CustomStringConvertible, Cu
         case tooDeep
     }
 
+    /// The problem.
     public let kind: Kind
-    /// Keys and list indexes from the outermost to where the error is. User content: not for logs.
+    /// Keys and list indexes from the outermost object to the place of the error. User content: not for logs.
     public let path: [String]
 
+    /// Makes an error.
     public init(_ kind: Kind, path: [String] = []) {
         self.kind = kind
         self.path = path
     }
 
-    /// The number for the wire.
+    /// The code on the wire.
     public var code: ErrorCode { .invalidDiff }
 
-    /// What went wrong, and how deep; safe to log.
+    /// The problem and its depth; safe to log.
     public var description: String {
         let what =
             switch kind {
@@ -56,7 +59,7 @@ public struct DiffError: Error, Equatable, Sendable, CustomStringConvertible, Cu
         return "diff: \(what), at depth \(path.count)"
     }
 
-    /// With the path.
+    /// The description with the path; not for logs.
     public var debugDescription: String { "\(description): \(path.joined(separator: "/"))" }
 
     func inside(_ key: String) -> DiffError { DiffError(kind, path: [key] + path) }

@@ -1,16 +1,18 @@
 extension JSONDiff {
-    /// The object after the edit. All eight operations.
+    /// The object after the edit. Supports all eight operations.
     ///
-    /// `+` and `r` set the key whether it is there or not, `-` of a missing key changes nothing; everything else must
-    /// fit.
-    /// - Throws: `DiffError`; then nothing has happened.
+    /// `+` and `r` set the key whether it exists or not, `-` of a missing key changes nothing; all other operations
+    /// must fit.
+    ///
+    /// - Throws: `DiffError` when an operation does not fit.
     public static func apply(_ diff: ObjectDiff, to object: JSONObject) throws(DiffError) -> JSONObject {
         try apply(diff, to: object, depth: 0)
     }
 
-    /// As `apply`, for an edit whose text deltas hold whole characters (`keepingPairsWhole`).
-    /// - Throws: besides, `DiffError.Kind.delta(.splitSurrogate)` for a step that cuts a surrogate pair, also where the
-    ///   halves would meet again.
+    /// Applies a diff like `apply`, and requires that its text deltas contain whole characters (`keepingPairsWhole`).
+    ///
+    /// - Throws: `DiffError`, also `DiffError.Kind.delta(.splitSurrogate)` for a step that cuts a surrogate pair, even
+    ///   if the edit joins both halves again.
     public static func applyWhole(_ diff: ObjectDiff, to object: JSONObject) throws(DiffError) -> JSONObject {
         try apply(diff, to: object, depth: 0, keepsPairs: true)
     }
@@ -28,7 +30,7 @@ extension JSONDiff {
         return result
     }
 
-    /// The value after the edit; nil when there is none any more.
+    /// The value after the edit; nil when it is removed.
     static func apply(
         _ operation: Operation, to value: JSONValue?, depth: Int, keepsPairs: Bool = false
     ) throws(DiffError) -> JSONValue? {
@@ -41,7 +43,7 @@ extension JSONDiff {
         }
     }
 
-    /// The value after an operation that leaves one.
+    /// The value after an operation other than a removal.
     static func edit(
         _ value: JSONValue, by operation: Operation, depth: Int, keepsPairs: Bool = false
     ) throws(DiffError) -> JSONValue {

@@ -1,9 +1,10 @@
 extension JSONDiff {
-    /// One diff that does what `first` and then `second` do, with every insertion into a text at its exact place.
+    /// One diff that has the effect of `first` and then `second`, with every insertion into a text at its exact place.
     ///
-    /// Keys that end as they were drop out.
+    /// A key whose value does not change in total is left out.
+    ///
     /// - Throws: `DiffError` when `second` cannot follow `first`. A `L` after a `dL` of the same list (or the reverse)
-    ///   cannot be told as one operation without the list and is refused too.
+    ///   cannot be expressed as one operation without the list, and is refused too.
     public static func compose(_ first: ObjectDiff, _ second: ObjectDiff) throws(DiffError) -> ObjectDiff {
         try compose(first, second, depth: 0)
     }
@@ -30,8 +31,9 @@ extension JSONDiff {
         return result
     }
 
-    /// One operation that does what `first` and then `second` do; nil when nothing is left to do.
-    /// - Throws: as for diffs.
+    /// One operation that has the effect of `first` and then `second`; nil when they cancel each other.
+    ///
+    /// - Throws: `DiffError`, as for diffs.
     package static func compose(_ first: Operation, _ second: Operation) throws(DiffError) -> Operation? {
         try compose(first, second, depth: 0)
     }

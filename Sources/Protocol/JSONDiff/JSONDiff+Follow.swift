@@ -1,11 +1,13 @@
 extension JSONDiff {
-    /// An edit of what `made` makes, taken apart: texts and lists that `applied` makes of the same parts in another
-    /// order are edited there by following the parts, and not their places.
+    /// Splits an edit of the result of `made`. If `applied` makes a text or list of the same parts in another order,
+    /// the edit is moved to the result of `applied` by following the parts instead of their positions.
     ///
-    /// So a deletion of what has been moved stays one. Carried over the move as over a deletion and an insertion, it
-    /// would be gone.
-    /// - Parameter base: what `made` and `applied` are edits of.
-    /// - Returns: in `moved` what is an edit of what `applied` makes, in `rest` what is still one of what `made` makes.
+    /// So a deletion of moved text stays a deletion. If it were rebased over the move as over a deletion and an
+    /// insertion, it would be lost.
+    ///
+    /// - Parameter base: the object of which `made` and `applied` are edits.
+    /// - Returns: in `moved` the part that is now an edit of the result of `applied`, in `rest` the part that is still
+    ///   an edit of the result of `made`.
     package static func follow(
         _ edit: ObjectDiff, from made: ObjectDiff, to applied: ObjectDiff, base: JSONObject
     ) -> (moved: ObjectDiff, rest: ObjectDiff) {
@@ -47,7 +49,7 @@ extension JSONDiff {
         }
     }
 
-    /// Both parts of an edit as one: `rest` after it was carried over the same change that `moved` follows.
+    /// Joins both parts of an edit: `rest` after it was rebased over the change that `moved` follows.
     package static func joined(_ moved: ObjectDiff, _ rest: ObjectDiff) -> ObjectDiff {
         var result = rest
         for (key, operation) in moved.operations {

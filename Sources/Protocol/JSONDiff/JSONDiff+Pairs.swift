@@ -3,12 +3,15 @@ extension JSONDiff {
     /// surrogate pair, and no insertion begins or ends with one half.
     ///
     /// Older libraries cut pairs (wire contract 7.2), and strict decoders refuse such deltas.
-    /// - Parameter diff: fits `object`; what does not fit is left as it is.
+    ///
+    /// - Parameters:
+    ///   - diff: an edit of `object`; operations that do not fit are left as they are.
+    ///   - object: the object before the edit.
     public static func keepingPairsWhole(_ diff: ObjectDiff, in object: JSONObject) -> ObjectDiff {
         widened(diff, in: object, depth: 0) ?? diff
     }
 
-    /// nil: no pair is cut.
+    /// Nil when no pair is cut.
     private static func widened(_ diff: ObjectDiff, in object: JSONObject, depth: Int) -> ObjectDiff? {
         guard depth <= Limits.jsonDepthMax else { return nil }
         var result: ObjectDiff?
@@ -50,7 +53,7 @@ extension JSONDiff {
 
     private static func widened(_ diff: ListDiff, in list: [JSONValue], depth: Int) -> ListDiff? {
         var result: ListDiff?
-        // An index counts the elements that are inserted before it, too.
+        // An index also counts the elements that are inserted before it.
         var inserted = 0
         for place in diff.operations.indices {
             let (index, operation) = diff.operations[place]
@@ -66,7 +69,7 @@ extension JSONDiff {
 }
 
 extension Operation {
-    /// Whether the operation can hold a text delta.
+    /// Whether the operation can contain a text delta.
     fileprivate var mayCutPairs: Bool {
         switch self {
         case .text, .listText, .object, .list: true
@@ -76,8 +79,8 @@ extension Operation {
 }
 
 extension TextDelta {
-    /// Whether every step covers whole characters of `text`, and every insertion holds whole ones. Reads UTF-8; a text
-    /// without surrogate pairs is only searched for one.
+    /// Whether every step covers whole characters of `text`, and every insertion contains whole ones. Reads UTF-8; a
+    /// text without surrogate pairs is only searched for one.
     func hasWholeSteps(in text: String) -> Bool {
         for case .insert(let units) in operations {
             if let first = units.first, UTF16Text.isLow(first) { return false }

@@ -1,10 +1,15 @@
 extension JSONDiff {
-    /// `diff`, an edit of `object`, without what it does to values that are already as `wanted` has them.
+    /// The diff without operations on values that are equal to those of `wanted` already.
     ///
-    /// For an edit whose author wants an object as a whole, after it was carried over what others did
+    /// For an edit whose author sets an object as a whole, after it was rebased over other changes
     /// (docs/decisions/0086). Members of nested objects are compared one by one, other values as a whole, and only
     /// those that `diff` touches.
-    /// - Returns: nil when every operation still has something to do; an empty diff when none has.
+    ///
+    /// - Parameters:
+    ///   - diff: an edit of `object`.
+    ///   - object: the object before the edit.
+    ///   - wanted: the object as its author set it.
+    /// - Returns: nil when every operation still has an effect; an empty diff when none has.
     public static func sparing(_ diff: ObjectDiff, of object: JSONObject, wanted: JSONObject) -> ObjectDiff? {
         var result = ObjectDiff()
         var isLess = false

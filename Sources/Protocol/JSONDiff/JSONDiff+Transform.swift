@@ -1,11 +1,17 @@
 extension JSONDiff {
-    /// Adjusts `a` so that it can follow `b`, when both were made from `base`: every shared key by the table of the
-    /// wire contract (7.4, 7.5), other keys as they are.
+    /// Adjusts `a` so that it can follow `b`, when both were made from `base`: shared keys by the table of the wire
+    /// contract (7.4, 7.5), other keys unchanged.
     ///
-    /// With `.exact` both orders meet: `b` then `transform(a, over: b, .exact(tie: .after))` gives the same object as
-    /// `a` then `transform(b, over: a, .exact(tie: .before))`.
-    /// - Parameter budget: steps for fuzzy patching; when used up, texts are transformed exactly.
-    /// - Throws: `DiffError` when `a` or `b` does not fit `base` where they meet.
+    /// With `.exact` both orders give the same result: `b` then `transform(a, over: b, .exact(tie: .after))` gives the
+    /// same object as `a` then `transform(b, over: a, .exact(tie: .before))`.
+    ///
+    /// - Parameters:
+    ///   - a: the edit to adjust.
+    ///   - b: the edit that comes first.
+    ///   - base: the object from which both were made.
+    ///   - rule: fuzzy or exact, and the order of arrival.
+    ///   - budget: steps for fuzzy patching; when it is used up, texts are transformed exactly.
+    /// - Throws: `DiffError` when `a` or `b` does not fit `base` at a shared key.
     public static func transform(
         _ a: ObjectDiff, over b: ObjectDiff, base: JSONObject, rule: TransformRule, budget: StepBudget = .standard
     ) throws(DiffError) -> ObjectDiff {
@@ -62,17 +68,17 @@ extension JSONDiff {
         }
     }
 
-    /// A value was set by one side and edited by the other.
+    /// Transforms an operation that sets a value which the other side has edited.
     private static func set(
         _ a: Operation, to value: JSONValue, over edit: Operation, rule: TransformRule, depth: Int
     ) -> Operation? {
         if rule.isLater { return a }
-        // The later edit goes on top of the value if it fits there, else it stands alone.
+        // The later edit is applied to the new value if it fits; otherwise it replaces that value by its own result.
         return outcome(of: edit, on: value, depth).map { .replace($0) }
     }
 
-    /// What an edit makes of a value that it was not made for; nil when it does not fit. Text deltas never count as
-    /// fitting, because another text of the same length would be garbled.
+    /// The result of an edit on a value that it was not made for; nil when it does not fit. Text deltas never count as
+    /// fitting, because they would garble another text of the same length.
     private static func outcome(of edit: Operation, on value: JSONValue, _ depth: Int) -> JSONValue? {
         edit.editsText ? nil : try? Self.edit(value, by: edit, depth: depth)
     }
@@ -84,7 +90,7 @@ extension JSONDiff {
         return try edit(base, by: operation, depth: depth)
     }
 
-    /// Two edits of one value.
+    /// Transforms two edits of one value.
     private static func merge(
         _ a: Operation, over b: Operation, base: JSONValue?, rule: TransformRule, depth: Int,
         _ budget: inout StepBudget
@@ -128,7 +134,7 @@ extension JSONDiff {
     ) throws(DiffError) -> TextDelta? {
         let tie: TieBreak = rule.isLater ? .after : .before
         do throws(DeltaError) {
-            // Where there are no pairs none can be cut, and the text need not be read in UTF-16.
+            // A text without pairs needs no conversion to UTF-16, because no pair can be cut.
             if rule != .reference, !base.withBytes(UTF16Text.hasPairs) {
                 let moved = try TextDelta.transform(a, over: b, tie: tie)
                 return moved.isIdentity ? nil : moved
@@ -139,7 +145,7 @@ extension JSONDiff {
             if rule == .reference, let fuzzy = try TextDelta.transformFuzzily(a, over: b, base: units, &budget) {
                 let source = try b.apply(to: units)
                 let (merged, exact) = (try fuzzy.apply(to: source), try moved.apply(to: source))
-                // What the reference keeps is its own; what it loses it may not.
+                // The result of the reference is used unless it loses text that the exact merge keeps.
                 if TextDelta.keepsText(merged, exact: exact, a, b) { return fuzzy.isIdentity ? nil : fuzzy }
             }
             return moved.isIdentity ? nil : moved
@@ -148,7 +154,7 @@ extension JSONDiff {
 }
 
 extension Operation {
-    /// Whether a text delta is somewhere inside.
+    /// Whether the operation contains a text delta at any depth.
     var editsText: Bool {
         switch self {
         case .text, .listText: true

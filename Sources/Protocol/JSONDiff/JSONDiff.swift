@@ -1,26 +1,29 @@
-/// Differences between JSON objects, as every Simperium client reads them (wire contract, section 7).
+/// Differences between JSON objects, as read by all Simperium clients (wire contract, section 7).
 ///
-/// All functions are pure. Recursion is bounded by `Limits.jsonDepthMax`; work on texts by a `StepBudget`.
+/// All functions are pure. Recursion is bounded by `Limits.jsonDepthMax`, work on texts by a `StepBudget`.
 public enum JSONDiff {
     /// How `transform` treats two edits of one value.
     public enum TransformRule: Sendable, Hashable {
-        /// As the public jsondiff libraries do it: texts are patched fuzzily, the later arrival wins. Where a hunk
-        /// finds no place, the exact transform is used for the whole text.
+        /// As the public jsondiff libraries: texts are patched fuzzily, and the later arrival wins. If a hunk does not
+        /// find a place, the exact transform is used for the whole text.
         case reference
-        /// By position only, so that both orders of two edits meet. `tie` says whether the transformed edit arrived
-        /// later (`.after`) or earlier (`.before`) than the other; the later one wins where only one can.
+        /// By position only, so that both orders of two edits give the same result. `tie` states whether the
+        /// transformed edit arrived later (`.after`) or earlier (`.before`) than the other; the later one wins where
+        /// only one can.
         case exact(tie: TieBreak)
 
         /// Whether the transformed edit counts as the later arrival.
         var isLater: Bool { self != .exact(tie: .before) }
     }
 
-    /// The operations that lead from `source` to `target`: `+ - r O d` only. Lists, numbers and changes of type are
-    /// replaced whole. Keys of `source` come first, in their order, then new keys.
+    /// The operations that lead from `source` to `target`: `+ - r O d` only. Lists, numbers and values that change
+    /// their type are replaced as a whole. Keys of `source` come first, in their order, then new keys.
     ///
     /// - Parameters:
-    ///   - keepsShortEqualities: as in `TextDelta.diff`; for differences that stay here.
-    ///   - budget: steps for all texts together; when used up the rest is deleted and inserted whole.
+    ///   - source: the object before.
+    ///   - target: the object after.
+    ///   - keepsShortEqualities: as in `TextDelta.diff`; for differences that are not sent.
+    ///   - budget: steps for all texts together; when it is used up, the rest is deleted and inserted as a whole.
     public static func diff(
         from source: JSONObject, to target: JSONObject, keepsShortEqualities: Bool = false,
         budget: StepBudget = .standard
@@ -29,7 +32,8 @@ public enum JSONDiff {
         return diff(from: source, to: target, depth: 0, keepsShort: keepsShortEqualities, &budget)
     }
 
-    /// Objects nested deeper are replaced whole: two JSON levels per level of `O` would soon be more than parsers take.
+    /// Objects nested deeper are replaced as a whole: with two JSON levels per level of `O`, the diff would soon be too
+    /// deep for parsers.
     private static let nestingMax = 64
 
     static func diff(
@@ -72,5 +76,5 @@ public enum JSONDiff {
     }
 }
 
-/// As `JSONDiff.TransformRule`.
+/// Short name of `JSONDiff.TransformRule`.
 public typealias TransformRule = JSONDiff.TransformRule

@@ -7,18 +7,22 @@
 /// | transform | `{"base":{…},"a_diff":{…},"b_diff":{…}}` | `{"transformed":{…},"result":{…}}` |
 ///
 /// A diff is the map of a change's `v`. `transformed` is a rebased over b by the reference's rule, `result` the object
-/// after b and then that. Other members are passed over. Whatever goes wrong gives `{"error":"…"}`.
+/// after b and `transformed`. Other members are ignored. Any error gives `{"error":"…"}`.
 public enum JSONDiffLines {
+    /// The operation to run; its raw value is the verb of the command line.
     public enum Verb: String, Sendable, CaseIterable {
+        /// The difference of two objects.
         case diff
+        /// The object after a diff.
         case apply
+        /// A diff rebased over another one.
         case transform
     }
 
-    /// JSON levels that a line may nest: an edit needs two per level of the object.
+    /// Bound of the JSON nesting of a line: an edit needs two levels per level of the object.
     static let depthMax: Int = 2 * Limits.jsonDepthMax + 8
 
-    /// The answer to one line, without a line feed.
+    /// The answer to one line, without a line feed. Errors are answers too.
     public static func answer(line: [UInt8], verb: Verb) -> [UInt8] {
         do {
             return JSONValue.object(try answer(to: JSONValue(parsing: line, maxDepth: depthMax), verb)).serialized()

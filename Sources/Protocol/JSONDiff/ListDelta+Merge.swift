@@ -1,4 +1,4 @@
-/// Reads a list delta element by element; behind its end everything is kept.
+/// Reads a list delta element by element; all elements after its end are kept.
 private struct ListCursor {
     private let steps: [ListDelta.Step]
     private var place = 0
@@ -8,21 +8,21 @@ private struct ListCursor {
 
     var isAtEnd: Bool { place == steps.count }
 
-    /// The insertion at hand, which is used by this.
+    /// Takes the insertion at this place; nil if the next step is another one.
     mutating func takeInsertion() -> JSONValue? {
         guard place < steps.count, case .insert(let value) = steps[place] else { return nil }
         place += 1
         return value
     }
 
-    /// The deletion at hand, which is used by this.
+    /// Takes the deletion at this place; false if the next step is another one.
     mutating func takeDeletion() -> Bool {
         guard place < steps.count, case .delete = steps[place] else { return false }
         place += 1
         return true
     }
 
-    /// What happens to the next element of the source (`.retain(1)`, `.delete` or `.edit`).
+    /// Takes the step of the next element of the source (`.retain(1)`, `.delete` or `.edit`).
     mutating func takeElement() -> ListDelta.Step {
         guard place < steps.count else { return .retain(1) }
         guard case .retain(let count) = steps[place] else {
@@ -37,7 +37,7 @@ private struct ListCursor {
         return .retain(1)
     }
 
-    /// How many elements are kept from here on without a break; `.max` behind the end.
+    /// Number of elements kept in a row from here; `.max` after the end.
     var kept: Int {
         guard place < steps.count else { return .max }
         guard case .retain(let count) = steps[place] else { return 0 }
@@ -57,8 +57,8 @@ private struct ListCursor {
 extension ListDelta {
     /// Adjusts `a` so that it can follow `b`, when both were made from the list `base` (wire contract 7.5).
     ///
-    /// Two insertions at one place are both kept, the later arrival in front; an edit of an element that the other
-    /// deleted brings it back if the edit arrived later.
+    /// Two insertions at one place are both kept, that of the later arrival first. An edit of an element that the other
+    /// side deleted restores the element if the edit arrived later.
     static func transform(
         _ a: ListDelta, over b: ListDelta, base: [JSONValue], rule: TransformRule, depth: Int,
         _ budget: inout StepBudget
@@ -91,7 +91,7 @@ extension ListDelta {
         return result
     }
 
-    /// Brings the insertions of both sides at one place into order.
+    /// Orders the insertions of both sides at one place.
     private mutating func meet(_ own: inout ListCursor, _ other: inout ListCursor, ownFirst: Bool) {
         if ownFirst { while let value = own.takeInsertion() { append(.insert(value)) } }
         while other.takeInsertion() != nil { retain(1) }
@@ -118,7 +118,7 @@ extension ListDelta {
         }
     }
 
-    /// One delta that does what `first` and then `second` do.
+    /// One delta that has the effect of `first` and then `second`.
     static func compose(_ first: ListDelta, _ second: ListDelta, depth: Int) throws(DiffError) -> ListDelta {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
         var result = ListDelta()
@@ -168,7 +168,7 @@ extension ListDelta {
         }
     }
 
-    /// `first` keeps or edits the element.
+    /// Composes two steps on an element that `first` keeps or edits.
     private static func compose(_ first: Step, _ second: Step, _ depth: Int) throws(DiffError) -> Step {
         switch (first, second) {
         case (.edit(let before), .edit(let after)):

@@ -1,5 +1,5 @@
-/// An edit of a list, element by element: the exact meaning of `L`, and of `dL` by whole lines. What lies behind the
-/// last step is kept.
+/// An edit of a list, element by element: the exact meaning of `L`, and of `dL` by whole lines. Elements after the last
+/// step are kept.
 struct ListDelta: Equatable {
     enum Step: Equatable {
         /// Keep that many elements.
@@ -14,8 +14,8 @@ struct ListDelta: Equatable {
 
     init() {}
 
-    /// The steps behind the indexes of `L`: each index names a place in the list of all elements, kept, deleted and
-    /// inserted ones.
+    /// The steps of a `L`: each index is a place in the list of all elements, including kept, deleted and inserted
+    /// ones.
     init(_ diff: ListDiff) {
         var place = 0
         for (index, operation) in diff.operations {
@@ -47,7 +47,7 @@ struct ListDelta: Equatable {
         return ListDiff(operations)
     }
 
-    /// Whether every list stays as it is.
+    /// Whether the delta leaves every list unchanged.
     var isIdentity: Bool { steps.allSatisfy { if case .retain = $0 { true } else { false } } }
 
     mutating func retain(_ count: Int) {
@@ -66,7 +66,8 @@ struct ListDelta: Equatable {
     }
 
     /// The list after the edit.
-    /// - Throws: `DiffError.Kind.badIndex` when a step lies behind the end, and what the operations throw.
+    ///
+    /// - Throws: `DiffError.Kind.badIndex` when a step is beyond the end, and the errors of the operations.
     func apply(to list: [JSONValue], depth: Int, keepsPairs: Bool = false) throws(DiffError) -> [JSONValue] {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
         var result = [JSONValue]()

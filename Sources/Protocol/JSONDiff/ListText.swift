@@ -1,4 +1,5 @@
-/// The text that `dL` edits: each element as compact JSON and a line feed, as JavaScript's `JSON.stringify` writes it.
+/// The text that `dL` edits: each element as compact JSON and a line feed, in the form of JavaScript's
+/// `JSON.stringify`.
 enum ListText {
     /// One line per element, with its line feed.
     static func lines(of list: [JSONValue]) -> [[UInt16]] {
@@ -33,7 +34,7 @@ enum ListText {
         }
     }
 
-    /// JavaScript lists keys that look like array indexes first, ascending.
+    /// JavaScript lists keys that look like array indexes first, in ascending order.
     private static func inScriptOrder(_ pairs: [JSONObject.Pair]) -> [JSONObject.Pair] {
         let numbered = pairs.compactMap { pair in
             arrayIndex(pair.key).map { (index: $0, pair: pair) }
@@ -48,13 +49,12 @@ enum ListText {
         return index < .max ? index : nil
     }
 
-    /// The list after the edit. Elements whose line is not touched stay as they are, to the last digit of their
-    /// numbers.
+    /// The list after the edit. Elements whose line is not touched stay unchanged, to the last digit of their numbers.
     static func apply(_ delta: TextDelta, to list: [JSONValue], depth: Int) throws(DiffError) -> [JSONValue] {
         try listDelta(delta, base: list).apply(to: list, depth: depth)
     }
 
-    /// The edit by whole elements; lines that are changed in part are deleted and inserted anew.
+    /// The edit by whole elements; lines that are changed in part are deleted and inserted as new elements.
     static func listDelta(_ delta: TextDelta, base: [JSONValue]) throws(DiffError) -> ListDelta {
         let lines = lines(of: base)
         guard delta.sourceLength == lines.reduce(0, { $0 + $1.count }) else {
@@ -78,8 +78,8 @@ enum ListText {
         return result
     }
 
-    /// The edit as `dL` on the text of `base`. What it inserts is written as it is, not in JavaScript's number form,
-    /// which would round.
+    /// The edit as `dL` on the text of `base`. Inserted numbers are written with all digits, not in JavaScript's form,
+    /// which would round them.
     static func delta(_ edit: ListDelta, base: [JSONValue]) throws(DiffError) -> TextDelta {
         let lines = lines(of: base)
         var result = TextDelta()
@@ -128,21 +128,21 @@ enum ListText {
     }
 }
 
-/// Cuts a text delta where whole lines are untouched on both sides of the cut.
+/// Splits a text delta where whole lines are untouched on both sides of the cut.
 private struct LineReader {
     enum Part {
-        /// That many lines as they are.
+        /// A number of lines that stay unchanged.
         case kept(Int)
-        /// That many lines give way to a text of whole lines.
+        /// A number of lines that are replaced by a text of whole lines.
         case changed(Int, [UInt16])
     }
 
     private(set) var parts = [Part]()
     private let lines: [[UInt16]]
-    /// The line that is being read and how much of it was.
+    /// The current line and the units of it that were read.
     private var line = 0
     private var column = 0
-    /// Where the part at hand began, what it became, and whether that differs.
+    /// First line of the current part, its new text, and whether that differs from the old text.
     private var firstLine = 0
     private var text = [UInt16]()
     private var isChanged = false

@@ -1,6 +1,7 @@
 extension ObjectDiff {
     /// Reads the JSON form of a change's `v`.
-    /// - Throws: `DiffError`.
+    ///
+    /// - Throws: `DiffError` when it is not a diff.
     public init(_ node: JSONNode) throws(DiffError) { try self.init(node, depth: 0) }
 
     init(_ node: JSONNode, depth: Int) throws(DiffError) {
@@ -16,8 +17,9 @@ extension ObjectDiff {
         self.operations = operations
     }
 
-    /// Reads the JSON form of a change's `v`: key → `{"o":…,"v":…}`; other members are passed over.
-    /// - Throws: `DiffError`.
+    /// Reads the JSON form of a change's `v`: key → `{"o":…,"v":…}`; other members are ignored.
+    ///
+    /// - Throws: `DiffError` when it is not a diff.
     public init(_ value: JSONValue) throws(DiffError) { try self.init(value, depth: 0) }
 
     init(_ value: JSONValue, depth: Int) throws(DiffError) {
@@ -69,7 +71,7 @@ extension ListDiff {
         self.operations = operations
     }
 
-    /// Canonical decimal up to nine digits: no document holds longer lists.
+    /// A canonical decimal number of up to nine digits; no document contains longer lists.
     private static func index(_ key: String) throws(DiffError) -> Int {
         let isCanonical =
             (1...9).contains(key.utf8.count) && key.utf8.allSatisfy { (0x30...0x39).contains($0) }
@@ -95,7 +97,7 @@ extension ListDiff {
 }
 
 extension Operation {
-    /// As from a value, without making one of the operation itself.
+    /// Reads an operation like `init(_:depth:)` of a value, without converting the operation itself to a value.
     init(_ node: JSONNode, depth: Int) throws(DiffError) {
         guard node.kind == .object, let name = node["o"]?.string else { throw DiffError(.malformed) }
         guard let kind = Name(rawValue: name) else { throw DiffError(.unknownOperation) }
@@ -108,7 +110,7 @@ extension Operation {
             self = .object(ObjectDiff())
             return
         }
-        // Diffs inside of diffs are read in the same way.
+        // Nested diffs are read from nodes as well.
         self =
             kind == .object
             ? .object(try ObjectDiff(argument, depth: depth)) : try Self.read(kind, argument.value, depth: depth)
@@ -173,7 +175,7 @@ extension Operation {
         }
     }
 
-    /// `{"o":…,"v":…}`.
+    /// The JSON form: `{"o":…,"v":…}`.
     public var json: JSONValue {
         let argument: JSONValue? =
             switch self {

@@ -2,7 +2,7 @@
 public indirect enum Operation: Sendable, Equatable {
     /// `+`: insert the value.
     case insert(JSONValue)
-    /// `-`: remove.
+    /// `-`: remove the value.
     case remove
     /// `r`: replace by the value.
     case replace(JSONValue)
@@ -18,20 +18,23 @@ public indirect enum Operation: Sendable, Equatable {
     case text(TextDelta)
 }
 
-/// What goes into a change's `v`: operations by key, in the order they were written, each key at most once.
+/// The content of a change's `v`: operations by key, in the order in which they were written, each key at most once.
 public struct ObjectDiff: Sendable, Equatable {
+    /// The operations, each with its key. The caller must not repeat a key.
     public var operations: [(key: String, operation: Operation)]
 
+    /// Makes a diff of operations with different keys.
     public init(_ operations: [(key: String, operation: Operation)] = []) { self.operations = operations }
 
+    /// Whether the diff changes nothing.
     public var isEmpty: Bool { operations.isEmpty }
 
-    /// The operation for a key; keys compare byte by byte.
+    /// The operation for a key; keys are compared byte by byte.
     public subscript(key: String) -> Operation? { place(of: key).map { operations[$0].operation } }
 
     func place(of key: String) -> Int? { operations.firstIndex { $0.key.hasSameBytes(as: key) } }
 
-    /// Equal regardless of key order; keys compare byte by byte.
+    /// Equal regardless of key order; keys are compared byte by byte.
     public static func == (left: ObjectDiff, right: ObjectDiff) -> Bool {
         guard left.operations.count == right.operations.count else { return false }
         let index = OperationIndex(right)
@@ -41,15 +44,19 @@ public struct ObjectDiff: Sendable, Equatable {
 
 /// Operations by index, ascending, each index at most once.
 ///
-/// An index counts the elements of the source, deleted ones included, and the elements inserted before it (wire
-/// contract 7.5): `{0: +a, 1: -}` puts a in front of the first element and removes that one.
+/// An index counts the elements of the source, including deleted ones, and the elements inserted before it (wire
+/// contract 7.5): `{0: +a, 1: -}` puts a before the first element and removes that one.
 public struct ListDiff: Sendable, Equatable {
+    /// The operations, each with its index, in ascending order.
     public var operations: [(index: Int, operation: Operation)]
 
+    /// Makes a diff of operations in ascending order of their indexes.
     public init(_ operations: [(index: Int, operation: Operation)] = []) { self.operations = operations }
 
+    /// Whether the diff changes nothing.
     public var isEmpty: Bool { operations.isEmpty }
 
+    /// Whether both have equal operations at the same indexes.
     public static func == (left: ListDiff, right: ListDiff) -> Bool {
         left.operations.count == right.operations.count
             && zip(left.operations, right.operations).allSatisfy {
@@ -58,12 +65,12 @@ public struct ListDiff: Sendable, Equatable {
     }
 }
 
-/// Finds operations by key: a plain search for few keys, a table for many.
+/// Finds operations by key: a linear search for few keys, a table for many.
 struct OperationIndex {
     private let diff: ObjectDiff
     private let places: [KeyBytes: Int]
 
-    /// Diffs with fewer keys are searched one by one.
+    /// Diffs with fewer keys are searched linearly.
     private static let indexedFrom = 17
 
     init(_ diff: ObjectDiff) {
@@ -82,7 +89,7 @@ struct OperationIndex {
     }
 }
 
-/// A key that is equal to another only if all bytes are.
+/// A key, compared byte by byte.
 struct KeyBytes: Hashable {
     let text: String
     static func == (left: KeyBytes, right: KeyBytes) -> Bool { left.text.hasSameBytes(as: right.text) }

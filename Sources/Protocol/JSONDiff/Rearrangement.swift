@@ -1,13 +1,13 @@
-/// How the result of one edit is put in another order to be the result of another edit of the same source, when both
-/// keep and insert the same: they differ only in where insertions stand.
+/// The permutation from the result of one edit to the result of another edit of the same source, when both keep and
+/// insert the same and differ only in the places of insertions.
 ///
-/// An edit is told as runs of names in the order of its result: a unit of the source (of a text, or an element of a
-/// list) is called by its place there, and what is inserted counts on from the end of the source.
+/// An edit is described by runs of names in the order of its result: the name of a unit of the source (of a text, or an
+/// element of a list) is its place in the source, and insertions are numbered on from the end of the source.
 struct Rearrangement {
-    /// Places in the first result, in the order of the second; each place once, none empty.
+    /// Ranges of the first result, in the order of the second; each place occurs once, and no range is empty.
     private(set) var pieces = [Range<Int>]()
 
-    /// Nil when the two do not keep the same.
+    /// Nil when the two do not keep and insert the same.
     init?(from first: [Range<Int>], to second: [Range<Int>]) {
         var known = [(names: Range<Int>, place: Int)]()
         var place = 0
@@ -29,7 +29,7 @@ struct Rearrangement {
         }
     }
 
-    /// Whether both results are the same.
+    /// Whether both results are equal.
     var isIdentity: Bool { pieces.count <= 1 }
 
     private mutating func add(_ piece: Range<Int>) {
@@ -40,7 +40,7 @@ struct Rearrangement {
         }
     }
 
-    /// Which names there are, whatever their order.
+    /// The set of names, as ordered ranges.
     private static func joined(_ runs: [Range<Int>]) -> [Range<Int>] {
         var result = [Range<Int>]()
         for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -53,7 +53,7 @@ struct Rearrangement {
         return result
     }
 
-    /// The run that has a name, among runs in the order of names.
+    /// The run that contains a name, among runs ordered by name.
     private static func index(of name: Int, in runs: [(names: Range<Int>, place: Int)]) -> Int {
         var (low, high) = (0, runs.count)
         while high - low > 1 {
@@ -63,12 +63,15 @@ struct Rearrangement {
         return low
     }
 
-    /// An edit of the first result, cut into pieces, in the order of the second.
+    /// An edit of the first result, cut into pieces that are put in the order of the second.
     ///
-    /// An insertion stays behind what is on its left; one at the very beginning stays there.
+    /// An insertion stays after the piece on its left; one at the very beginning stays at the beginning.
+    ///
     /// - Parameters:
-    ///   - length: how many places a step covers; 0 for an insertion.
-    ///   - part: the first `n` of what a step covers.
+    ///   - steps: the steps of the edit.
+    ///   - length: the number of places that a step covers; 0 for an insertion.
+    ///   - part: the step for the first `n` places of a step.
+    ///   - keep: a step that keeps `n` places.
     func apply<Step>(
         to steps: [Step], length: (Step) -> Int, part: (Step, Int) -> Step, keep: (Int) -> Step
     ) -> [Step] {
@@ -107,8 +110,8 @@ struct Rearrangement {
 }
 
 extension TextDelta {
-    /// The edit of what `made` makes as an edit of what `applied` makes, which is the same in another order; nil when
-    /// it is something else. Both are edits of one text.
+    /// This edit of the result of `made` as an edit of the result of `applied`, if that is the same in another order;
+    /// nil otherwise. Both are edits of one text.
     func following(from made: TextDelta, to applied: TextDelta) -> TextDelta? {
         guard made.sourceLength == applied.sourceLength, made.targetLength == sourceLength,
             made.inserted == applied.inserted,
@@ -128,7 +131,7 @@ extension TextDelta {
         return TextDelta(marked: steps)
     }
 
-    /// As `init(_:)`, with the marks `-0` kept.
+    /// Builds the normal form like `init(_:)`, but keeps the marks `-0`.
     private init(marked steps: [TextOperation]) {
         self.init()
         var isMarked = false
@@ -167,8 +170,8 @@ extension TextDelta {
 }
 
 extension ListDelta {
-    /// As for texts; `count` is the number of elements that `made` and `applied` are for. What the two do to elements
-    /// has to be the same, too.
+    /// This edit of the result of `made` as an edit of the result of `applied`, as for texts; `count` is the number of
+    /// elements of their source. Both must also edit elements in the same way.
     func following(from made: ListDelta, to applied: ListDelta, count: Int) -> ListDelta? {
         let (first, second) = (made.told(count), applied.told(count))
         guard first.inserted == second.inserted, first.edits == second.edits,
@@ -187,7 +190,7 @@ extension ListDelta {
             keep: { (count: Int) in .retain(count) })
         var result = ListDelta()
         for step in steps { result.append(step) }
-        // What lies behind the last step is kept.
+        // Elements after the last step are kept anyway.
         if case .retain? = result.steps.last { result.removeLastStep() }
         return result
     }

@@ -1,19 +1,22 @@
-/// A diff that does nothing but set keys (`+` and `r`) and is written as our own writer writes it: the usual creation.
+/// A diff that only sets keys (`+` and `r`), in exactly the form of `ObjectDiff.write(to:)`: the usual creation of an
+/// object.
 ///
-/// Whoever takes it need not make values of it: its bytes can be stored and passed on as they came, and the size of the
-/// object that it makes of `{}` follows from them.
+/// The server need not decode its values: it can store and forward the bytes as received, and the size of the object
+/// that the diff makes of `{}` follows from them.
 public struct SettingDiff: Sendable, Equatable {
     /// Bytes, as compact JSON, of the object that the diff makes of `{}`.
     public let objectSize: Int
-    /// That object is not nested deeper, itself counting one.
+    /// Upper bound of that object's nesting, which itself counts as one level.
     public let depthMax: Int
 
     /// Bytes of `{"o":"+","v":` and `}`.
     private static let frameBytes = 14
 
+    /// Checks a diff.
+    ///
     /// - Parameter node: a change's `v`.
-    /// - Returns: nil for any other diff, and for an empty one; also when a byte of the text is not as
-    ///   `ObjectDiff.write(to:)` writes it: white space, other members, escapes that are not needed.
+    /// - Returns: nil for any other diff, for an empty one, and for a text that differs from `ObjectDiff.write(to:)` in
+    ///   any byte: white space, other members, unneeded escapes.
     public init?(_ node: JSONNode) {
         let found = node.storage.bytes.withUnsafeBufferPointer { bytes in
             bytes.baseAddress.flatMap { Self.measure($0, node.storage.tape, node.index) }
@@ -23,7 +26,8 @@ public struct SettingDiff: Sendable, Equatable {
     }
 
     /// The object that the diff makes of `{}`.
-    /// - Parameter text: the bytes of a `SettingDiff`; of anything else, what it would set.
+    ///
+    /// - Parameter text: the bytes of a `SettingDiff`; for other input, the object of all `v` members.
     public static func object(_ text: [UInt8]) -> JSONObject {
         guard let root = try? JSONDocument(parsing: text, maxDepth: JSONDocument.depthCeiling).root else {
             return JSONObject()
@@ -55,13 +59,13 @@ public struct SettingDiff: Sendable, Equatable {
         return text == JSONTape.length(tape[root]) ? (size, levels + 1) : nil
     }
 
-    /// Containers in a value up to which their number stands for its depth.
+    /// Up to this many containers in a value, their number is used as the bound of its depth.
     private static let levelsCounted = 64
 
-    /// How deep a value is nested, itself counting one if it is a container.
+    /// Depth of a value's nesting; a container itself counts as one level.
     private static func depth(_ tape: UnsafePointer<UInt64>, _ value: Int) -> Int {
         let end = JSONTape.next(tape, value)
-        // Where the containers end that we are inside of; no more than the parser's limit.
+        // The ends of the containers around the current place; at most as many as the parser's depth limit.
         var (ends, deepest): ([Int], Int) = ([], 0)
         var at = value
         while at < end {
@@ -77,7 +81,7 @@ public struct SettingDiff: Sendable, Equatable {
         return deepest
     }
 
-    /// Whether the value at `operation` is `{"o":"+","v":…}`, or `r` in place of `+`.
+    /// Whether the value at `operation` is `{"o":"+","v":…}`, or the same with `r` instead of `+`.
     @inline(__always)
     private static func sets(_ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ operation: Int) -> Bool {
         guard JSONTape.kind(tape[operation]) == JSONTape.Kind.object, JSONTape.count(tape[operation + 1]) == 2,
@@ -88,14 +92,14 @@ public struct SettingDiff: Sendable, Equatable {
         return name == UInt8(ascii: "+") || name == UInt8(ascii: "r")
     }
 
-    /// The only byte of a string, 0 for every other value.
+    /// The only byte of a string; 0 for any other value.
     @inline(__always)
     private static func letter(_ base: UnsafePointer<UInt8>, _ word: UInt64) -> UInt8 {
         guard JSONTape.kind(word) == JSONTape.Kind.string, JSONTape.length(word) == 3 else { return 0 }
         return base[JSONTape.offset(word) + 1]
     }
 
-    /// Arrays and objects in a value, itself included; nil when its text is not as the writer writes it.
+    /// Number of arrays and objects in a value, itself included; nil when its text is not in the writer's form.
     @inline(__always)
     private static func containersIfWritten(
         _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ value: Int
@@ -106,7 +110,7 @@ public struct SettingDiff: Sendable, Equatable {
         while at < end {
             let word = tape[at]
             if JSONTape.kind(word) >= JSONTape.Kind.array {
-                // Brackets, commas, colons.
+                // Brackets, commas and colons.
                 let count = JSONTape.count(tape[at + 1])
                 text += max(count + 1, 2) + (JSONTape.kind(word) == JSONTape.Kind.object ? count : 0)
                 containers += 1
@@ -117,11 +121,12 @@ public struct SettingDiff: Sendable, Equatable {
                 at += 1
             }
         }
-        // What is missing is white space.
+        // If the sum is smaller, the text contains white space.
         return text == JSONTape.length(tape[value]) ? containers : nil
     }
 
-    /// Whether a scalar's text is as the writer writes it: anything but strings with escapes it would not use.
+    /// Whether a scalar's text is in the writer's form: any scalar except strings with escapes that the writer would
+    /// not use.
     @inline(__always)
     private static func isWritten(_ base: UnsafePointer<UInt8>, _ word: UInt64) -> Bool {
         guard JSONTape.kind(word) == JSONTape.Kind.escapedString else { return true }
@@ -149,13 +154,14 @@ public struct SettingDiff: Sendable, Equatable {
         return true
     }
 
-    /// Whether the `\u` escape is that of a control character that has no shorter one, in lower case.
+    /// Whether the `\u` escape, with digits in lower case, is that of a control character without a shorter escape.
     private static func isControlWritten(_ escape: UnsafePointer<UInt8>) -> Bool {
         let (high, low) = (escape[4], escape[5])
         guard escape[2] == 0x30, escape[3] == 0x30, high == 0x30 || high == 0x31 else { return false }
         guard (0x30...0x39).contains(low) || (0x61...0x66).contains(low) else { return false }
         guard high == 0x30 else { return true }
-        // \b, \t, \n, \f, \r.
+        // \b, \t,
+        // , \f, \r.
         return ![UInt8(ascii: "8"), UInt8(ascii: "9"), UInt8(ascii: "a"), UInt8(ascii: "c"), UInt8(ascii: "d")]
             .contains(low)
     }

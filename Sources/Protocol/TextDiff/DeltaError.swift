@@ -2,15 +2,16 @@
 public enum DeltaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A token begins with something other than `=`, `-` or `+`. `token` counts the tokens from 0.
     case unknownToken(token: Int)
-    /// The count of a `=` or `-` token is missing, is no decimal number or is too large.
+    /// The count of a `=` or `-` token is missing, is not a decimal number or is too large.
     case badCount(token: Int)
-    /// A `+` token holds `%` without two hex digits, or bytes that are not UTF-8.
+    /// A `+` token contains `%` without two hex digits, or bytes that are not UTF-8.
     case badEscape(token: Int)
-    /// The sum of `=` and `-` is not the length of the text. UTF-16 code units.
+    /// The sum of `=` and `-` differs from the length of the text, in UTF-16 code units.
     case lengthMismatch(delta: Int, text: Int)
-    /// The outcome would hold half of a surrogate pair.
+    /// The result would contain half of a surrogate pair.
     case splitSurrogate
 
+    /// The problem. Safe to log: contains nothing of the text.
     public var description: String {
         switch self {
         case .unknownToken(let token): "delta token \(token) has no known operation"

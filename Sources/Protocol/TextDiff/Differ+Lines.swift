@@ -13,10 +13,10 @@ extension Differ {
         return refined(segments)
     }
 
-    /// What finding lines, telling them apart and putting them back costs.
+    /// Steps per unit for finding the lines, distinguishing them and restoring their text.
     private static let stepsPerUnitOfLines = 6
 
-    /// Compares what is deleted and inserted between two equalities anew.
+    /// Compares the text deleted and inserted between two equalities again, unit by unit.
     private mutating func refined(_ segments: [DiffSegment]) -> [DiffSegment] {
         var result = [DiffSegment]()
         var run = [DiffSegment]()
@@ -48,7 +48,7 @@ private struct LineTable {
     /// Most different lines of both texts.
     static let linesMax = 65_535
 
-    /// A line where it stands; equal to another by its units.
+    /// A line in its text, compared by its units.
     private struct Line: Hashable {
         let units: Units
 
@@ -57,9 +57,9 @@ private struct LineTable {
     }
 
     private var numbers = [Line: UInt16](minimumCapacity: linesUsual)
-    /// Different lines for which there is room before the table grows.
+    /// Different lines for which memory is reserved at the start.
     private static let linesUsual = 48
-    /// By number; there is no line 0.
+    /// Lines by number, from 1.
     private var lines = [Units(start: nil, count: 0)]
 
     mutating func number(_ text: Units, linesMax: Int) -> [UInt16] {
@@ -78,7 +78,7 @@ private struct LineTable {
 
     private mutating func number(of line: Units) -> UInt16 {
         let fresh = UInt16(truncatingIfNeeded: lines.count)
-        // One search, whether it is known or not.
+        // A single lookup finds or inserts the line.
         func found(_ number: inout UInt16) -> UInt16 { number }
         let number = found(&numbers[Line(units: line), default: fresh])
         if number == fresh { lines.append(line) }

@@ -18,7 +18,7 @@ struct Differ {
         return result
     }
 
-    /// The difference of two texts that neither begin nor end alike.
+    /// The difference of two texts without a common prefix or suffix.
     private mutating func middle(_ source: Units, _ target: Units, byLines: Bool) -> [DiffSegment] {
         if source.isEmpty { return [DiffSegment(.insert, target)] }
         if target.isEmpty { return [DiffSegment(.delete, source)] }
@@ -49,7 +49,7 @@ struct Differ {
 
     // MARK: Half match
 
-    /// A common part at least half as long as the longer text.
+    /// A common part that is at least half as long as the longer text.
     private struct HalfMatch {
         var source: Int
         var target: Int
@@ -70,7 +70,7 @@ struct Differ {
             : HalfMatch(source: best.short, target: best.long, length: best.length)
     }
 
-    /// Looks for a quarter of the long text in the short one and lets it grow in both directions.
+    /// Searches the short text for a quarter of the long one, and extends each match in both directions.
     private mutating func halfMatch(
         _ long: Units, _ short: Units, seedAt start: Int
     ) -> (long: Int, short: Int, length: Int)? {
@@ -90,14 +90,14 @@ struct Differ {
 
     // MARK: Bisection
 
-    /// Finds the middle of the shortest edit and compares the two sides of it.
+    /// Finds the middle of the shortest edit, and compares the parts before and after it.
     mutating func bisect(_ source: Units, _ target: Units) -> [DiffSegment] {
         guard let split = middleSnake(source, target) else { return whole(source, target) }
         return diff(source.upTo(split.source), target.upTo(split.target), byLines: false)
             + diff(source.from(split.source), target.from(split.target), byLines: false)
     }
 
-    /// Where paths from both ends meet; nil when they never do or the budget is used up.
+    /// Where the paths from both ends meet; nil when they never meet or the budget is used up.
     private mutating func middleSnake(_ source: Units, _ target: Units) -> (source: Int, target: Int)? {
         let roundsMax = (source.count + target.count + 1) / 2
         let width = 2 * roundsMax
@@ -126,7 +126,7 @@ private struct Bisection {
     private let target: Units
     private let center: Int
     private let width: Int
-    /// Difference of the lengths; when odd, the forward front is the one that meets.
+    /// Difference of the lengths. If it is odd, the forward front detects the meeting, otherwise the backward front.
     private let delta: Int
     private var forwardTrim: (start: Int, end: Int) = (0, 0)
     private var backwardTrim: (start: Int, end: Int) = (0, 0)
@@ -145,8 +145,8 @@ private struct Bisection {
         return steps
     }
 
-    /// Steps of one move along a diagonal over `count` equal units. The processor guesses whether there are any, and a
-    /// wrong guess costs as much as three moves without.
+    /// Steps of one move along a diagonal over `count` equal units. A move with equal units costs six steps more,
+    /// because the processor mispredicts the branch; a misprediction takes as long as three moves without equal units.
     @inline(__always)
     private func cost(of count: Int) -> Int { 2 &+ count &+ (count > 0 ? 6 : 0) }
 

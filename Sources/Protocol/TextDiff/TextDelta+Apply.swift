@@ -34,9 +34,10 @@ extension TextDelta {
 
     /// The text after the edit.
     ///
-    /// Works on UTF-8 where it can; a cut inside a surrogate pair goes the longer way over UTF-16.
-    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when
-    ///   half of a pair would be left.
+    /// Works on UTF-8 if possible; a cut inside a surrogate pair takes the slower path over UTF-16.
+    ///
+    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when the
+    ///   result would contain half of a pair.
     public func apply(to text: String) throws(DeltaError) -> String {
         var source = text
         if let target = source.withUTF8({ applyToUTF8($0) }) { return target }
@@ -45,10 +46,10 @@ extension TextDelta {
         return target
     }
 
-    /// The text after the edit, when no step cuts a surrogate pair: neither the text's nor those of what is inserted.
+    /// The text after an edit that does not cut surrogate pairs, neither of the text nor of the insertions.
     ///
     /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when a
-    ///   pair is cut, even if both halves would meet again.
+    ///   pair is cut, even if the edit joins both halves again.
     package func applyWhole(to text: String) throws(DeltaError) -> String {
         var source = text
         if let target = source.withUTF8({ applyToUTF8($0) }) { return target }
@@ -57,7 +58,7 @@ extension TextDelta {
         throw .splitSurrogate
     }
 
-    /// Nil when the steps do not fall between characters of `source`.
+    /// Nil when the steps do not end between characters of `source`.
     private func applyToUTF8(_ source: UnsafeBufferPointer<UInt8>) -> String? {
         guard source.count >= sourceLength else { return nil }
         let isASCII = source.count == sourceLength && UTF16Text.isASCII(source)

@@ -1,11 +1,12 @@
 extension TextDelta {
-    /// Largest count a token may carry, in UTF-16 code units; far above any text that fits in memory twice.
+    /// Largest count of a token, in UTF-16 code units; far above any text that fits in memory twice.
     static let countMax = 1 << 40
 
     /// Reads tokens separated by tabs.
     ///
-    /// Lenient where clients differ: empty tokens, counts of zero, unmerged neighbours, text that is escaped more than
-    /// needed (or less) and the halves of surrogate pairs are taken (wire contract 7.2).
+    /// Lenient where clients differ: it accepts empty tokens, counts of zero, adjacent tokens of one kind, text that is
+    /// escaped more than needed (or less), and halves of surrogate pairs (wire contract 7.2).
+    ///
     /// - Throws: `DeltaError.unknownToken`, `.badCount`, `.badEscape`.
     public init(parsing text: String) throws(DeltaError) {
         var source = text
@@ -16,7 +17,7 @@ extension TextDelta {
     }
 
     init(parsing bytes: UnsafeBufferPointer<UInt8>) throws(DeltaError) {
-        // Most deltas are one edit or a few; those of hostile senders grow as they are read.
+        // Most deltas have only a few edits; memory for the longer ones of a hostile sender grows as they are read.
         self.init(stepsMax: min(bytes.count / 2, 12))
         var start = 0
         var token = 0
@@ -62,8 +63,8 @@ extension TextDelta {
         return value
     }
 
-    /// The tokens as they stand on the wire: `=n`, `-n`, `+text`, separated by tabs; empty for an empty text that stays
-    /// empty. Escaped as JavaScript's `encodeURI` does, but with plain spaces.
+    /// The tokens as written on the wire: `=n`, `-n`, `+text`, separated by tabs; empty for an empty text that stays
+    /// empty. Escaped as by JavaScript's `encodeURI`, but with plain spaces.
     public var encoded: String {
         var bytes = [UInt8]()
         write(to: &bytes)
@@ -109,7 +110,7 @@ enum DeltaText {
     }()
     private static let hexDigits: [UInt8] = Array("0123456789ABCDEF".utf8)
 
-    /// Escapes; halves of pairs become three bytes each, as the older libraries write them.
+    /// Escapes the text; each half of a pair becomes three bytes, as the older libraries write it.
     static func escape(_ units: [UInt16], to bytes: inout [UInt8]) {
         let plain = isPlain
         bytes.reserveCapacity(bytes.count + units.count)
@@ -143,8 +144,8 @@ enum DeltaText {
         bytes.append(hexDigits[Int(byte & 0x0F)])
     }
 
-    /// Undoes any percent escape; nil for `%` without two hex digits and for bytes that are not UTF-8. Three-byte forms
-    /// of surrogate halves are taken.
+    /// Decodes all percent escapes; nil for `%` without two hex digits and for bytes that are not UTF-8. Three-byte
+    /// forms of surrogate halves are accepted.
     static func unescape(_ text: UnsafeBufferPointer<UInt8>) -> [UInt16]? {
         var units = [UInt16]()
         units.reserveCapacity(text.count)

@@ -1,10 +1,12 @@
 extension TextDelta {
-    /// An edit that leads from `source` to `target`, as the current clients write it: compared by lines and units,
-    /// short equalities given up, surrogate pairs never cut (wire contract 7.3).
+    /// An edit that leads from `source` to `target`, in the form of the current clients: compared by lines and units,
+    /// without short equalities, never cutting surrogate pairs (wire contract 7.3).
     ///
-    /// - Parameter keepsShortEqualities: leave every character alone that need not change, also outside of the basic
-    ///   plane. For differences over which edits are carried: an edit of a character that was deleted and inserted
-    ///   again would be undone.
+    /// - Parameters:
+    ///   - keepsShortEqualities: keep every character that need not change, also outside the basic plane. For
+    ///     differences over which edits are rebased: if a character is deleted and inserted again, an edit of it would
+    ///     be lost.
+    ///   - budget: steps for the comparison; when it is used up, the rest is deleted and inserted as a whole.
     public static func diff(
         from source: [UInt16], to target: [UInt16], keepsShortEqualities: Bool = false, budget: inout StepBudget
     ) -> TextDelta {
@@ -19,7 +21,7 @@ extension TextDelta {
         return TextDelta(segments)
     }
 
-    /// As above, for strings.
+    /// The edit that leads from one string to another; see `diff(from:to:keepsShortEqualities:budget:)` for code units.
     public static func diff(
         from source: String, to target: String, keepsShortEqualities: Bool = false, budget: inout StepBudget
     ) -> TextDelta {
@@ -40,7 +42,7 @@ extension TextDelta {
             })
     }
 
-    /// The difference that this delta is on a text.
+    /// The difference that this delta makes on a text.
     func segments(on text: [UInt16]) throws(DeltaError) -> [DiffSegment] {
         guard text.count == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: text.count) }
         var place = 0

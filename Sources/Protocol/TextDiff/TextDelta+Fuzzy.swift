@@ -1,13 +1,13 @@
 extension TextDelta {
-    /// Adjusts `a` to follow `b` as the public libraries do it: the hunks of `a` are looked for in the text that `b`
-    /// made, then that text is compared with the outcome (wire contract 7.4).
+    /// Adjusts `a` to follow `b` by the method of the public libraries: the hunks of `a` are searched for in the text
+    /// that `b` made, and that text is compared with the result (wire contract 7.4).
     ///
-    /// The outcome is the reference's; the delta that leads to it takes out as little as it can. A difference that
-    /// reads well may take out a word and put it back longer, and the next change over which such a delta is carried
-    /// may find only one half of that its place: text that nobody deleted would be gone.
+    /// The resulting text is that of the reference; the delta that leads to it deletes as little as it can. A readable
+    /// difference may delete a word and insert a longer one; when the next change is rebased over such a delta, only
+    /// one half of its insertion may find its place, and text that no client deleted would be lost.
     ///
-    /// - Returns: nil where the reference would lose something: a hunk found no place, something goes though `a`
-    ///   deletes nothing, half a surrogate pair would be left, or the budget was used up. The caller then uses the
+    /// - Returns: nil where the reference would lose something: a hunk did not find a place, text is deleted although
+    ///   `a` deletes nothing, half a surrogate pair would remain, or the budget is used up. The caller then uses the
     ///   exact transform.
     static func transformFuzzily(
         _ a: TextDelta, over b: TextDelta, base: [UInt16], _ budget: inout StepBudget
@@ -30,11 +30,11 @@ extension TextDelta {
             guard moved.sourceLength == source.count, UTF16Text.isWhole(try moved.apply(to: source)) else { return nil }
         }
         guard a.deletedUnits > 0 || moved.deletedUnits == 0 else { return nil }
-        // A coarse difference would replace text that nobody touched, under the cursors of everybody else.
+        // A coarse difference would replace text that no edit touched, and move the other clients' cursors.
         return budget.isUsedUp ? nil : moved
     }
 
-    /// UTF-16 units that are taken out.
+    /// UTF-16 code units that are deleted.
     private var deletedUnits: Int {
         operations.reduce(0) { count, operation in
             if case .delete(let units) = operation { count + units } else { count }

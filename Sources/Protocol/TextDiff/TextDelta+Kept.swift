@@ -1,16 +1,18 @@
 extension TextDelta {
-    /// Whether a merge of two edits of one text keeps all that the exact merge keeps: reference-style patching may drop
-    /// a character that one side typed, or one that neither touched, and still say that every hunk found its place.
-    /// What nobody touched may be what a third person typed, over whose edit both were carried.
+    /// Whether a merge of two edits of one text keeps everything that the exact merge keeps. Patching by the reference
+    /// may lose a character that one side typed, or one that neither side touched, and still report that every hunk
+    /// found its place. An untouched character may be one that a third client typed, when both edits were rebased over
+    /// its edit.
     ///
-    /// Two conditions, both linear in the texts. No character stands in `merged` less often than in the exact merge;
-    /// and what each side has inserted stands in `merged` in its order. The first alone would let a deleted character
-    /// that came back stand for an inserted one of another place.
+    /// Two conditions, both linear in the texts: each character occurs in `merged` at least as often as in the exact
+    /// merge, and the insertions of each side occur in `merged` in their order. With the first condition alone, a
+    /// deleted character that came back could make up for a lost insertion elsewhere.
     ///
     /// - Parameters:
-    ///   - merged: the text that reference-style patching has made.
+    ///   - merged: the text that patching by the reference has made.
     ///   - exact: the text that the exact transform makes of the same edits.
-    ///   - a, b: the two edits.
+    ///   - a: one of the two edits.
+    ///   - b: the other edit.
     static func keepsText(_ merged: [UInt16], exact: [UInt16], _ a: TextDelta, _ b: TextDelta) -> Bool {
         if merged == exact { return true }
         var surplus = [UInt16: Int]()
@@ -22,7 +24,7 @@ extension TextDelta {
         return Self.stand(a.inserted, in: merged) && Self.stand(b.inserted, in: merged)
     }
 
-    /// All units that are inserted, in their order.
+    /// All inserted units, in their order.
     private var inserted: [UInt16] {
         var all = [UInt16]()
         for operation in operations {
@@ -31,7 +33,7 @@ extension TextDelta {
         return all
     }
 
-    /// Whether all units stand in a text in their order, with others between them or not.
+    /// Whether all units occur in a text in their order, possibly with others between them.
     private static func stand(_ units: [UInt16], in text: [UInt16]) -> Bool {
         var rest = text[...]
         for unit in units {

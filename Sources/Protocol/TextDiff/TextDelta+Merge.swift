@@ -1,15 +1,15 @@
-/// Which of two insertions at one place comes first.
+/// The order of two insertions at one place.
 public enum TieBreak: Sendable, Hashable, CaseIterable {
-    /// The transformed edit arrived later: its insertion goes behind the other one.
+    /// The transformed edit arrived later: its insertion goes after the other one.
     case after
-    /// The transformed edit arrived earlier: its insertion stays in front.
+    /// The transformed edit arrived earlier: its insertion stays before the other one.
     case before
 
-    /// The other side's view of the same meeting.
+    /// The same order from the other edit's side.
     public var opposite: TieBreak { self == .after ? .before : .after }
 }
 
-/// Reads a delta in pieces of any length.
+/// Reads a delta in parts of any length.
 private struct Cursor {
     private let operations: [TextOperation]
     private var place = 0
@@ -17,10 +17,10 @@ private struct Cursor {
 
     init(_ delta: TextDelta) { operations = delta.operations }
 
-    /// The step at hand, or nil at the end.
+    /// The current step, or nil at the end.
     var operation: TextOperation? { place < operations.count ? operations[place] : nil }
 
-    /// Units of the step at hand that are not used yet; 0 at the end.
+    /// Units of the current step that are not used yet; 0 at the end.
     var left: Int {
         switch operation {
         case .retain(let count), .delete(let count): count - used
@@ -29,7 +29,7 @@ private struct Cursor {
         }
     }
 
-    /// Uses `count` units (at most `left`) of the step at hand.
+    /// Uses `count` units (at most `left`) of the current step.
     mutating func use(_ count: Int) {
         if count == left {
             place += 1
@@ -39,21 +39,22 @@ private struct Cursor {
         }
     }
 
-    /// The part of the insertion at hand that the next `count` units cover.
+    /// The part of the current insertion that the next `count` units cover.
     func inserted(_ units: [UInt16], _ count: Int) -> ArraySlice<UInt16> { units[used..<(used + count)] }
 }
 
-/// Something inserted at the place where two deltas meet.
+/// An insertion at the current place of both deltas.
 private struct Insertion {
-    /// What stands on the left of an insertion, nearest first: two at one place keep this order.
+    /// What is to the left of an insertion. Insertions at one place are ordered by it: the nearer to kept text, the
+    /// earlier.
     enum Rank: CaseIterable {
-        /// The text that both deltas show.
+        /// Text that both deltas keep.
         case atText
         /// Text that the other delta deletes.
         case atGone
-        /// Text that was deleted before (the mark `-0`), and then what both show.
+        /// A gap where text was deleted before (the mark `-0`), and left of the gap text that both deltas keep.
         case behindGap
-        /// Text that was deleted before, and then text that the other delta deletes.
+        /// A gap where text was deleted before, and left of the gap text that the other delta deletes.
         case behindGapAtGone
     }
 
@@ -64,7 +65,7 @@ private struct Insertion {
 extension Cursor {
     /// Takes all insertions at this place.
     ///
-    /// - Parameter isAtGone: the other delta deletes what stood on the left.
+    /// - Parameter isAtGone: whether the other delta deletes the text on the left.
     fileprivate mutating func takeInsertions(isAtGone: Bool) -> [Insertion] {
         var found = [Insertion]()
         var rank: Insertion.Rank = isAtGone ? .atGone : .atText
@@ -83,8 +84,8 @@ extension Cursor {
 }
 
 extension Cursor {
-    /// Who comes first among insertions that stand at one place, behind which both cursors are now: what replaces the
-    /// text on the right gives way to what is typed in front of that text.
+    /// The order of insertions at one place, after which both cursors are now: an insertion that replaces the text on
+    /// the right goes after an insertion that is typed before that text.
     fileprivate func order(to other: Cursor, _ tie: TieBreak) -> TieBreak {
         switch (isAtDeletion, other.isAtDeletion) {
         case (true, false): .after
@@ -97,10 +98,11 @@ extension Cursor {
 }
 
 extension TextDelta {
-    /// One delta that does what `first` and then `second` do, with every insertion at its exact place.
+    /// One delta that has the effect of `first` and then `second`, with every insertion at its exact place.
     ///
-    /// An insertion by `second` where `first` has deleted stands before the deleted text, right behind what is on its
-    /// left: there what others type behind the deleted text does not meet it.
+    /// An insertion by `second` where `first` has deleted text is placed before the deleted text, directly after the
+    /// text on its left. There it does not tie with an insertion of another client after the deleted text.
+    ///
     /// - Throws: `DeltaError.lengthMismatch` when `second` is not for the texts that `first` makes.
     public static func compose(_ first: TextDelta, _ second: TextDelta) throws(DeltaError) -> TextDelta {
         guard first.targetLength == second.sourceLength else {
@@ -108,7 +110,7 @@ extension TextDelta {
         }
         var result = TextDelta()
         var cursor = Cursor(first)
-        // In each delta: a mark `-0` was passed, and the insertion that it marks was not.
+        // For each delta: a mark `-0` was read, and the insertion that it marks was not.
         var firstMarks = false
         var secondMarks = false
         for operation in second.operations {
@@ -123,7 +125,7 @@ extension TextDelta {
         return result
     }
 
-    /// Moves over `count` units of what the first delta makes.
+    /// Moves over `count` units of the first delta's result.
     private mutating func carry(_ cursor: inout Cursor, _ count: Int, keeping: Bool, _ isMarked: inout Bool) {
         var left = count
         while left > 0, let operation = cursor.operation {
@@ -161,13 +163,14 @@ extension TextDelta {
 
     /// Adjusts `a` so that it can follow `b`, when both were made from the same text.
     ///
-    /// Positions move by what `b` inserted and deleted before them; what both deleted is deleted once; nothing that
-    /// either inserted is lost. For every pair: `b` then `transform(a, over: b, tie: t)` makes the same text as `a`
-    /// then `transform(b, over: a, tie: t.opposite)`.
+    /// Positions move by what `b` inserted and deleted before them; text that both deleted is deleted once; no
+    /// insertion is lost. For every pair, `b` then `transform(a, over: b, tie: t)` makes the same text as `a` then
+    /// `transform(b, over: a, tie: t.opposite)`.
     ///
-    /// An insertion whose left neighbour the other side has deleted is marked (`-0`): it stands behind that gap, and so
-    /// behind what the other side types into the gap later. What is left of a tie: both stand equally near to the text
-    /// on the left, and both or neither replaces the text on the right.
+    /// An insertion whose left neighbour the other side has deleted is marked (`-0`): it goes after that gap, and so
+    /// after anything that the other side types into the gap later. The tie decides only when both insertions are
+    /// equally near to the text on the left, and both or neither replace the text on the right.
+    ///
     /// - Throws: `DeltaError.lengthMismatch` when the two are for texts of different lengths.
     public static func transform(
         _ a: TextDelta, over b: TextDelta, tie: TieBreak
@@ -197,7 +200,7 @@ extension TextDelta {
         return result
     }
 
-    /// Puts the insertions of one place in order: the nearer to the text on the left, the earlier.
+    /// Orders the insertions at one place: the nearer to the text on the left, the earlier.
     private mutating func meet(_ own: [Insertion], _ other: [Insertion], _ tie: TieBreak) {
         guard !own.isEmpty || !other.isEmpty else { return }
         for rank in Insertion.Rank.allCases {

@@ -1,8 +1,9 @@
 extension TextDelta {
-    /// The same edit of `text`, with cuts inside a surrogate pair moved to its sides: the whole pair is then deleted
-    /// and what was kept of it inserted again.
+    /// The same edit of `text`, with cuts inside a surrogate pair moved to its sides: the whole pair is then deleted,
+    /// and the part that was kept is inserted again.
     ///
-    /// Older libraries cut pairs; transforming such an edit unit by unit could leave half a pair behind.
+    /// Older libraries cut pairs; transforming such an edit unit by unit could leave half a pair in the text.
+    ///
     /// - Throws: `DeltaError.lengthMismatch` when the delta is not for `text`.
     public func keepingPairsWhole(in text: [UInt16]) throws(DeltaError) -> TextDelta {
         guard text.count == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: text.count) }
@@ -28,7 +29,7 @@ extension TextDelta {
         place > 0 && place < text.count && UTF16Text.isHigh(text[place - 1]) && UTF16Text.isLow(text[place])
     }
 
-    /// Takes the edit apart into whole characters.
+    /// Splits the edit into whole characters.
     private func widened(in text: [UInt16]) -> TextDelta {
         var parts = PairReader(text)
         for operation in operations { parts.take(operation) }
@@ -41,9 +42,9 @@ private struct PairReader {
     private let text: [UInt16]
     private var result = TextDelta()
     private var place = 0
-    /// Inserted units that wait for the end of a pair, theirs or the text's.
+    /// Inserted units that wait for the end of a pair, in the insertion or in the text.
     private var waiting = [UInt16]()
-    /// Units of the text that give way to `waiting`.
+    /// Units of the text that `waiting` replaces.
     private var covered = 0
 
     init(_ text: [UInt16]) { self.text = text }
@@ -82,7 +83,7 @@ private struct PairReader {
         settle()
     }
 
-    /// Writes what waits, once neither text is inside a pair.
+    /// Writes the waiting units, once neither text is inside a pair.
     private mutating func settle() {
         guard !isInsidePair, waiting.last.map(UTF16Text.isHigh) != true else { return }
         let whole = text[(place - covered)..<place]

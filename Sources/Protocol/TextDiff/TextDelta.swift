@@ -2,33 +2,33 @@
 public enum TextOperation: Sendable, Equatable {
     /// `=n`: keep n units of the source.
     case retain(Int)
-    /// `-n`: delete n units of the source. `-0`, only right before an insertion: text that somebody has deleted stood
-    /// between what is on the left and the insertion.
+    /// `-n`: delete n units of the source. `-0` occurs only directly before an insertion: between it and the text on
+    /// its left was text that another edit has deleted.
     case delete(Int)
-    /// `+text`: insert, never empty.
+    /// `+text`: insert the units, never empty.
     case insert([UInt16])
 }
 
-/// An edit of a text, unit by unit over the whole of it (wire contract 7.2).
+/// An edit of a text, as steps that cover all of it (wire contract 7.2).
 ///
-/// Always in normal form: no empty step but the mark `-0`, no two steps of one kind in a row. The order of a deletion
-/// and an insertion beside it is kept: `-3 +x` puts x behind the deleted text and `+x -3` before it, which shows as
-/// soon as somebody else has typed inside the deleted text.
+/// Always in normal form: no empty step but the mark `-0`, no two adjacent steps of one kind. The order of a deletion
+/// and an adjacent insertion is kept: `-3 +x` puts x after the deleted text and `+x -3` before it, which matters when
+/// another client has typed inside the deleted text.
 public struct TextDelta: Sendable, Equatable {
     /// The steps in the order of the text.
     public private(set) var operations: [TextOperation] = []
-    /// Length of the texts this fits, in UTF-16 code units.
+    /// Length of the texts that the delta fits, in UTF-16 code units.
     public private(set) var sourceLength: Int = 0
-    /// Length of the texts this makes, in UTF-16 code units.
+    /// Length of the texts that the delta makes, in UTF-16 code units.
     public private(set) var targetLength: Int = 0
 
     /// The delta of an empty text that stays empty.
     public init() {}
 
-    /// Room for a parser's steps, at most `stepsMax`: what is empty in a delta makes no step.
+    /// Reserves memory for the steps of a parsed delta, at most `stepsMax`; empty parts of a delta do not become steps.
     init(stepsMax: Int) { operations.reserveCapacity(stepsMax) }
 
-    /// Builds the normal form of `operations`; steps with a count of 0 or less vanish.
+    /// Builds the normal form of `operations`; steps with a count of 0 or less are dropped.
     public init(_ operations: some Sequence<TextOperation>) {
         for operation in operations {
             switch operation {
@@ -39,10 +39,10 @@ public struct TextDelta: Sendable, Equatable {
         }
     }
 
-    /// The delta that keeps a text of `length` units as it is.
+    /// The delta that leaves a text of `length` units unchanged.
     public static func identity(length: Int) -> TextDelta { TextDelta(CollectionOfOne(.retain(length))) }
 
-    /// Whether every text stays as it is.
+    /// Whether the delta leaves every text unchanged.
     public var isIdentity: Bool {
         switch operations.count {
         case 0: true
@@ -51,7 +51,7 @@ public struct TextDelta: Sendable, Equatable {
         }
     }
 
-    /// Adds "keep `count` units" at the end.
+    /// Appends "keep `count` units".
     public mutating func retain(_ count: Int) {
         guard count > 0 else { return }
         sourceLength += count
@@ -63,7 +63,7 @@ public struct TextDelta: Sendable, Equatable {
         }
     }
 
-    /// Adds "delete `count` units" at the end.
+    /// Appends "delete `count` units".
     public mutating func delete(_ count: Int) {
         guard count > 0 else { return }
         sourceLength += count
@@ -74,7 +74,7 @@ public struct TextDelta: Sendable, Equatable {
         }
     }
 
-    /// Adds "insert `units`" at the end.
+    /// Appends "insert `units`".
     public mutating func insert(_ units: [UInt16]) {
         guard !units.isEmpty else { return }
         targetLength += units.count
@@ -87,10 +87,10 @@ public struct TextDelta: Sendable, Equatable {
         operations[operations.count - 1] = .insert(before)
     }
 
-    /// Adds "insert `units`" at the end, marked with `-0` when deleted text stood on their left.
+    /// Appends "insert `units`", marked with `-0` if there was deleted text on its left.
     ///
-    /// Set the mark only where it is known: for an edit made in an older view, whose left neighbour is gone from this
-    /// one.
+    /// Set the mark only when this is known: for an edit made in an older state, with a left neighbour that does not
+    /// exist in this one.
     package mutating func insert(_ units: [UInt16], isBehindGone: Bool) {
         guard isBehindGone, !units.isEmpty else { return insert(units) }
         if case .insert? = operations.last, operations.count > 1, operations[operations.count - 2] == .delete(0) {
@@ -101,7 +101,7 @@ public struct TextDelta: Sendable, Equatable {
         targetLength += units.count
     }
 
-    /// Adds "insert `units`" at the end.
+    /// Appends "insert `units`".
     mutating func insert(_ units: ArraySlice<UInt16>) {
         guard !units.isEmpty else { return }
         insert(Array(units))

@@ -1,10 +1,10 @@
 extension TextDiff {
-    /// Gives up equalities that are shorter than what it costs to write two edits instead of one.
+    /// Removes equalities that are shorter than the cost of writing two edits instead of one.
     ///
-    /// An equality goes when it is shorter than `editCost` and has a deletion and an insertion on both sides, or is
-    /// shorter than half of that and has three of the four.
+    /// An equality is removed when it is shorter than `editCost` and has a deletion and an insertion on both sides, or
+    /// when it is shorter than half of that and has three of the four.
     public static func cleanupEfficiency(_ segments: inout [DiffSegment]) {
-        /// Short equalities that directly follow each other and may still go, each with the edits before it.
+        /// Short equalities that directly follow each other and may still be removed, each with the edits before it.
         var candidates = [(place: Int, before: Edits)]()
         var givenUp = Set<Int>()
         var run: Edits = []
@@ -36,7 +36,7 @@ extension TextDiff {
         if !givenUp.isEmpty { cleanupMerge(&segments) }
     }
 
-    /// Which kinds of edit stand between two equalities.
+    /// The kinds of edit between two equalities.
     private struct Edits: OptionSet {
         let rawValue: UInt8
         static let deletion = Edits(rawValue: 1)

@@ -1,14 +1,14 @@
 extension TextDiff {
-    /// Joins neighbours of one kind, moves what a deletion and an insertion have in common into the equalities beside
-    /// them, and shifts single edits sideways where that removes an equality.
+    /// Joins adjacent segments of one kind, moves the common prefix and suffix of a deletion and an insertion into the
+    /// equalities beside them, and shifts single edits sideways where that removes an equality.
     public static func cleanupMerge(_ segments: inout [DiffSegment]) {
         repeat {
             if !isJoined(segments) { segments = joined(segments) }
         } while shiftEdits(&segments)
     }
 
-    /// Whether `joined` would leave all as it is. Each step of a comparison cleans up what those below it have cleaned
-    /// up before, so that it mostly is; looking costs a tenth of writing it anew.
+    /// Whether `joined` would change nothing. Each level of a comparison cleans up segments that the levels below have
+    /// cleaned up already, so this is the usual case; the check costs a tenth of rewriting the segments.
     static func isJoined(_ segments: [DiffSegment]) -> Bool {
         segments.withUnsafeBufferPointer { segments in
             guard segments.last?.units.isEmpty != true else { return false }
@@ -24,7 +24,7 @@ extension TextDiff {
         }
     }
 
-    /// Neither is empty, and they neither begin nor end alike.
+    /// Whether neither is empty, and they have neither a common prefix nor a common suffix.
     private static func areApart(_ deleted: [UInt16], _ inserted: [UInt16]) -> Bool {
         guard let first = deleted.first, let last = deleted.last else { return false }
         return !inserted.isEmpty && inserted.first != first && inserted.last != last
@@ -76,7 +76,7 @@ extension TextDiff {
         return result
     }
 
-    /// Writes a run as one deletion and one insertion, without what both begin or end with.
+    /// Writes a run as one deletion and one insertion, without their common prefix and suffix.
     private static func close(_ run: Run, before next: inout DiffSegment, _ result: inout [DiffSegment]) {
         var (deleted, inserted) = (run.deleted[...], run.inserted[...])
         if !deleted.isEmpty, !inserted.isEmpty {
@@ -107,7 +107,7 @@ extension TextDiff {
         left.withUnsafeBufferPointer { left in right.withUnsafeBufferPointer { measure(left, $0) } }
     }
 
-    /// The first edit between two equalities that can move over one of them.
+    /// The first edit between two equalities that can be shifted over one of them.
     private static func firstShift(_ segments: [DiffSegment]) -> Int? {
         guard segments.count >= 3 else { return nil }
         return segments.withUnsafeBufferPointer { segments in
@@ -119,8 +119,8 @@ extension TextDiff {
         }
     }
 
-    /// Where an edit between two equalities ends with the one before it or begins with the one behind it, the edit can
-    /// move over that equality. Returns whether anything moved.
+    /// Shifts edits between two equalities. An edit that ends with the equality before it, or begins with the one after
+    /// it, can move over that equality. Returns whether an edit was moved.
     private static func shiftEdits(_ segments: inout [DiffSegment]) -> Bool {
         guard let first = firstShift(segments) else { return false }
         var changed = false
@@ -149,7 +149,7 @@ extension TextDiff {
                 place += 1
                 continue
             }
-            // The equality behind the moved edit is not an edge of the next one in this pass.
+            // The equality after the moved edit is not used again as a boundary in this pass.
             changed = true
             place += 2
         }

@@ -1,6 +1,6 @@
 extension TextDiff {
-    /// Moves ends of equalities out of surrogate pairs, so that every segment holds whole characters. Both texts must
-    /// hold whole pairs. Nothing is touched where no pair is cut.
+    /// Moves the ends of equalities out of surrogate pairs, so that every segment contains whole characters. Both texts
+    /// must contain whole pairs only. Nothing changes where no pair is cut.
     static func keepPairsWhole(_ segments: inout [DiffSegment]) {
         let cutsPair = segments.contains { segment in
             guard segment.kind == .equal, let first = segment.units.first, let last = segment.units.last else {
@@ -23,8 +23,8 @@ extension TextDiff {
         segments = written(equalities, runs)
     }
 
-    /// For a target text that holds halves of pairs because a hunk fell inside a pair of the source: moves the edit in
-    /// front of the pair, as the current clients do when they write such a difference.
+    /// For a target text that contains halves of pairs because a hunk was placed inside a pair of the source: moves the
+    /// edit before the pair, as the current clients do when they write such a difference.
     static func moveOutOfPairs(_ segments: inout [DiffSegment]) {
         var held: UInt16?
         for place in segments.indices {
@@ -39,7 +39,7 @@ extension TextDiff {
         }
     }
 
-    /// What stands between two equalities.
+    /// The deleted and the inserted text between two equalities.
     private struct Replacement {
         var deleted = [UInt16]()
         var inserted = [UInt16]()
@@ -54,7 +54,7 @@ extension TextDiff {
             inserted.append(unit)
         }
 
-        /// Takes out the whole characters that both texts begin with.
+        /// Removes and returns the whole characters that both texts begin with.
         mutating func takePrefix() -> [UInt16] {
             var count = TextDiff.common(deleted[...], inserted[...], UnitSearch.commonPrefix)
             if count > 0, UTF16Text.isHigh(deleted[count - 1]) { count -= 1 }
@@ -64,7 +64,7 @@ extension TextDiff {
             return prefix
         }
 
-        /// Takes out the whole characters that both texts end with.
+        /// Removes and returns the whole characters that both texts end with.
         mutating func takeSuffix() -> [UInt16] {
             var count = TextDiff.common(deleted[...], inserted[...], UnitSearch.commonSuffix)
             if count > 0, UTF16Text.isLow(deleted[deleted.count - count]) { count -= 1 }
@@ -75,7 +75,7 @@ extension TextDiff {
         }
     }
 
-    /// One equality (maybe empty) before, between and behind the runs of edits.
+    /// One equality (possibly empty) before, between and after the runs of edits.
     private static func regrouped(_ segments: [DiffSegment]) -> ([[UInt16]], [Replacement]) {
         var equalities: [[UInt16]] = [[]]
         var runs = [Replacement]()
@@ -112,7 +112,7 @@ extension TextDiff {
         for (place, next) in runs.enumerated() {
             run.deleted += next.deleted
             run.inserted += next.inserted
-            // An equality that was one half only is gone; its neighbours become one run.
+            // An equality that consisted of one half only is empty now; the runs beside it become one.
             if equalities[place + 1].isEmpty, place + 1 < runs.count { continue }
             add(.equal, run.takePrefix())
             let suffix = run.takeSuffix()

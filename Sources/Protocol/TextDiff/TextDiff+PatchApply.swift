@@ -1,10 +1,14 @@
 extension TextDiff {
-    /// A deletion longer than `TextPatch.searchMax` whose place is found only roughly must be this like the text there.
+    /// For a deletion longer than `TextPatch.searchMax` with an inexact match: the largest share of its units that may
+    /// differ.
     static let deleteThreshold = 0.5
 
-    /// Applies hunks where they fit best, and tells which of them found a place.
+    /// Applies hunks where they fit best, and reports which of them found a place.
     ///
-    /// - Parameter budget: pays for searches and comparisons; when it is used up, hunks find no place any more.
+    /// - Parameters:
+    ///   - patches: the hunks, in the order of the text.
+    ///   - text: the text to change, in UTF-16 code units.
+    ///   - budget: steps for searches and comparisons; when it is used up, the remaining hunks do not find a place.
     public static func patchApply(
         _ patches: [TextPatch], to text: [UInt16], budget: inout StepBudget
     ) -> (text: [UInt16], found: [Bool]) {
@@ -18,7 +22,7 @@ extension TextDiff {
         return (Array(applier.text.dropFirst(padding.count).dropLast(padding.count)), found)
     }
 
-    /// Makes room at both ends, so that edits there have something to hold on to.
+    /// Adds padding at both ends, so that edits at the ends have context.
     private static func addPadding(_ padding: [UInt16], to patches: inout [TextPatch]) {
         for place in patches.indices { patches[place].start += padding.count }
         let missingBefore = padding.count - (edge(patches[0].segments.first)?.count ?? 0)
@@ -51,7 +55,7 @@ extension TextDiff {
         segment?.kind == .equal ? segment?.units : nil
     }
 
-    /// Cuts hunks that are too long to be searched for into several.
+    /// Splits hunks that are too long to search for.
     private static func split(_ patches: [TextPatch]) -> [TextPatch] {
         patches.flatMap { patch -> [TextPatch] in
             guard patch.sourceLength > TextPatch.searchMax else { return [patch] }
@@ -61,7 +65,7 @@ extension TextDiff {
     }
 }
 
-/// Cuts one long hunk.
+/// Splits one long hunk.
 private struct PatchSplitter {
     private var rest: ArraySlice<DiffSegment>
     private var start: Int
@@ -90,7 +94,7 @@ private struct PatchSplitter {
         return result
     }
 
-    /// Takes segments until the hunk is long enough; returns whether there is an edit among them.
+    /// Takes segments until the hunk is long enough; returns whether one of them is an edit.
     private mutating func fill(_ patch: inout TextPatch) -> Bool {
         var edits = false
         while let segment = rest.first, patch.sourceLength < TextPatch.searchMax - TextPatch.margin {
@@ -125,7 +129,7 @@ private struct PatchSplitter {
         patch.segments.append(segment)
     }
 
-    /// Adds what follows in the old text.
+    /// Adds the text that follows in the old text.
     private func addContext(_ patch: inout TextPatch) {
         var context = [UInt16]()
         for segment in rest where segment.kind != .insert {
@@ -143,11 +147,11 @@ private struct PatchSplitter {
     }
 }
 
-/// Applies one hunk after another to a text.
+/// Applies hunks to a text, one after another.
 private struct PatchApplier {
     private(set) var text: [UInt16]
     var budget: StepBudget
-    /// How far the hunks so far were found from where they were expected.
+    /// Distance between the place where the last hunk was found and the expected place.
     private var drift = 0
 
     init(text: [UInt16], budget: StepBudget) {
@@ -181,7 +185,7 @@ private struct PatchApplier {
         return true
     }
 
-    /// Where the old text of a hunk lies, roughly; the end is behind the found text and never behind the whole.
+    /// The approximate place of a hunk's old text; the end is not beyond the end of the whole text.
     private mutating func find(_ wanted: [UInt16], near expected: Int) -> (start: Int, end: Int)? {
         guard wanted.count > TextPatch.searchMax else {
             guard let start = match(wanted[...], near: expected) else { return nil }

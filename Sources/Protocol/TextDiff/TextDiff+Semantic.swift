@@ -1,5 +1,5 @@
 extension TextDiff {
-    /// Gives up equalities that are no longer than the edits on both sides of them, moves edits to word and line ends,
+    /// Removes equalities that are not longer than the edits on both sides of them, moves edits to word and line ends,
     /// and splits deletions and insertions that overlap.
     public static func cleanupSemantic(_ segments: inout [DiffSegment]) {
         if giveUpShortEqualities(&segments) { cleanupMerge(&segments) }
@@ -25,7 +25,7 @@ extension TextDiff {
         var givenUp = Set<Int>()
         var run = Amount()
         func settle() {
-            // Giving one up makes the run longer, which may cost the equality before it, too.
+            // Removing an equality makes the run longer, and so may also remove the equality before it.
             while let (place, before) = kept.last {
                 let length = segments[place].units.count
                 guard length > 0, length <= before.longer, length <= run.longer else { return }
@@ -49,7 +49,7 @@ extension TextDiff {
         return !givenUp.isEmpty
     }
 
-    /// Writes the equalities at `places` as a deletion and an insertion each.
+    /// Writes each equality at `places` as a deletion and an insertion.
     static func replace(_ places: Set<Int>, in segments: inout [DiffSegment]) {
         guard !places.isEmpty else { return }
         var result = [DiffSegment]()
@@ -65,7 +65,7 @@ extension TextDiff {
         segments = result
     }
 
-    /// Splits a deletion followed by an insertion where the one ends as the other begins.
+    /// Splits a deletion followed by an insertion where the end of one is the beginning of the other.
     private static func splitOverlaps(_ segments: inout [DiffSegment]) {
         var result = [DiffSegment]()
         result.reserveCapacity(segments.count)
@@ -99,8 +99,8 @@ extension TextDiff {
 
     // MARK: Shifting to boundaries
 
-    /// Shifts single edits between two equalities sideways to where a reader would see them: ends of lines, sentences
-    /// and words. The texts stay the same.
+    /// Shifts single edits between two equalities sideways to where a reader expects them: ends of lines, sentences and
+    /// words. The texts stay the same.
     public static func cleanupSemanticLossless(_ segments: inout [DiffSegment]) {
         guard segments.count >= 3 else { return }
         var result = [segments[0]]
@@ -125,7 +125,7 @@ extension TextDiff {
                 result.append(edit)
                 segments[place + 1].units = Array(shift.text[(best + shift.length)...])
             } else {
-                // The second equality is gone; the edit takes its place and meets what follows.
+                // The second equality is empty; the edit takes its place and is processed with what follows.
                 segments[place + 1] = edit
             }
             place += 1
@@ -137,7 +137,7 @@ extension TextDiff {
 
 /// All places to which an edit between two equalities can be shifted.
 private struct EditShift {
-    /// The first equality, the edit and the second equality in a row, as the edit stands furthest left.
+    /// The first equality, the edit and the second equality in a row, with the edit shifted as far left as possible.
     let text: [UInt16]
     let length: Int
     private let original: Int
@@ -145,14 +145,14 @@ private struct EditShift {
 
     init(_ before: [UInt16], _ edit: [UInt16], _ after: [UInt16]) {
         let back = TextDiff.common(before[...], edit[...], UnitSearch.commonSuffix)
-        // Shifting left by the common end leaves the whole row of units as it is but for this rotation.
+        // Shifting left by the common suffix changes the row of units only by this rotation.
         text = before.dropLast(back) + edit.suffix(back) + edit.dropLast(back) + edit.suffix(back) + after
         length = edit.count
         original = before.count
         leftmost = before.count - back
     }
 
-    /// Where the edit should begin; nil when that is where it was.
+    /// Where the edit should begin; nil if it begins there already.
     func best() -> Int? {
         text.withUnsafeBufferPointer { text in
             var start = leftmost
@@ -161,7 +161,7 @@ private struct EditShift {
             while length > 0, start + length < text.count, text[start] == text[start + length] {
                 start += 1
                 let score = score(text, start)
-                // Of equals the last: edits prefer to stand behind what they resemble.
+                // The last of equally good places, so that an edit goes after text that it resembles.
                 if score >= bestScore { (bestStart, bestScore) = (start, score) }
             }
             return bestStart == original ? nil : bestStart
@@ -175,9 +175,9 @@ private struct EditShift {
     }
 }
 
-/// How good a place between two texts is for the end of an edit.
+/// How suitable a place between two texts is for the end of an edit.
 private enum Boundary {
-    /// 6 at an end of the text, 5 at a blank line, 4 at a line end, 3 behind a sentence, 2 at white space, 1 at
+    /// 6 at an end of the text, 5 at a blank line, 4 at a line end, 3 after a sentence, 2 at white space, 1 at
     /// punctuation, 0 inside a word.
     static func score(_ before: Units, _ after: Units) -> Int {
         guard let left = before.last, let right = after.first else { return 6 }
@@ -205,7 +205,11 @@ private enum Boundary {
         }
     }
 
-    /// `\n\n` or `\n\r\n` at the end.
+    /// `
+    ///
+    /// ` or `
+    /// \r
+    /// ` at the end.
     private static func endsWithBlankLine(_ text: Units) -> Bool {
         let end = text.count
         guard end >= 2, text[end - 1] == 0x0A else { return false }
@@ -213,7 +217,7 @@ private enum Boundary {
         return end >= 3 && text[end - 2] == 0x0D && text[end - 3] == 0x0A
     }
 
-    /// Two line feeds, each with or without a carriage return before it, at the beginning.
+    /// Two line feeds at the beginning, each optionally with a carriage return before it.
     private static func beginsWithBlankLine(_ text: Units) -> Bool {
         var place = 0
         for _ in 0..<2 {

@@ -1,11 +1,14 @@
-/// One piece of the way from one text to another.
+/// One segment of a difference of two texts.
 public struct DiffSegment: Sendable, Equatable {
+    /// The part of a segment in the difference: kept, deleted or inserted.
     public enum Kind: Sendable, Hashable { case equal, delete, insert }
 
+    /// The part of the segment in the difference.
     public var kind: Kind
-    /// UTF-16 code units.
+    /// The text, in UTF-16 code units.
     public var units: [UInt16]
 
+    /// Makes a segment.
     public init(_ kind: Kind, _ units: [UInt16]) {
         self.kind = kind
         self.units = units
@@ -15,18 +18,20 @@ public struct DiffSegment: Sendable, Equatable {
 }
 
 /// Differences of texts on UTF-16 code units, by the published algorithms of diff-match-patch: Myers' bisection with
-/// the usual shortcuts, then clean-ups. Other clients use the same, so equal input gives equal deltas nearly always.
+/// the usual shortcuts, then clean-ups. Other clients use the same, so equal input nearly always gives equal deltas.
 public enum TextDiff {
     /// Texts longer than this on both sides are compared line by line first. UTF-16 code units.
     public static let lineModeFrom = 100
     /// Equalities shorter than this between edits cost more than they save. UTF-16 code units.
     public static let editCost = 4
 
-    /// The difference of two texts; adjacent segments of one kind may occur where the reference leaves them so.
+    /// The difference of two texts. Adjacent segments of one kind may occur where the reference leaves them.
     ///
     /// - Parameters:
+    ///   - source: the text before, in UTF-16 code units.
+    ///   - target: the text after.
     ///   - byLines: compare long texts line by line first.
-    ///   - budget: when used up, what is left is deleted and inserted whole.
+    ///   - budget: steps for the comparison; when it is used up, the rest is deleted and inserted as a whole.
     public static func diff(
         _ source: [UInt16], _ target: [UInt16], byLines: Bool = true, budget: inout StepBudget
     ) -> [DiffSegment] {
@@ -48,7 +53,7 @@ public enum TextDiff {
         segments.reduce(into: []) { if $1.kind != .delete { $0.append(contentsOf: $1.units) } }
     }
 
-    /// Where a place of the source lies in the target.
+    /// The place in the target of a place in the source.
     static func place(of place: Int, in segments: [DiffSegment]) -> Int {
         var (sourceEnd, targetEnd) = (0, 0)
         for segment in segments {
@@ -62,7 +67,7 @@ public enum TextDiff {
         return targetEnd + (place - sourceEnd)
     }
 
-    /// Units that must be typed: of each run of edits the longer of what is deleted and what is inserted.
+    /// The edit distance: for each run of edits the longer of the deleted and the inserted text, in units.
     static func levenshtein(_ segments: [DiffSegment]) -> Int {
         var (total, deleted, inserted) = (0, 0, 0)
         for segment in segments {
@@ -78,7 +83,7 @@ public enum TextDiff {
     }
 }
 
-/// A part of a text that somebody else keeps alive.
+/// A part of a text, in memory that the caller keeps alive.
 typealias Units = UnsafeBufferPointer<UInt16>
 
 extension Units {

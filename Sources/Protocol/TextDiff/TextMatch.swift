@@ -1,8 +1,8 @@
 /// Finds a short text near an expected place, with errors (the bitap algorithm of Wu and Manber, 1992).
 enum TextMatch {
-    /// Worst score that still counts as found: 0 is a perfect match at the expected place.
+    /// Worst score that counts as found: 0 is a perfect match at the expected place.
     static let threshold = 0.5
-    /// A match this many units away from the expected place scores as badly as one in which nothing fits.
+    /// A match this many units away from the expected place scores as badly as one in which no unit matches.
     static let distance: Double = 1_000
 
     /// The best place of `pattern` (at most `TextPatch.searchMax` units) near `expected`; nil when none is good enough.
@@ -59,7 +59,7 @@ private struct Bitap {
 
     mutating func run(_ budget: inout StepBudget) -> Int? {
         var reachMax = pattern.count + text.count
-        // Bits of one round by place; those of the round before, with one error less.
+        // The match bits of the current round by place, and those of the previous round, with one error less.
         var row = [UInt32]()
         var before = [UInt32]()
         var origin = 0
@@ -80,7 +80,7 @@ private struct Bitap {
         return best
     }
 
-    /// How far from the expected place a match with that many errors may lie.
+    /// The largest distance from the expected place of a match with this many errors.
     private func reach(errors: Int, atMost most: Int) -> Int {
         var (low, middle, high) = (0, most, most)
         while low < middle {
@@ -108,8 +108,8 @@ private struct Bitap {
                 if score <= threshold {
                     threshold = score
                     best = place - 1
-                    // To the right of the expected place a match may lie as far on the other side; to the left of it
-                    // only worse ones follow.
+                    // Right of the expected place, the search continues as far on its left side; left of it, only worse
+                    // matches follow.
                     guard place - 1 > expected else { return }
                     start = max(1, 2 * expected - (place - 1))
                 }

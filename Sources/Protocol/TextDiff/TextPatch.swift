@@ -1,24 +1,31 @@
 /// One hunk: an edit with some of the text around it, by which it is found again in a text that has changed.
 public struct TextPatch: Sendable, Equatable {
+    /// The edits and their context.
     public var segments: [DiffSegment] = []
-    /// Where the hunk begins in a text to which all hunks before it have been applied.
+    /// Where the hunk begins in a text to which all earlier hunks have been applied. UTF-16 code units.
     public var start: Int = 0
-    /// How much of each text the hunk covers.
+    /// UTF-16 code units of the source text that the hunk covers.
     public var sourceLength: Int = 0
+    /// UTF-16 code units of the target text that the hunk covers.
     public var targetLength: Int = 0
 
+    /// An empty hunk.
     public init() {}
 
     /// Longest text that can be searched for with errors: one bit per unit of a 32-bit integer.
     public static let searchMax = 32
-    /// Units of the text kept on both sides of an edit.
+    /// UTF-16 code units of context on both sides of an edit.
     public static let margin = 4
 }
 
 extension TextDiff {
-    /// Cuts a difference into hunks with `TextPatch.margin` units of context, more where the place would be ambiguous.
+    /// Splits a difference into hunks with `TextPatch.margin` units of context, or more where the place would be
+    /// ambiguous.
     ///
-    /// - Parameter budget: pays for the searches; when it is used up the contexts are shorter.
+    /// - Parameters:
+    ///   - source: the source text of the difference.
+    ///   - segments: the difference.
+    ///   - budget: steps for the searches; when it is used up, the contexts are shorter.
     public static func patchMake(
         _ source: [UInt16], _ segments: [DiffSegment], budget: inout StepBudget
     ) -> [TextPatch] {
@@ -41,8 +48,8 @@ private struct PatchMaker {
     private var patch = TextPatch()
     private var sourcePlace = 0
     private var targetPlace = 0
-    /// The text in which the hunk at hand is looked for is the target up to one place and the source from another: what
-    /// stood before the hunk has been patched already.
+    /// The text that is searched for the current hunk is the target up to one place, followed by the source from
+    /// another: the text before the hunk has been patched already.
     private var rolling: (target: Int, source: Int) = (0, 0)
 
     init(source: [UInt16], target: [UInt16], budget: StepBudget) {
@@ -77,7 +84,7 @@ private struct PatchMaker {
         if segment.kind != .delete { targetPlace += count }
     }
 
-    /// Ends the hunk at hand.
+    /// Ends the current hunk.
     mutating func finish() {
         guard !patch.segments.isEmpty else { return }
         addContext()
@@ -113,9 +120,9 @@ private struct PatchMaker {
         place < rolling.target ? target[place] : source[rolling.source + place - rolling.target]
     }
 
-    /// Whether a part of the rolling text is there more than once.
+    /// Whether a part of the combined text occurs more than once.
     private mutating func occursTwice(_ start: Int, _ end: Int, _ length: Int) -> Bool {
-        // An empty part is everywhere.
+        // An empty part occurs at every place.
         guard end > start else { return true }
         guard !budget.isUsedUp else { return false }
         budget.spend(length / 2 + 1)

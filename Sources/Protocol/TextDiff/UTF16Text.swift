@@ -1,4 +1,4 @@
-/// Conversions between `String` and UTF-16 code units, which is how every client counts positions.
+/// Conversions between `String` and UTF-16 code units, in which all clients count positions.
 enum UTF16Text {
     @inline(__always) static func isHigh(_ unit: UInt16) -> Bool { unit & 0xFC00 == 0xD800 }
     @inline(__always) static func isLow(_ unit: UInt16) -> Bool { unit & 0xFC00 == 0xDC00 }
@@ -55,7 +55,7 @@ enum UTF16Text {
         return written
     }
 
-    /// Eight ASCII bytes at once: a large text is mostly those.
+    /// Converts eight ASCII bytes at once, because large texts consist mostly of ASCII.
     @inline(__always)
     private static func widenEight(
         _ bytes: UnsafeBufferPointer<UInt8>, at place: Int, into output: UnsafeMutableBufferPointer<UInt16>,
@@ -71,7 +71,7 @@ enum UTF16Text {
         UInt16(bytes[place] & 0x3F)
     }
 
-    /// The string of code units, or nil when they hold half of a surrogate pair.
+    /// The string of the code units; nil when they contain half of a surrogate pair.
     static func string(of units: [UInt16]) -> String? {
         var isWhole = true
         let text = String(unsafeUninitializedCapacity: units.count * 3) { output in
@@ -84,7 +84,7 @@ enum UTF16Text {
         return isWhole ? text : nil
     }
 
-    /// Whether no half of a surrogate pair stands alone.
+    /// Whether all surrogates are in pairs.
     static func isWhole(_ units: [UInt16]) -> Bool {
         var place = 0
         while place < units.count {
@@ -97,7 +97,7 @@ enum UTF16Text {
         return true
     }
 
-    /// Writes code units as UTF-8; nil when they hold half of a surrogate pair. Needs 3 bytes per unit.
+    /// Writes code units as UTF-8; nil when they contain half of a surrogate pair. Needs 3 bytes per unit.
     static func encode(
         _ units: UnsafeBufferPointer<UInt16>, into output: UnsafeMutableBufferPointer<UInt8>
     ) -> Int? {
@@ -135,7 +135,7 @@ enum UTF16Text {
     @inline(__always)
     private static func continuation(_ bits: UInt32) -> UInt8 { 0x80 | UInt8(truncatingIfNeeded: bits & 0x3F) }
 
-    /// Where the `count`-th code unit after the byte `start` begins; nil behind the end or inside a pair.
+    /// The offset of the `count`-th code unit after the byte `start`; nil after the end or inside a pair.
     static func offset(in bytes: UnsafeBufferPointer<UInt8>, from start: Int, units count: Int) -> Int? {
         var place = start
         var left = count
@@ -154,7 +154,7 @@ enum UTF16Text {
         return left == 0 ? place : nil
     }
 
-    /// Whether eight bytes from `place` on are ASCII.
+    /// Whether the eight bytes from `place` are ASCII.
     @inline(__always)
     private static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>, at place: Int) -> Bool {
         let word = UnsafeRawPointer(bytes.baseAddress! + place).loadUnaligned(as: UInt64.self)
@@ -175,13 +175,13 @@ enum UTF16Text {
         return true
     }
 
-    /// Whether any character takes two code units: its UTF-8 begins with a byte of 0xF0 or more.
+    /// Whether any character takes two code units: its UTF-8 begins with a byte of 0xF0 or above.
     static func hasPairs(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard let base = bytes.baseAddress else { return false }
         var place = 0
         while place + 8 <= bytes.count {
             let word = EightBytes.load(base + place)
-            // The four high bits of each byte, brought together in the highest.
+            // Combines the four high bits of each byte in its highest bit.
             guard word & word << 1 & word << 2 & word << 3 & EightBytes.highBits == 0 else { return true }
             place += 8
         }
@@ -192,7 +192,7 @@ enum UTF16Text {
         return false
     }
 
-    /// Code units of valid UTF-8, counted: all bytes but those that go on, and twice those that begin a pair.
+    /// Counts the code units of valid UTF-8: all bytes but continuation bytes, and the first bytes of pairs twice.
     static func count(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
         guard let base = bytes.baseAddress else { return 0 }
         var count = bytes.count
@@ -215,7 +215,7 @@ enum UTF16Text {
 }
 
 extension String {
-    /// Length in UTF-16 code units, as deltas count. Faster on a text that is read for the first time than
-    /// `utf16.count`.
+    /// Length in UTF-16 code units, in which deltas count. Faster than `utf16.count` on a text that is read for the
+    /// first time.
     package var utf16Length: Int { withBytes(UTF16Text.count) }
 }

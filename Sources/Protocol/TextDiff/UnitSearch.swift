@@ -4,9 +4,9 @@
     import Glibc
 #endif
 
-/// Finding and comparing runs of code units, in time proportional to their length whatever they hold.
+/// Finds and compares runs of code units, in time proportional to their length for any content.
 enum UnitSearch {
-    /// How many units two texts begin with in common.
+    /// Length of the common prefix of two texts, in units.
     static func commonPrefix(_ left: Units, _ right: Units) -> Int {
         let count = min(left.count, right.count)
         guard count > 0, let left = left.baseAddress, let right = right.baseAddress else { return 0 }
@@ -21,7 +21,7 @@ enum UnitSearch {
         return place
     }
 
-    /// How many units two texts end with in common.
+    /// Length of the common suffix of two texts, in units.
     static func commonSuffix(_ left: Units, _ right: Units) -> Int {
         let count = min(left.count, right.count)
         guard count > 0, let leftBase = left.baseAddress, let rightBase = right.baseAddress else { return 0 }
@@ -43,13 +43,13 @@ enum UnitSearch {
         return memcmp(left, other, right.count * 2) == 0
     }
 
-    /// The first place of `needle` in `text` at `start` or behind; nil when there is none. An empty needle is
-    /// everywhere.
+    /// The first place of `needle` in `text` at or after `start`; nil when it does not occur. An empty needle is found
+    /// at `start`.
     static func first(_ needle: Units, in text: Units, from start: Int = 0) -> Int? {
         guard start <= text.count - needle.count else { return nil }
         guard needle.count > 0, let wanted = needle.baseAddress, let base = text.baseAddress else { return start }
         let last = text.count - needle.count
-        // Comparing at each place is fastest where few places match at all; hostile texts get the other way.
+        // Comparing at each place is fastest while few places match partly; hostile texts use the other algorithm.
         var compared = 0
         let patience = 4 * (text.count - start) + 256
         var place = start
@@ -66,7 +66,7 @@ enum UnitSearch {
         return nil
     }
 
-    /// Knuth, Morris and Pratt: never looks at a unit of `text` twice.
+    /// The algorithm of Knuth, Morris and Pratt: reads each unit of `text` once.
     private static func firstByPrefixes(_ needle: Units, in text: Units, from start: Int) -> Int? {
         let borders = self.borders(of: needle)
         var matched = 0
@@ -94,7 +94,7 @@ enum UnitSearch {
         return borders
     }
 
-    /// The last place of a short `needle`, which is not empty, in `text` at `start` or before; nil when there is none.
+    /// The last place of a short, non-empty `needle` in `text` at or before `start`; nil when it does not occur.
     static func last(_ needle: Units, in text: Units, from start: Int) -> Int? {
         guard let first: UInt16 = needle.first, needle.count <= text.count else { return nil }
         var place = min(start, text.count - needle.count)
@@ -105,7 +105,7 @@ enum UnitSearch {
         return nil
     }
 
-    /// The longest end of `left` with which `right` begins.
+    /// Length of the longest suffix of `left` that is a prefix of `right`.
     static func overlap(_ left: Units, _ right: Units) -> Int {
         let longest = min(left.count, right.count)
         guard longest > 0 else { return 0 }

@@ -1,20 +1,21 @@
-/// Names for characters outside of the basic plane, one unit each, so that texts are compared by characters.
+/// Replaces characters outside the basic plane by names of one unit each, so that texts are compared by characters.
 ///
-/// Compared by halves, a pair may be found in the halves of two others: of "𠀀𠀁" before and "𠀁" after, the first half of
-/// one and the second half of the other stay. Made whole again (`TextDiff.keepPairsWhole`) that is a character taken
-/// out and put back, over which somebody's deletion of it would be undone.
+/// If halves are compared, a pair may be found in the halves of two others: from "𠀀𠀁" to "𠀁", the first half of one and
+/// the second half of the other are kept. When such pairs are completed (`TextDiff.keepPairsWhole`), a character is
+/// deleted and inserted again, and another client's deletion of it would be undone.
 struct WholeCharacters {
     private var names = [UInt32: UInt16]()
     private var characters = [UInt16: [UInt16]]()
 
-    /// - Returns: nil when there are no pairs, half of one stands alone, or there are more than there are unused units:
-    ///   then the texts are compared as they are.
+    /// - Returns: nil when the texts contain no pairs, when they contain half of a pair, or when they contain more
+    ///   different pairs than there are unused units; the texts are then compared as they are.
     init?(_ texts: [UInt16]...) {
         guard texts.contains(where: { $0.contains(where: UTF16Text.isSurrogate) }), texts.allSatisfy(UTF16Text.isWhole)
         else { return nil }
         var isUsed = Array(repeating: false, count: 1 << 16)
         for text in texts { for unit in text { isUsed[Int(unit)] = true } }
-        // From above: line breaks, by which long texts are compared first, are never among these.
+        // Searches from the highest unit down, so that a name is never a line break, by which long texts are compared
+        // first.
         var next = 0xFFFF
         for text in texts {
             for place in text.indices where UTF16Text.isHigh(text[place]) {
@@ -29,7 +30,7 @@ struct WholeCharacters {
         }
     }
 
-    /// The text with a name in place of each pair.
+    /// The text with each pair replaced by its name.
     func named(_ text: [UInt16]) -> [UInt16] {
         var named = [UInt16]()
         named.reserveCapacity(text.count)
@@ -46,7 +47,7 @@ struct WholeCharacters {
         return named
     }
 
-    /// The pairs again in place of their names.
+    /// The text with each name replaced by its pair.
     func spelled(_ text: [UInt16]) -> [UInt16] {
         var spelled = [UInt16]()
         spelled.reserveCapacity(text.count + text.count / 2)

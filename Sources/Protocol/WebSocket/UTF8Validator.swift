@@ -1,22 +1,24 @@
-/// Checks UTF-8 that arrives in pieces, and fails at the first byte that cannot belong to any valid text.
+/// Checks UTF-8 that arrives in pieces, and fails at the first byte that cannot belong to a valid text.
 ///
 /// Well-formed sequences are those of the Unicode Standard, table 3-7: no overlong forms, no surrogates, nothing above
-/// U+10FFFF. The state is three bytes, so every connection can afford one.
+/// U+10FFFF. The state has three bytes, so that every connection can have a validator.
 public struct UTF8Validator: Sendable, Equatable {
-    /// Continuation bytes the open sequence still needs.
+    /// Continuation bytes that the open sequence still needs.
     private var missing: UInt8 = 0
-    /// The range the next continuation byte must lie in; narrower than 80–BF only right behind E0, ED, F0 and F4.
+    /// Bounds of the next continuation byte; narrower than 80–BF only after E0, ED, F0 and F4.
     private var lower: UInt8 = 0x80
     private var upper: UInt8 = 0xBF
 
+    /// Starts at the first byte of a text.
     public init() {}
 
     /// Whether the text so far ends between two characters.
     public var isComplete: Bool { missing == 0 }
 
-    /// Takes the next piece of the text.
+    /// Checks the next piece of the text.
     ///
-    /// - Returns: the offset of the first byte that makes the text invalid, or nil. The validator is done for after it.
+    /// - Returns: the offset of the first byte that makes the text invalid, or nil. After an invalid byte the validator
+    ///   must not be used again.
     public mutating func firstInvalid(in bytes: UnsafeRawBufferPointer) -> Int? {
         var index = 0
         while index < bytes.count {
@@ -30,7 +32,7 @@ public struct UTF8Validator: Sendable, Equatable {
         return nil
     }
 
-    /// Whether `bytes` alone are valid, complete UTF-8.
+    /// Whether `bytes` alone are valid and complete UTF-8.
     public static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var validator = UTF8Validator()
         return validator.firstInvalid(in: bytes) == nil && validator.isComplete
@@ -56,7 +58,8 @@ public struct UTF8Validator: Sendable, Equatable {
         return true
     }
 
-    /// The first byte at or behind `start` that is not ASCII; 32 bytes at a time, since most text on the wire is.
+    /// The first byte at or after `start` that is not ASCII. It checks 32 bytes at a time, because most text on the
+    /// wire is ASCII.
     private static func endOfASCII(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         let highBits = SIMD4<UInt64>(repeating: 0x8080_8080_8080_8080)

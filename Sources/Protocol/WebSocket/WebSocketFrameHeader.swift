@@ -1,4 +1,4 @@
-/// The two to fourteen bytes before a frame's payload (RFC 6455, 5.2).
+/// The header before a frame's payload, 2 to 14 bytes (RFC 6455, 5.2).
 struct WebSocketFrameHeader {
     /// Bytes of the longest header: two, eight of length, four of mask.
     static let sizeMax = 14
@@ -7,16 +7,16 @@ struct WebSocketFrameHeader {
 
     let opcode: WebSocketOpcode
     let isFinal: Bool
-    /// The mask as a little-endian number; 0, which changes nothing, for unmasked frames.
+    /// The mask as a little-endian number; 0 for unmasked frames, which changes nothing.
     let mask: UInt32
     /// Payload bytes.
     let length: Int
     /// Bytes of the header itself.
     let size: Int
 
-    /// Reads the header at the start of `bytes`; nil while it is not all there.
+    /// Reads the header at the start of `bytes`; nil while it is incomplete.
     ///
-    /// - Throws: as soon as the first two bytes are there and break a rule, and when the length does.
+    /// - Throws: when the first two bytes break a rule, as soon as they have arrived, and when the length breaks one.
     static func parse(
         _ bytes: UnsafeRawBufferPointer, role: WebSocketRole
     ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
@@ -54,7 +54,7 @@ struct WebSocketFrameHeader {
         return opcode
     }
 
-    /// The payload length, which must be written in the fewest bytes (RFC 6455, 5.2).
+    /// The payload length, which must be encoded in the fewest bytes (RFC 6455, 5.2).
     private static func length(_ bytes: UnsafeRawBufferPointer, short: Int) throws(WebSocketFailure) -> Int {
         switch short {
         case 126:

@@ -1,37 +1,37 @@
-/// The bytes of a frame or message that is not all there yet. Exists only as long as something is missing.
+/// The bytes of a frame or message that has not arrived completely. Exists only while something is missing.
 final class WebSocketGathering {
     /// The frame whose payload is being read; nil between frames.
     private(set) var header: WebSocketFrameHeader?
-    /// Bytes of an incomplete header so far.
+    /// Bytes received of an incomplete header.
     private(set) var headerCount = 0
     private var headerBytes: (UInt64, UInt64) = (0, 0)
-    /// Payload bytes of the frame so far.
+    /// Bytes received of the frame's payload.
     private var payloadCount = 0
-    /// What the open message is; nil outside one.
+    /// The kind of the open message; nil outside a message.
     private(set) var messageOpcode: WebSocketOpcode?
     private(set) var message = [UInt8]()
-    /// Lives until the reader is called again.
+    /// The payload of a control frame. Kept until the reader is called again.
     private var control: UnsafeMutableRawBufferPointer?
     private var utf8 = UTF8Validator()
 
-    /// Bytes reserved for a message of which only the header is there; then twice as much as has come.
+    /// Bytes reserved for a message of which only the header has arrived; later the capacity doubles.
     static let reservedMax = 64 << 10
-    /// Bytes from which all the rest of a frame is reserved at once: the kernel gives pages as they are written, and to
-    /// copy megabytes to a larger place would keep the caller for milliseconds.
+    /// Capacity from which all the rest of a frame is reserved at once: the kernel allocates pages only when they are
+    /// written, and copying megabytes to a larger buffer would block the caller for milliseconds.
     static let wholeFrom = 1 << 20
 
-    /// What a frame was.
+    /// A complete frame.
     enum Frame {
-        /// The payload is valid until the next call.
+        /// A control frame; its payload is valid until the next call.
         case control(WebSocketOpcode, UnsafeRawBufferPointer)
         case message(WebSocketOpcode, [UInt8])
-        /// Not the last of its message.
+        /// A frame that is not the last of its message.
         case fragment
     }
 
     deinit { control?.deallocate() }
 
-    /// Frees the control frame that was handed out by the last event.
+    /// Frees the control frame that the last event returned.
     ///
     /// - Returns: whether nothing is held any more.
     func forgetControl() -> Bool {
@@ -42,7 +42,7 @@ final class WebSocketGathering {
         return header == nil && headerCount == 0 && messageOpcode == nil
     }
 
-    /// Adds input to the header's first bytes until the header can be read.
+    /// Adds input to the bytes of an incomplete header until the header can be parsed.
     func continueHeader(
         _ input: inout UnsafeMutableRawBufferPointer, role: WebSocketRole
     ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
@@ -63,7 +63,7 @@ final class WebSocketGathering {
         return parsed
     }
 
-    /// Starts on the payload of `header`.
+    /// Starts the payload of `header`.
     func begin(_ header: WebSocketFrameHeader) {
         self.header = header
         payloadCount = 0
@@ -73,7 +73,7 @@ final class WebSocketGathering {
             return
         }
         if header.opcode != .continuation { messageOpcode = header.opcode }
-        // A header is only a promise: what it announces is reserved as it comes.
+        // The length in a header is only a claim: memory for it is reserved as the payload arrives.
         if header.isFinal && message.isEmpty { message.reserveCapacity(min(header.length, Self.reservedMax)) }
     }
 
@@ -95,15 +95,15 @@ final class WebSocketGathering {
             }
         } else {
             if messageOpcode == .text && utf8.firstInvalid(in: bytes) != nil { throw WebSocketFailure(.invalidUTF8) }
-            // Never more than a message of one frame needs. Fragments grow the buffer freely, or many small ones would
-            // cost the square of the message's length.
+            // Never more than a message of one frame needs. For fragments the buffer doubles without that bound;
+            // otherwise many small fragments would cost the square of the message's length.
             let missing = header.length - payloadCount
             append(bytes, upTo: header.isFinal ? message.count + bytes.count + missing : .max)
         }
         return payloadCount == header.length
     }
 
-    /// - Parameter total: bytes that the message will have in the end, when that is known.
+    /// - Parameter total: bytes of the complete message, if that is known.
     private func append(_ more: UnsafeRawBufferPointer, upTo total: Int) {
         let (needed, room) = (message.count + more.count, message.capacity)
         if needed > room {
@@ -113,7 +113,7 @@ final class WebSocketGathering {
         message.append(contentsOf: more)
     }
 
-    /// Ends the frame; nil outside one.
+    /// Ends the frame; nil outside a frame.
     func finishFrame() throws(WebSocketFailure) -> Frame? {
         guard let header else { return nil }
         self.header = nil

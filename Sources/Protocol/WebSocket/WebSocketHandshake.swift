@@ -1,6 +1,7 @@
-/// Both sides of the opening handshake (RFC 6455, 4), as pure functions: SHA-1 and randomness are passed in.
+/// Both sides of the opening handshake (RFC 6455, 4), as pure functions: the caller passes SHA-1 and random bytes.
 public enum WebSocketHandshake {
-    /// What a server's accept value proves: that it read this very key as a WebSocket server would.
+    /// The GUID of RFC 6455, 1.3. The accept value, made from it, proves that the server read this key as a WebSocket
+    /// server.
     private static let magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
     /// The value of `Sec-WebSocket-Accept` for a key.
@@ -11,11 +12,11 @@ public enum WebSocketHandshake {
     /// Checks a client's opening request.
     ///
     /// - Returns: the key to answer.
-    /// - Throws: status 426 for another WebSocket version or a request that asks for no upgrade, 400 for the rest.
+    /// - Throws: status 426 for another WebSocket version or a request that does not ask for an upgrade, 400 for the
+    ///   rest.
     public static func key(of request: HTTPRequest) throws(HTTPFailure) -> String {
         let fields = request.fields
-        // No body, not even an empty one in chunks: what a proxy takes for the first bytes of the WebSocket would be
-        // it.
+        // A body is refused, even an empty chunked one: a proxy could take it for the first bytes of the WebSocket.
         guard request.method == "GET", request.minorVersion >= 1, request.body.isEmpty,
             fields["transfer-encoding"] == nil, fields.tokens(of: "upgrade").contains("websocket"),
             fields.tokens(of: "connection").contains("upgrade")
@@ -29,7 +30,7 @@ public enum WebSocketHandshake {
         return key
     }
 
-    /// A server's answer. No extension and no subprotocol is ever agreed to.
+    /// A server's answer. It never agrees to an extension or a subprotocol.
     public static func accepted(key: String, sha1: ([UInt8]) -> [UInt8]) -> [UInt8] {
         let value = acceptValue(key: key, sha1: sha1)
         let head =
@@ -41,9 +42,9 @@ public enum WebSocketHandshake {
     /// A client's opening request.
     ///
     /// - Parameters:
-    ///   - host: with the port where it is not the scheme's own.
+    ///   - host: the host, with the port if it is not the scheme's default.
     ///   - target: path and query, beginning with `/`.
-    ///   - nonce: 16 fresh random bytes.
+    ///   - nonce: 16 random bytes, new for each request.
     ///   - fields: more fields, such as `user-agent`.
     public static func request(host: String, target: String, nonce: [UInt8], fields: HTTPFields = []) -> [UInt8] {
         var head =
@@ -55,7 +56,7 @@ public enum WebSocketHandshake {
 
     /// Checks a server's answer to `request` (RFC 6455, 4.1).
     ///
-    /// - Throws: `refusedUpgrade` for any status but 101; what exactly is wrong with a 101 otherwise.
+    /// - Throws: `refusedUpgrade` for any status but 101; otherwise the exact problem of the 101 answer.
     public static func check(
         _ head: HTTPResponseHead, nonce: [UInt8], sha1: ([UInt8]) -> [UInt8]
     ) throws(HTTPFailure) {
@@ -72,7 +73,7 @@ public enum WebSocketHandshake {
     }
 }
 
-/// As much of base64 (RFC 4648, 4) as the handshake needs.
+/// The part of base64 (RFC 4648, 4) that the handshake needs.
 enum Base64Text {
     private static let alphabet: [UInt8] = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

@@ -1,10 +1,10 @@
-/// The XOR of RFC 6455, 5.3. It hides nothing; it keeps proxies from taking a frame for a request.
+/// The XOR mask of RFC 6455, 5.3. It does not hide anything; it keeps proxies from taking a frame for a request.
 public enum WebSocketMask {
     /// Masks or unmasks `bytes` in place.
     ///
     /// - Parameters:
-    ///   - key: the four mask bytes as they stand on the wire, read as a little-endian number.
-    ///   - offset: how many bytes of the same payload went before; only its last two bits matter.
+    ///   - key: the four mask bytes in wire order, read as a little-endian number.
+    ///   - offset: bytes of the same payload before these; only its last two bits matter.
     public static func apply(_ key: UInt32, offset: Int = 0, to bytes: UnsafeMutableRawBufferPointer) {
         guard key != 0, let base = bytes.baseAddress else { return }
         let shift = UInt32(offset & 3) * 8

@@ -1,43 +1,50 @@
-/// What a peer said. Bytes behind a pointer are in place, and valid until the reader is called again.
+/// A message or control frame of the peer. Payloads behind a pointer are not copied, and valid until the reader is
+/// called again.
 public enum WebSocketEvent {
-    /// A whole text message; its UTF-8 was checked.
+    /// A whole text message; its UTF-8 is checked.
     case text(UnsafeRawBufferPointer)
+    /// A whole binary message.
     case binary(UnsafeRawBufferPointer)
-    /// A whole message that came in pieces, in memory of its own: whoever takes it need not copy it.
+    /// A whole text message that arrived in pieces. Its memory belongs to the receiver, which need not copy it.
     case gatheredText([UInt8])
+    /// A whole binary message that arrived in pieces, in memory that belongs to the receiver.
     case gatheredBinary([UInt8])
-    /// To be answered by a pong with the same payload, 125 bytes at most.
+    /// A ping; the answer is a pong with the same payload, at most 125 bytes.
     case ping(UnsafeRawBufferPointer)
+    /// The answer to a ping, or an unsolicited pong.
     case pong(UnsafeRawBufferPointer)
-    /// The last event there is. `code` is nil when the peer named none; the reason is valid UTF-8.
+    /// The last event. `code` is nil when the peer gave none; the reason is valid UTF-8.
     case close(code: WebSocketCloseCode?, reason: UnsafeRawBufferPointer)
 }
 
-/// Reads a peer's WebSocket frames from bytes as they arrive (RFC 6455), with no I/O of its own.
+/// Reads a peer's WebSocket frames from bytes as they arrive (RFC 6455); does no I/O itself.
 ///
-/// A frame that lies whole in the input is unmasked and handed out in place, without a copy. Only a partial frame or an
-/// unfinished message makes the reader own memory, and it gives it back with the message: idle, it is two words.
+/// A frame that is complete in the input is unmasked and returned in place, without a copy. The reader allocates memory
+/// only for a partial frame or an unfinished message, and frees it with the message; an idle reader has two words.
 public struct WebSocketReader: ~Copyable {
-    /// Bytes of one message at most, over all its fragments. A frame that would pass it is refused by its header.
+    /// Bytes of one message at most, over all its fragments. A frame that would exceed it is refused when its header
+    /// arrives.
     public let messageBytesMax: Int
     private let role: WebSocketRole
     private let takesBinary: Bool
     private var isOver = false
     private var gathering: WebSocketGathering?
 
+    /// Makes a reader for a new connection.
+    ///
     /// - Parameters:
-    ///   - role: our end of the connection.
-    ///   - messageBytesMax: bytes of one message, 1 or more.
-    ///   - takesBinary: when false, the first byte of a binary message ends the connection with 1003.
+    ///   - role: this side's end of the connection.
+    ///   - messageBytesMax: bytes of one message at most, 1 or more.
+    ///   - takesBinary: when false, the header of a binary message ends the connection with 1003.
     public init(role: WebSocketRole, messageBytesMax: Int, takesBinary: Bool = true) {
         self.role = role
         self.messageBytesMax = messageBytesMax
         self.takesBinary = takesBinary
     }
 
-    /// True after a close frame or a failure: what comes behind it is swallowed unread.
+    /// True after a close frame or a failure: all later input is consumed and ignored.
     public var isFinished: Bool { isOver }
-    /// Whether the reader owns memory, which it does only inside a frame or a fragmented message.
+    /// Whether the reader has allocated memory, which it does only inside a frame or a fragmented message.
     public var holdsBytes: Bool { gathering != nil }
 
     /// Bytes of the unfinished message so far.
@@ -45,7 +52,7 @@ public struct WebSocketReader: ~Copyable {
 
     /// Consumes `input` up to the end of the next event.
     ///
-    /// - Parameter input: cut from the front by what was consumed; its bytes are unmasked in place.
+    /// - Parameter input: the consumed bytes are removed from its front; its bytes are unmasked in place.
     /// - Returns: the event, or nil when the input is used up.
     /// - Throws: `WebSocketFailure` once; the reader is finished then.
     public mutating func next(
@@ -64,9 +71,9 @@ public struct WebSocketReader: ~Copyable {
         }
     }
 
-    /// Gives up what is unfinished; everything that comes is swallowed from here on.
+    /// Discards an unfinished message; all later input is consumed and ignored.
     ///
-    /// Not to be called while an event's payload is in use.
+    /// Must not be called while an event's payload is in use.
     public mutating func finish() {
         isOver = true
         gathering = nil
@@ -88,7 +95,7 @@ public struct WebSocketReader: ~Copyable {
         return nil
     }
 
-    /// Takes the header from the input, or from the bytes of it that came before and the input.
+    /// Takes the header from the input, together with the bytes of it that arrived before.
     private mutating func readHeader(
         _ input: inout UnsafeMutableRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
@@ -103,7 +110,7 @@ public struct WebSocketReader: ~Copyable {
         return try gathering.continueHeader(&input, role: role)
     }
 
-    /// Rules that need the message the frame stands in.
+    /// Checks the rules that depend on the message to which the frame belongs.
     private func check(_ header: WebSocketFrameHeader) throws(WebSocketFailure) {
         guard !header.opcode.isControl else { return }
         let isInside = gathering?.messageOpcode != nil
@@ -114,7 +121,7 @@ public struct WebSocketReader: ~Copyable {
         guard header.length <= messageBytesMax - gathered else { throw WebSocketFailure(.messageTooBig) }
     }
 
-    /// The fast path: a control frame or an unfragmented message that lies in the input to its end.
+    /// The fast path: a control frame or an unfragmented message that is complete in the input.
     private mutating func wholeFrame(
         _ header: WebSocketFrameHeader, _ input: inout UnsafeMutableRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketEvent? {
@@ -141,7 +148,7 @@ public struct WebSocketReader: ~Copyable {
         switch frame {
         case .control(let opcode, let payload): return try event(opcode, payload)
         case .message(let opcode, let bytes):
-            // Nothing is held on for a message that belongs to somebody else now.
+            // The message belongs to the receiver now; the reader must not hold a second reference to it.
             self.gathering = nil
             return opcode == .binary ? .gatheredBinary(bytes) : .gatheredText(bytes)
         case .fragment: return nil

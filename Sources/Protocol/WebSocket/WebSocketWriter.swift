@@ -1,10 +1,10 @@
 /// Writes WebSocket frames (RFC 6455, 5.2).
 public enum WebSocketWriter {
-    /// One whole frame.
+    /// Encodes one whole frame.
     ///
     /// - Parameters:
-    ///   - payload: at most 125 bytes for control frames; longer ones are cut, so that no bad frame ever leaves.
-    ///   - mask: the mask key for a client's frame, fresh and random for each (RFC 6455, 5.3); nil on the server.
+    ///   - payload: at most 125 bytes for control frames; a longer one is cut, so that no invalid frame is sent.
+    ///   - mask: the mask key of a client's frame, random and new for each frame (RFC 6455, 5.3); nil on the server.
     public static func frame(
         _ opcode: WebSocketOpcode, isFinal: Bool = true, _ payload: UnsafeRawBufferPointer, mask: UInt32? = nil
     ) -> [UInt8] {
@@ -24,14 +24,15 @@ public enum WebSocketWriter {
         }
     }
 
-    /// The same for a payload in an array.
+    /// Encodes one whole frame with a payload in an array.
     public static func frame(
         _ opcode: WebSocketOpcode, isFinal: Bool = true, _ payload: [UInt8], mask: UInt32? = nil
     ) -> [UInt8] {
         payload.withUnsafeBytes { frame(opcode, isFinal: isFinal, $0, mask: mask) }
     }
 
-    /// A close frame. Without a code the payload is empty; the reason is cut to whole characters within 123 bytes.
+    /// Encodes a close frame. Without a code the payload is empty; the reason is cut to whole characters within 123
+    /// bytes.
     public static func close(
         _ code: WebSocketCloseCode?, reason: String = "", mask: UInt32? = nil
     ) -> [UInt8] {
@@ -45,7 +46,7 @@ public enum WebSocketWriter {
         return frame(.close, payload, mask: mask)
     }
 
-    /// Bytes in front of a payload of `length` bytes.
+    /// Bytes of the header before a payload of `length` bytes.
     public static func headerSize(_ length: Int, isMasked: Bool) -> Int {
         (length > 0xFFFF ? 10 : length > 125 ? 4 : 2) + (isMasked ? 4 : 0)
     }
@@ -75,26 +76,26 @@ public enum WebSocketWriter {
     }
 }
 
-/// A frame encoded once and sent to many: copies share the bytes, and so do the queues of slow readers.
+/// A frame that is encoded once and sent to many clients: copies share the bytes, also in the queues of slow readers.
 public struct SharedFrame: Sendable {
-    /// Header and payload, as they go on the wire.
+    /// Header and payload, as sent on the wire.
     public let bytes: [UInt8]
 
-    /// A server's text frame. The caller vouches that `text` is UTF-8.
+    /// Encodes a server's text frame. The caller guarantees that `text` is UTF-8.
     public init(text: [UInt8]) { bytes = WebSocketWriter.frame(.text, text) }
-    /// A server's text frame. The caller vouches that `text` is UTF-8.
+    /// Encodes a server's text frame. The caller guarantees that `text` is UTF-8.
     public init(text: UnsafeRawBufferPointer) { bytes = WebSocketWriter.frame(.text, text) }
-    /// A server's text frame.
+    /// Encodes a server's text frame.
     public init(text: String) {
         var text = text
         bytes = text.withUTF8 { WebSocketWriter.frame(.text, UnsafeRawBufferPointer($0)) }
     }
-    /// What a text frame says, without the frame around it; for ways to a client that are no WebSocket.
+    /// The payload of the frame, for transports that are not WebSockets.
     public var text: ArraySlice<UInt8> {
         guard bytes.count >= 2 else { return [] }
         let short = bytes[1] & 0x7F
         return bytes[min(bytes.count, short == 127 ? 10 : short == 126 ? 4 : 2)...]
     }
-    /// Bytes that are frames already.
+    /// Wraps bytes that are encoded frames already.
     public init(encoded bytes: [UInt8]) { self.bytes = bytes }
 }

@@ -2,10 +2,10 @@
 public enum ChangeEvent: Sendable, Equatable {
     /// A change that is part of the bucket's log now.
     case applied(AppliedChange)
-    /// A change of this client that was not taken.
+    /// A change of this client that the server refused.
     case refused(RefusedChange)
 
-    /// Writes the element.
+    /// Writes the element as JSON.
     public func write(to writer: inout JSONWriter) {
         switch self {
         case .applied(let change): change.write(to: &writer)
@@ -14,25 +14,29 @@ public enum ChangeEvent: Sendable, Equatable {
     }
 }
 
-/// A change in the order of the bucket's log; the sender's own is its acknowledgement.
+/// A change in the order of the bucket's log. For its author it is the acknowledgement.
 public struct AppliedChange: Sendable, Equatable {
+    /// What the change does to the object.
     public enum Operation: Sendable, Equatable { case modify, remove }
 
-    /// As the author's `init` gave it: some clients know their own changes by it.
+    /// `clientid` of the author's `init`; some clients recognise their own changes by it.
     public var clientID: String
+    /// `cv`: the position of the change in the bucket's log.
     public var cv: ChangeVersion
-    /// `id`
+    /// `id`: the key of the object.
     public var key: EntityKey
+    /// `o`: what the change does to the object.
     public var operation: Operation
-    /// `v`; nil for removals.
+    /// `v`: the diff; nil for removals.
     public var diff: JSONFragment?
-    /// The version this applies to; nil when the object is new, and for removals.
+    /// The version to which the change applies; nil when the object is new, and for removals.
     public var sv: Version?
-    /// The version after it.
+    /// The version after the change.
     public var ev: Version
-    /// Every change that went into this one.
+    /// The ccids of all changes that are combined in this one.
     public var ccids: [String]
 
+    /// Makes a change.
     public init(
         clientID: String, cv: ChangeVersion, key: EntityKey, operation: Operation, diff: JSONFragment? = nil,
         sv: Version? = nil, ev: Version, ccids: [String]
@@ -47,7 +51,7 @@ public struct AppliedChange: Sendable, Equatable {
         self.ccids = ccids
     }
 
-    /// Writes the element. A removal has neither `v` nor `sv`; an `sv` of 0 is left out.
+    /// Writes the element as JSON. A removal has neither `v` nor `sv`; an `sv` of 0 is left out.
     public func write(to writer: inout JSONWriter) {
         writer.raw("{\"clientid\":")
         writer.write(string: clientID)
@@ -74,15 +78,18 @@ public struct AppliedChange: Sendable, Equatable {
     }
 }
 
-/// A change that was not taken, told to its author only.
+/// A change that the server refused, reported to its author only.
 public struct RefusedChange: Sendable, Equatable {
+    /// `clientid` of the author's `init`.
     public var clientID: String
     /// `id` as the author wrote it, valid or not.
     public var key: String
-    /// One of `ErrorCode`, or a number that a newer server knows.
+    /// One of `ErrorCode`, or the code of a newer server.
     public var error: Int
+    /// The ccids of the refused change.
     public var ccids: [String]
 
+    /// Makes a refusal.
     public init(clientID: String, key: String, error: Int, ccids: [String]) {
         self.clientID = clientID
         self.key = key
@@ -90,10 +97,10 @@ public struct RefusedChange: Sendable, Equatable {
         self.ccids = ccids
     }
 
-    /// The number as one that we know.
+    /// The code, if this version knows it.
     public var code: ErrorCode? { ErrorCode(rawValue: error) }
 
-    /// Writes the element; `error` is always a number (wire contract, 1.6).
+    /// Writes the element as JSON; `error` is always a number (wire contract, 1.6).
     public func write(to writer: inout JSONWriter) {
         writer.raw("{\"clientid\":")
         writer.write(string: clientID)
@@ -110,8 +117,8 @@ public struct RefusedChange: Sendable, Equatable {
 extension ChangeEvent {
     /// Reads one element. Numbers may be strings, as in one example of the public notes.
     ///
-    /// - Throws: when something is missing without which the change cannot be applied: a client that skipped such an
-    ///   element would hold a wrong copy without knowing.
+    /// - Throws: `WireError` when a member is missing that is needed to apply the change: a client that skipped the
+    ///   element would have a wrong copy without noticing.
     public init(_ node: JSONNode) throws(WireError) {
         let clientID = node["clientid"]?.looseText ?? ""
         let ccids = node["ccids"]?.elements.compactMap(\.looseText) ?? []

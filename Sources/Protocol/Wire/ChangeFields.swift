@@ -1,4 +1,4 @@
-/// The members of a change object, found in one walk over its keys.
+/// The members of a change object, found in one pass over its keys.
 struct ChangeFields {
     private(set) var id: JSONNode?
     private(set) var ccid: JSONNode?
@@ -7,7 +7,7 @@ struct ChangeFields {
     private(set) var diff: JSONNode?
     private(set) var object: JSONNode?
     private(set) var whole: JSONNode?
-    /// `o` is `M`, as in most changes.
+    /// Whether `o` is `M`, as in most changes.
     private(set) var isModification = false
 
     /// - Parameter node: an object.
@@ -22,7 +22,7 @@ struct ChangeFields {
         isModification = false
     }
 
-    /// - Returns: false when a key is written with escapes.
+    /// - Returns: false when a key contains escapes.
     private mutating func read(_ node: JSONNode, _ base: UnsafePointer<UInt8>) -> Bool {
         let storage = node.storage
         let tape = storage.tape

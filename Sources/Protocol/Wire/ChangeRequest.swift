@@ -1,42 +1,44 @@
 /// The argument of a client's `c`, before its names are checked (wire contract, 6.1).
 ///
-/// A change that is wrong in some field is still a request: `problems` says why it must be refused, and the fields that
-/// could be read tell its author which of its changes that was.
+/// A change with an invalid field is still a request: `problems` states why it must be refused, and the fields that
+/// could be read identify the change to its author.
 public struct ChangeRequest: Sendable, Equatable {
     /// What a change asks for.
     public enum Operation: Sendable, Equatable {
-        /// `M`
+        /// `M`: change or create the object.
         case modify
-        /// `-`
+        /// `-`: remove the object.
         case remove
-        /// `EMPTY`: remove every object; `id` is the bucket's name.
+        /// `EMPTY`: remove all objects; `id` is the bucket's name.
         case empty
         /// `DROP`: remove the bucket.
         case drop
+        /// An unknown operation, as sent.
         case other(String)
     }
 
-    /// The form in which `v` is kept: read as a diff by whoever decides the change.
+    /// The form in which `v` is kept; it is parsed as a diff when the change is decided.
     public typealias Diff = JSONFragment
 
-    /// `id` as sent; empty when there was none.
+    /// `id` as sent; empty when it is missing.
     public var key: String
-    /// `ccid` as sent; empty when there was none.
+    /// `ccid` as sent; empty when it is missing.
     public var ccid: String
-    /// `o`
+    /// `o`: what the change asks for.
     public var operation: Operation
     /// `sv`, sent as a number or as a string; nil when absent.
     public var sv: Version?
     /// `v` as sent.
     public var diff: Diff?
-    /// `d` as sent: made a tree by whoever decides the change, once it is known to be small enough.
+    /// `d` as sent. It is parsed into a tree when the change is decided, once it is known to be small enough.
     public var object: JSONFragment?
-    /// `whole`: `v` comes from setting the object as a whole, so values that others have set to the same meanwhile are
-    /// left as they are (docs/decisions/0086). Anything but `true` counts as absent.
+    /// `whole`: `v` results from setting the object as a whole, so a member that other clients have meanwhile set to
+    /// the same value is left as it is (docs/decisions/0086). Anything but `true` counts as absent.
     public var isWhole: Bool = false
-    /// What was wrong with single fields, without what the user wrote; the change is then answered 400.
+    /// What is wrong with single fields, without any text of the user; the change is then answered with 400.
     public var problems: [String]
 
+    /// Makes a request.
     public init(
         key: String, ccid: String, operation: Operation, sv: Version? = nil, diff: Diff? = nil,
         object: JSONFragment? = nil, problems: [String] = []
@@ -52,10 +54,11 @@ public struct ChangeRequest: Sendable, Equatable {
 }
 
 extension ChangeRequest {
-    /// Bytes that the message it came in takes in memory besides its text: many small members take four times as much.
+    /// Bytes that the message of this change takes in memory in addition to its text: many small members take four
+    /// times as much.
     public var documentTapeBytes: Int { (diff ?? object)?.documentTapeBytes ?? 0 }
 
-    /// Reads one change object. Never fails: see `problems`.
+    /// Reads one change object. Never fails; see `problems`.
     public init(_ node: JSONNode) {
         self.init(key: "", ccid: "", operation: .other(""))
         guard node.kind == .object else {
@@ -76,10 +79,10 @@ extension ChangeRequest {
         if let sent = fields.whole { isWhole = sent.bool == true }
     }
 
-    /// Bytes of `o` that are looked at.
+    /// Bytes of `o` that are read at most.
     private static let operationBytesMax = 32
 
-    /// Reads a short text. One that is too long however it is escaped is not copied, and so not told back either.
+    /// Reads a short text. A text that is too long in any escaping is not copied, and therefore not sent back either.
     private mutating func readName(_ sent: JSONNode?, _ field: String, bytesMax: Int) -> String {
         guard let sent, sent.kind == .string else {
             problems.append("no \(field)")
@@ -92,7 +95,8 @@ extension ChangeRequest {
         return text
     }
 
-    /// iOS keeps versions as strings and sends them so; null and the empty string mean that there is none.
+    /// Reads `sv`. iOS clients store and send versions as strings; null and the empty string mean that there is no
+    /// version.
     private mutating func readVersion(_ sent: JSONNode?) {
         guard let sent, !sent.isNull, sent.kind != .string || sent.rawBytes.count > 2 else { return }
         if let version = sent.looseInteger, version >= 0 {
@@ -102,8 +106,9 @@ extension ChangeRequest {
         }
     }
 
-    /// What stood in the argument of `c`, or in the body of a `changes` request.
+    /// The form of the argument of `c`, or of the body of a `changes` request.
     public enum Sent: Sendable, Equatable {
+        /// A single change.
         case one(ChangeRequest)
         /// An array of changes; may be empty.
         case many([ChangeRequest])
@@ -112,7 +117,8 @@ extension ChangeRequest {
     /// Reads the argument of `c`, or the body of a `changes` request: one change object, or an array of them.
     ///
     /// JSON that does not parse still gives a request, with the names that could be found. An array of more than
-    /// `Limits.changesPerMessageMax` gives one request, which says so, for all; it is not read further than that.
+    /// `Limits.changesPerMessageMax` gives a single request with this problem for all of them; the rest of it is not
+    /// read.
     public static func parse(_ json: ArraySlice<UInt8>) -> Sent {
         let root: JSONNode
         do throws(JSONError) {
@@ -125,7 +131,7 @@ extension ChangeRequest {
         return .many(root.elements.map { ChangeRequest($0) })
     }
 
-    /// Stands for all changes of an array that is too long.
+    /// The request that replaces all changes of an array that is too long.
     private static let tooMany = ChangeRequest(
         key: "", ccid: "", operation: .other(""), problems: ["too many changes"])
 
@@ -171,7 +177,7 @@ extension ChangeRequest.Operation {
             }
     }
 
-    /// `o` as it is sent.
+    /// `o` as sent.
     public var name: String {
         switch self {
         case .modify: "M"

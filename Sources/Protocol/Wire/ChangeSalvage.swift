@@ -1,5 +1,5 @@
-/// Finds `id` and `ccid` in a change whose JSON does not parse, so that its author can be told which change that was
-/// and need not wait for it for ever.
+/// Finds `id` and `ccid` in a change whose JSON does not parse, so that the server can report to its author which
+/// change it was; otherwise the author would wait for it for ever.
 enum ChangeSalvage {
     static func request(from json: ArraySlice<UInt8>, error: JSONError) -> ChangeRequest {
         var walker = Walker(bytes: json, at: json.startIndex)
@@ -8,7 +8,7 @@ enum ChangeSalvage {
             key: found.key, ccid: found.ccid, operation: .other(""), problems: [error.description])
     }
 
-    /// Goes through the members of the outermost object as far as they make sense.
+    /// Reads the members of the outermost object up to the first one that cannot be read.
     private struct Walker {
         let bytes: ArraySlice<UInt8>
         var at: Int
@@ -28,7 +28,7 @@ enum ChangeSalvage {
                 skipSpace()
                 if byte == UInt8(ascii: "\"") {
                     guard let text = takeString() else { break }
-                    // Each string is checked by itself: only what is valid is sent back.
+                    // Each string is checked by itself: only valid ones are sent back.
                     if WireText.equals(name, "\"id\""), let value = decode(text) { key = value }
                     if WireText.equals(name, "\"ccid\""), let value = decode(text) { ccid = value }
                 } else {
@@ -52,7 +52,7 @@ enum ChangeSalvage {
             return true
         }
 
-        /// A string with its quotes; nil when there is none or it does not end.
+        /// A string with its quotes; nil when it is missing or does not end.
         private mutating func takeString() -> ArraySlice<UInt8>? {
             let start = at
             guard take(UInt8(ascii: "\"")) else { return nil }
@@ -64,7 +64,7 @@ enum ChangeSalvage {
             return nil
         }
 
-        /// Anything up to the comma or bracket that ends this member.
+        /// Skips everything up to the comma or bracket that ends this member.
         private mutating func skipValue() {
             var depth = 0
             while let byte {

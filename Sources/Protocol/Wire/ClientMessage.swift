@@ -1,14 +1,15 @@
-/// What a client sends (wire contract, section 3).
+/// A message of a client (wire contract, section 3).
 public enum ClientMessage: Sendable, Equatable {
-    /// `h:N`, answered by `h:N+1`. The counter need not rise; one that is no number, or has no successor, is read as 0.
+    /// `h:N`, answered by `h:N+1`. The counter need not increase; one that is not a number, or has no successor, is
+    /// read as 0.
     case heartbeat(Int64)
-    /// `log:JSON`; an argument that is no JSON is kept as a string.
+    /// `log:JSON`; an argument that is not JSON is kept as a string.
     case log(JSONValue)
     /// `CHANNEL:COMMAND[:ARGUMENT]`
     case channel(ChannelNumber, ChannelRequest)
 }
 
-/// What a client asks on one channel.
+/// A client's request on one channel.
 public enum ChannelRequest: Sendable, Equatable {
     /// `init:JSON`
     case initialize(InitRequest)
@@ -16,15 +17,15 @@ public enum ChannelRequest: Sendable, Equatable {
     case index(IndexRequest)
     /// `e:KEY.VERSION`
     case entity(key: String, version: Version)
-    /// `e:` with something that names no version; the answer repeats it: `e:ARGUMENT`, line break, `?`.
+    /// `e:` with an argument without a version; the answer repeats it: `e:ARGUMENT`, line break, `?`.
     case unreadableEntity(argument: String)
     /// `cv:CV`
     case changesSince(String)
     /// `c:{…}`
     case change(ChangeRequest)
-    /// `c:[…]`, which HTTP clients send; may be empty.
+    /// `c:[…]`, sent by HTTP clients; may be empty.
     case changes([ChangeRequest])
-    /// `index:JSON`, the answer to the server's `index`
+    /// `index:JSON`, the answer to the server's `index`.
     case indexState(IndexState)
     /// `removed:JSON`
     case removed(RemovedRequest)
@@ -37,11 +38,14 @@ public enum ChannelRequest: Sendable, Equatable {
 
 extension ClientMessage {
     /// Reads one message.
+    ///
+    /// - Throws: `WireError` only when the channel cannot be determined.
     public init(parsing message: [UInt8]) throws(WireError) { try self.init(parsing: message[...]) }
 
     /// Reads one message; changes keep the array behind the slice alive.
     ///
-    /// - Throws: only when no channel can be made out; whatever is wrong behind the channel number is in the request.
+    /// - Throws: `WireError` only when the channel cannot be determined; problems after the channel number are in the
+    ///   request.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
         self =
             switch try UnreadMessage(parsing: message) {
@@ -51,12 +55,12 @@ extension ClientMessage {
             }
     }
 
-    /// Reads the argument of `log`; one that is no JSON is taken as a string.
+    /// Reads the argument of `log`; one that is not JSON is taken as a string.
     public static func log(reading argument: ArraySlice<UInt8>) -> JSONValue {
         (try? JSONDocument(parsing: argument).root.value) ?? .string(WireText.text(argument))
     }
 
-    /// The message as it is sent: one line, unless a name in it holds a line break.
+    /// The message as sent: one line, unless a name in it contains a line break.
     public func encoded() -> [UInt8] {
         var writer = JSONWriter(reservingBytes: 128)
         switch self {

@@ -2,13 +2,14 @@
 public struct IndexPage: Sendable, Equatable {
     /// One object.
     public struct Entry: Sendable, Equatable {
-        /// `id`
+        /// `id`: the key of the object.
         public var key: EntityKey
-        /// `v`
+        /// `v`: its version.
         public var version: Version
-        /// `d`, only when data was asked for.
+        /// `d`: the object, only when data was asked for.
         public var data: JSONFragment?
 
+        /// Makes an entry.
         public init(key: EntityKey, version: Version, data: JSONFragment? = nil) {
             self.key = key
             self.version = version
@@ -16,14 +17,16 @@ public struct IndexPage: Sendable, Equatable {
         }
     }
 
-    /// The cv at which the walk began; the same on all its pages, and never empty.
+    /// The cv at which the index scan began; the same on all its pages, and never empty.
     public var current: ChangeVersion
+    /// The objects on this page.
     public var entries: [Entry]
     /// Where the next page begins; nil on the last one.
     public var mark: String?
-    /// `count`: objects in the whole walk; optional, for who shows progress.
+    /// `count`: objects in the whole index scan; optional, for progress displays.
     public var count: Int64?
 
+    /// Makes a page.
     public init(current: ChangeVersion, entries: [Entry], mark: String? = nil, count: Int64? = nil) {
         self.current = current
         self.entries = entries
@@ -31,7 +34,7 @@ public struct IndexPage: Sendable, Equatable {
         self.count = count
     }
 
-    /// Writes the page; `mark` is left out on the last one.
+    /// Writes the page as JSON; `mark` is left out on the last one.
     public func write(to writer: inout JSONWriter) {
         writer.raw("{\"current\":")
         writer.write(string: current.text)
@@ -59,8 +62,10 @@ public struct IndexPage: Sendable, Equatable {
         writer.raw("}")
     }
 
-    /// Reads a page; a mark that is empty or null is none.
-    /// - Throws: when anything is missing: an index without one of its entries would delete objects.
+    /// Reads a page; an empty or null mark counts as absent.
+    ///
+    /// - Throws: `WireError` when anything is missing: an index that lacks one of its entries would make the client
+    ///   delete objects.
     public init(_ node: JSONNode) throws(WireError) {
         guard let current = node["current"]?.looseText.flatMap({ try? ChangeVersion($0) }) else {
             throw .shape(command: "i", problem: "current")

@@ -1,14 +1,15 @@
-/// The argument of `i`: `DATA:MARK:SINCE:LIMIT`, all of them optional (wire contract, section 5).
+/// The argument of `i`: `DATA:MARK:SINCE:LIMIT`, all optional (wire contract, section 5).
 public struct IndexRequest: Sendable, Equatable {
-    /// `1`: each entry carries the object.
+    /// `1`: each entry contains the object.
     public var wantsData: Bool
-    /// Where the next page begins, from the page before. Every client puts it in the second field.
+    /// Where the page begins, from the page before it. All clients put it in the second field.
     public var mark: String?
-    /// Only objects changed after this cv. No known client but one fills this field.
+    /// Only objects changed after this cv. Only one of the known clients uses this field.
     public var since: String?
-    /// Entries wanted, as sent; nil when there was no positive number.
+    /// Entries wanted, as sent; nil when it is not a positive number.
     public var limit: Int?
 
+    /// Makes a request.
     public init(wantsData: Bool = false, mark: String? = nil, since: String? = nil, limit: Int? = nil) {
         self.wantsData = wantsData
         self.mark = mark
@@ -16,7 +17,7 @@ public struct IndexRequest: Sendable, Equatable {
         self.limit = limit
     }
 
-    /// Reads the argument; missing and empty fields are nil, fields after the fourth are ignored.
+    /// Reads the argument; missing and empty fields are nil, and fields after the fourth are ignored.
     public init(parsing argument: ArraySlice<UInt8>) {
         let fields = argument.split(
             separator: WireText.colon, maxSplits: 4, omittingEmptySubsequences: false)
@@ -30,7 +31,7 @@ public struct IndexRequest: Sendable, Equatable {
         limit = number.flatMap { $0 > 0 ? Int($0) : nil }
     }
 
-    /// Entries to send on one page: the wish, or the default, within the bounds.
+    /// Entries to send on one page: the requested number, or the default, within the bounds.
     public var pageLimit: Int { min(limit ?? Limits.indexPageDefault, Limits.indexPageMax) }
 
     /// Writes the four fields.

@@ -1,23 +1,30 @@
-/// A client's answer to `index`: what it holds of a bucket, for the one who searches a fault. Nothing rests on it, and
+/// A client's answer to `index`: what it holds of a bucket, for fault analysis. The server does not depend on it, and
 /// some clients never answer.
 public struct IndexState: Sendable, Equatable {
     /// An object that the client holds, and its version.
     public struct Entry: Sendable, Equatable {
+        /// `id`: the key of the object.
         public var key: String
+        /// `v`: its version; nil when it is missing or not a number.
         public var version: Version?
 
+        /// Makes an entry.
         public init(key: String, version: Version?) {
             self.key = key
             self.version = version
         }
     }
 
-    /// A change that the client has sent and that was not answered.
+    /// A change that the client has sent and that the server has not answered.
     public struct Pending: Sendable, Equatable {
+        /// `id`: the key of the object.
         public var key: String
+        /// `sv`: the version to which the change applies.
         public var sv: Version?
+        /// `ccid`: the identifier of the change; empty when it is missing.
         public var ccid: String
 
+        /// Makes a pending change.
         public init(key: String, sv: Version?, ccid: String) {
             self.key = key
             self.sv = sv
@@ -27,12 +34,14 @@ public struct IndexState: Sendable, Equatable {
 
     /// The cv up to which the client has read.
     public var current: String?
+    /// The objects that the client holds.
     public var index: [Entry]
-    /// Changes sent and not answered; `pending`, or `pendings` from iOS.
+    /// Changes sent and not answered: `pending`, or `pendings` from iOS clients.
     public var pending: [Pending]
-    /// Whatever else the client says.
+    /// Any further information of the client.
     public var extra: JSONValue?
 
+    /// Makes a state.
     public init(current: String? = nil, index: [Entry] = [], pending: [Pending] = [], extra: JSONValue? = nil) {
         self.current = current
         self.index = index
@@ -40,7 +49,7 @@ public struct IndexState: Sendable, Equatable {
         self.extra = extra
     }
 
-    /// Reads what can be read; a text that is no JSON gives an empty state.
+    /// Reads what is readable; a text that is not JSON gives an empty state.
     public init(parsing argument: ArraySlice<UInt8>) {
         self.init()
         guard let root = try? JSONDocument(parsing: argument).root else { return }
@@ -61,7 +70,7 @@ public struct IndexState: Sendable, Equatable {
         extra = root["extra"].flatMap { $0.isNull ? nil : $0.value }
     }
 
-    /// Writes the object, the changes under `pending`.
+    /// Writes the object as JSON, with the changes under `pending`.
     public func write(to writer: inout JSONWriter) {
         var object = JSONObject()
         object["current"] = current.map(JSONValue.string)

@@ -1,37 +1,40 @@
-/// The argument of `init` (wire contract, section 4), before its names are checked. Nothing here is required: what is
-/// missing decides the answer, not whether there is one.
+/// The argument of `init` (wire contract, section 4), before its names are checked. All fields are optional: a missing
+/// one affects the content of the answer, but the server always answers.
 public struct InitRequest: Sendable, Equatable {
-    /// `clientid`, or `client_id` as one example in the public notes has it.
+    /// `clientid`, or `client_id` as in one example of the public notes.
     public var clientID: String?
     /// `api`, a string or a number ("1.1", 1.1, 1.1000000238).
     public var api: String?
+    /// `token`: the access token.
     public var token: String?
-    /// `app_id`
+    /// `app_id`: the application.
     public var appID: String?
-    /// The bucket.
+    /// `name`: the bucket.
     public var name: String?
+    /// `library`: the name of the client library.
     public var library: String?
-    /// Of the library; some send a number.
+    /// `version` of the library; some clients send a number.
     public var version: String?
-    /// Sent by browser clients in the place of library and version.
+    /// `build`, sent by browser clients instead of library and version.
     public var build: String?
     /// `cmd`: a command to run once the channel is authorised, such as `i::::50` or `cv:…`.
     public var command: String?
-    /// What the client believes the user to be called.
+    /// `username`: the user's name, as the client knows it.
     public var username: String?
-    /// How a `thicket` client wants the channel; other libraries do not send it.
+    /// `mode`: how a Thicket client wants to use the channel; other libraries do not send it.
     public var mode: String?
-    /// `device_id`: the device that a partner's login token was made for.
+    /// `device_id`: the device for which a partner's login token was made.
     public var deviceID: String?
-    /// False when the argument was no JSON object.
+    /// False when the argument is not a JSON object.
     public var isReadable: Bool = true
 
     /// API version from which clients understand a failed `auth` as JSON.
     static let currentAPI = 1.1
 
+    /// A request without fields.
     public init() {}
 
-    /// Reads the argument of `init`; a text that is no JSON object gives a request without fields.
+    /// Reads the argument of `init`; a text that is not a JSON object gives a request without fields.
     public init(parsing argument: ArraySlice<UInt8>) {
         guard let root = try? JSONDocument(parsing: argument).root, root.kind == .object else {
             isReadable = false
@@ -51,18 +54,18 @@ public struct InitRequest: Sendable, Equatable {
         deviceID = root["device_id"]?.looseText
     }
 
-    /// True for clients that know only `auth:expired`: it must come before the JSON of a failure. They take the JSON
-    /// alone for their user's name (wire contract, section 4).
+    /// Whether the client knows only `auth:expired`, which must be sent before the JSON of a failure. Such a client
+    /// would take the JSON alone for its user's name (wire contract, section 4).
     public var expectsExpired: Bool {
         guard let api, let number = JSONNumber(lexeme: api)?.double else { return true }
         return number < Self.currentAPI
     }
 
-    /// The request in `cmd`, as if it had been sent after the `init`; nil when there is none. Only `i` and `cv` may
-    /// stand there, as in the streaming API's examples: whatever else is `unknown`.
+    /// The request in `cmd`, as if it had been sent after the `init`; nil without one. Only `i` and `cv` are permitted,
+    /// as in the streaming API's examples; any other command is `unknown`.
     public var firstRequest: ChannelRequest? { firstCommand?.read() }
 
-    /// The same, its argument not read yet.
+    /// The request in `cmd`, with its argument not parsed yet; nil without one.
     public var firstCommand: UnreadRequest? {
         guard let command, !command.isEmpty else { return nil }
         let (name, argument) = WireText.split(Array(command.utf8)[...])
@@ -70,7 +73,7 @@ public struct InitRequest: Sendable, Equatable {
         return request.command == .index || request.command == .changesSince ? request : UnreadRequest(unknown: name)
     }
 
-    /// Writes the object, without what is nil.
+    /// Writes the object as JSON, without the fields that are nil.
     public func write(to writer: inout JSONWriter) {
         var object = JSONObject()
         let fields = [

@@ -1,5 +1,7 @@
 extension ObjectDiff {
-    /// Reads a change's `v`, in whichever form it is at hand.
+    /// Reads a change's `v`, in any form of fragment.
+    ///
+    /// - Throws: `DiffError` when it is not a diff.
     public init(_ fragment: JSONFragment) throws(DiffError) {
         switch fragment {
         case .node(let node): try self.init(node)

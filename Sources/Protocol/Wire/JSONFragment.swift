@@ -1,17 +1,17 @@
-/// JSON inside a message, in whichever form its owner has it: nobody turns one into another before that is needed.
+/// JSON inside a message, in the form in which its owner has it; it is converted only when another form is needed.
 public enum JSONFragment: Sendable {
-    /// Part of a message that came in; written as it came.
+    /// Part of a received message; written as received.
     case node(JSONNode)
     /// A tree.
     case value(JSONValue)
-    /// Text that is known to be valid JSON, such as what the store keeps.
+    /// Text that is known to be valid JSON, such as a stored object.
     case bytes([UInt8])
 
-    /// Bytes that the message which it is part of takes in memory besides its text, as far as they are known without
-    /// looking at all of it.
+    /// Bytes that the message of this fragment takes in memory in addition to its text, as far as known without
+    /// traversing it; 0 for a tree or bytes.
     public var documentTapeBytes: Int { if case .node(let node) = self { node.documentTapeBytes } else { 0 } }
 
-    /// As a tree. Bytes that are no JSON, against the promise, are null.
+    /// The value as a tree. Bytes that are not JSON, contrary to the promise, become null.
     public var value: JSONValue {
         switch self {
         case .node(let node): node.value
@@ -20,7 +20,7 @@ public enum JSONFragment: Sendable {
         }
     }
 
-    /// Whether this is an object, without making a tree of it.
+    /// Whether this is an object, determined without making a tree.
     public var isObject: Bool {
         switch self {
         case .node(let node): node.kind == .object
@@ -29,10 +29,10 @@ public enum JSONFragment: Sendable {
         }
     }
 
-    /// As an object, nil when it is none.
+    /// The value as an object; nil for a value of another kind.
     public var object: JSONObject? { value.objectValue }
 
-    /// As one line of JSON.
+    /// Writes the value as one line of JSON.
     public func write(to writer: inout JSONWriter) {
         switch self {
         case .node(let node): writer.write(node)
@@ -41,7 +41,7 @@ public enum JSONFragment: Sendable {
         }
     }
 
-    /// As one line of JSON.
+    /// The value as one line of JSON.
     public var bytes: [UInt8] {
         var writer = JSONWriter()
         write(to: &writer)
@@ -50,6 +50,6 @@ public enum JSONFragment: Sendable {
 }
 
 extension JSONFragment: Equatable {
-    /// Equal by value, whatever the form.
+    /// Equal by value, in whatever form.
     public static func == (left: JSONFragment, right: JSONFragment) -> Bool { left.value == right.value }
 }

@@ -1,22 +1,25 @@
-/// `removed:JSON`: asks for removals, which no index lists.
+/// `removed:JSON`: asks for removals, which an index does not list.
 public struct RemovedRequest: Sendable, Equatable {
+    /// The removals to list.
     public enum Scope: Sendable, Equatable {
-        /// The removed objects of the bucket, in byte order of their keys, behind this key.
+        /// The removed objects of the bucket, in byte order of their keys, after this key.
         case bucket(after: String)
         /// The removals of one object, the newest first.
         case object(String)
     }
 
+    /// The removals to list.
     public var scope: Scope
     /// Removals in the answer at most; nil: `Limits.removalsDefault`.
     public var limit: Int?
 
+    /// Makes a request.
     public init(_ scope: Scope, limit: Int? = nil) {
         self.scope = scope
         self.limit = limit
     }
 
-    /// Reads what can be read; a text that is no JSON asks for the bucket's first page.
+    /// Reads what is readable; a text that is not JSON asks for the bucket's first page.
     public init(parsing argument: ArraySlice<UInt8>) {
         let root = try? JSONDocument(parsing: argument).root
         if let key = root?["id"]?.looseText {
@@ -45,17 +48,18 @@ public struct RemovedRequest: Sendable, Equatable {
     }
 }
 
-/// `removed:JSON` from the server: the answer, with the question's scope.
+/// `removed:JSON` from the server: the answer, with the scope of the request.
 public struct RemovedPage: Sendable, Equatable {
     /// One removal.
     public struct Entry: Sendable, Equatable {
-        /// `id`
+        /// `id`: the key of the object.
         public var key: String
         /// `v`: the version that the removal made.
         public var version: Version
         /// `t`: milliseconds since 1970 by the server's clock; nil when the log no longer has the change.
         public var timestamp: Int64?
 
+        /// Makes an entry.
         public init(key: String, version: Version, timestamp: Int64?) {
             self.key = key
             self.version = version
@@ -63,11 +67,14 @@ public struct RemovedPage: Sendable, Equatable {
         }
     }
 
+    /// The scope of the request.
     public var scope: RemovedRequest.Scope
+    /// The removals on this page.
     public var entries: [Entry]
-    /// The key behind which the next page begins; nil on the last one.
+    /// The key after which the next page begins; nil on the last one.
     public var mark: String?
 
+    /// Makes a page.
     public init(_ scope: RemovedRequest.Scope, entries: [Entry], mark: String? = nil) {
         self.scope = scope
         self.entries = entries
@@ -75,6 +82,7 @@ public struct RemovedPage: Sendable, Equatable {
     }
 
     /// Reads a page.
+    ///
     /// - Throws: `shape` when the list or a part of an entry is missing.
     public init(_ node: JSONNode) throws(WireError) {
         guard let list = node["removed"], list.kind == .array else {

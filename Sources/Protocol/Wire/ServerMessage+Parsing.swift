@@ -1,10 +1,12 @@
 extension ServerMessage {
     /// Reads one message.
+    ///
+    /// - Throws: `WireError` when an answer is incomplete: a client must not act on a part of it.
     public init(parsing message: [UInt8]) throws(WireError) { try self.init(parsing: message[...]) }
 
     /// Reads one message; JSON in it keeps the array behind the slice alive.
     ///
-    /// - Throws: when an answer is not complete: a client must not act on half of it.
+    /// - Throws: `WireError` when an answer is incomplete: a client must not act on a part of it.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
         let (head, rest) = WireText.split(message)
         if let channel = try WireText.channel(head) {
@@ -64,7 +66,7 @@ extension ServerReply {
         return .changes(events)
     }
 
-    /// A failure is what begins with a brace; whatever it lacks, it is one.
+    /// An argument that begins with a brace is a failure, even if members are missing.
     private static func auth(parsing argument: ArraySlice<UInt8>) -> ServerReply {
         if WireText.equals(argument, "expired") { return .authExpired }
         guard argument.first == UInt8(ascii: "{") else { return .authorized(user: WireText.text(argument)) }

@@ -1,6 +1,6 @@
-/// What the server sends (wire contract, section 3).
+/// A message of the server (wire contract, section 3).
 public enum ServerMessage: Sendable, Equatable {
-    /// `h:N`
+    /// `h:N`, the answer to a heartbeat.
     case heartbeat(Int64)
     /// `log:LEVEL`: 0 off, 1 normal, 2 verbose.
     case log(Int)
@@ -8,42 +8,44 @@ public enum ServerMessage: Sendable, Equatable {
     case channel(ChannelNumber, ServerReply)
 }
 
-/// What the server says on one channel.
+/// The server's message on one channel.
 public enum ServerReply: Sendable, Equatable {
-    /// `auth:NAME`
+    /// `auth:NAME`: the channel is authorised.
     case authorized(user: String)
-    /// `auth:{"msg":…,"code":…}`
+    /// `auth:{"msg":…,"code":…}`: the channel is refused.
     case authFailed(code: Int, message: String)
-    /// `auth:expired`, for clients before API 1.1
+    /// `auth:expired`, for clients before API 1.1.
     case authExpired
-    /// `i:JSON`
+    /// `i:JSON`: a page of the index.
     case index(IndexPage)
     /// `e:KEY.VERSION`, line break, `{"data":…}` or `?`
     case entity(EntityReply)
-    /// `c:[…]`
+    /// `c:[…]`: changes of the log, and refusals.
     case changes([ChangeEvent])
-    /// `cv:?`; before API 1.1 it was `c:?`.
+    /// `cv:?`: the cv is unknown; before API 1.1 it was `c:?`.
     case changeVersionUnknown
-    /// `index`: a request for the client's state
+    /// `index`: a request for the client's state.
     case indexRequest
-    /// `?`
+    /// `?`: the answer to an unknown command.
     case notUnderstood
-    /// `o:JSON`, the bucket's options
+    /// `o:JSON`, the bucket's options.
     case options(JSONValue)
-    /// `removed:JSON`
+    /// `removed:JSON`: a page of removals.
     case removed(RemovedPage)
-    /// Anything that a newer server may say.
+    /// A message of a newer server.
     case unknown(command: String)
 }
 
 /// One version of one object.
 public struct EntityReply: Sendable, Equatable {
-    /// As asked for.
+    /// The key, as asked for.
     public var key: String
+    /// The version, as asked for.
     public var version: Version
-    /// The object; nil when the server has no such version.
+    /// The object; nil when the server does not have this version.
     public var data: JSONFragment?
 
+    /// Makes an answer.
     public init(key: String, version: Version, data: JSONFragment?) {
         self.key = key
         self.version = version
@@ -52,7 +54,7 @@ public struct EntityReply: Sendable, Equatable {
 }
 
 extension ServerMessage {
-    /// The message as it is sent.
+    /// The message as sent.
     public func encoded() -> [UInt8] {
         var writer = JSONWriter(reservingBytes: 256)
         switch self {
@@ -82,9 +84,9 @@ extension ServerMessage {
 }
 
 extension ServerReply {
-    /// A user name that no client takes for something else.
+    /// A user name in a form that no client mistakes for something else.
     ///
-    /// One client holds everything that parses as JSON for a failure, two look for a leading `{`, one for the word
+    /// One client takes everything that parses as JSON for a failure, two look for a leading `{`, and one for the word
     /// `expired` (wire contract, section 4).
     public static func spokenName(of user: String) -> String {
         let isMisleading =

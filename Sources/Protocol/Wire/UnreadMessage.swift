@@ -1,14 +1,16 @@
-/// A client's message cut at its colons (wire contract, section 3), its argument not looked at yet: for who must know
-/// the channel before it spends anything on what was sent. Keeps the whole message alive.
+/// A client's message split at its colons (wire contract, section 3), with its argument not parsed yet. For a server
+/// that must know the channel before it spends time on the argument. Keeps the whole message alive.
 public enum UnreadMessage: Sendable {
-    /// As `ClientMessage.heartbeat`.
+    /// `h:N`, as in `ClientMessage.heartbeat`.
     case heartbeat(Int64)
-    /// `log:` and what followed; see `ClientMessage.log(reading:)`.
+    /// `log:` and its argument; see `ClientMessage.log(reading:)`.
     case log(ArraySlice<UInt8>)
     /// `CHANNEL:COMMAND[:ARGUMENT]`
     case channel(ChannelNumber, UnreadRequest)
 
-    /// - Throws: only when no channel can be made out.
+    /// Splits a message.
+    ///
+    /// - Throws: `WireError` only when the channel cannot be determined.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
         let (head, rest) = WireText.split(message)
         if let channel = try WireText.channel(head) {
@@ -29,11 +31,13 @@ public enum UnreadMessage: Sendable {
 public struct UnreadRequest: Sendable {
     /// What is asked for.
     public enum Command: Sendable, Hashable {
+        /// The commands of `ChannelRequest`.
         case initialize, index, entity, changesSince, change, indexState, removed, unknown
     }
 
+    /// What is asked for.
     public let command: Command
-    /// The command as it was sent.
+    /// The command as sent.
     private let name: ArraySlice<UInt8>
     private let argument: ArraySlice<UInt8>
 
@@ -60,17 +64,17 @@ public struct UnreadRequest: Sendable {
             }
     }
 
-    /// A command that is answered as one that nobody knows.
+    /// A command that is answered as an unknown one.
     init(unknown name: ArraySlice<UInt8>) {
         command = .unknown
         self.name = name
         argument = []
     }
 
-    /// Reads the argument of a `c`, as `read` does.
+    /// Parses the argument of a `c`, as `read` does.
     public func readChanges() -> ChangeRequest.Sent { ChangeRequest.parse(argument) }
 
-    /// Reads the argument. Never fails: whatever is wrong is in the request.
+    /// Parses the argument. Never fails: problems are in the request.
     public func read() -> ChannelRequest {
         switch command {
         case .change:

@@ -1,15 +1,15 @@
-/// Why a message could not be read. Never a reason to end the connection by itself (wire contract, section 3).
+/// Why a message could not be read. Never by itself a reason to close the connection (wire contract, section 3).
 public enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Neither a heartbeat, nor a log message, nor `CHANNEL:COMMAND`.
+    /// The message is not a heartbeat, a log message or `CHANNEL:COMMAND`.
     case notAMessage
     /// The channel number is larger than `Limits.channelNumberMax`.
     case channelNumber
     /// The JSON of this command does not parse.
     case json(command: String, JSONError)
-    /// The argument of this command lacks something, or has it in a wrong form.
+    /// The argument of this command lacks a part, or has it in a wrong form.
     case shape(command: String, problem: String)
 
-    /// Safe to log: holds nothing that a user wrote.
+    /// The problem. Safe to log: contains nothing that a user wrote.
     public var description: String {
         switch self {
         case .notAMessage: "not a message"

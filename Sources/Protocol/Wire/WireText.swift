@@ -1,18 +1,19 @@
-/// Cuts messages at their colons (wire contract, section 3): the first one ends the channel, the next one the command;
-/// an argument may hold more of them.
+/// Splits messages at their colons (wire contract, section 3): the first one ends the channel, the second one the
+/// command; an argument may contain more of them.
 enum WireText {
     static let colon = UInt8(ascii: ":")
-    /// Digits of a channel number that are looked at; more are out of range anyway, unless they are zeros.
+    /// Digits of a channel number that are read at most; a longer one is out of range unless it begins with zeros.
     private static let channelDigitsMax = 16
 
-    /// What stands before and after the first colon; nothing after it (nil) when there is none.
+    /// The bytes before and after the first colon; nil for the second part without a colon.
     static func split(_ bytes: ArraySlice<UInt8>) -> (head: ArraySlice<UInt8>, rest: ArraySlice<UInt8>?) {
         guard let place = bytes.firstIndex(of: colon) else { return (bytes, nil) }
         return (bytes[..<place], bytes[(place + 1)...])
     }
 
-    /// A channel number.
-    /// - Returns: nil when `digits` is not all digits.
+    /// Reads a channel number.
+    ///
+    /// - Returns: nil when `digits` is empty or contains other bytes than digits.
     static func channel(_ digits: ArraySlice<UInt8>) throws(WireError) -> ChannelNumber? {
         guard !digits.isEmpty, digits.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
         guard digits.count <= channelDigitsMax else { throw .channelNumber }
@@ -21,19 +22,20 @@ enum WireText {
         return ChannelNumber(number)
     }
 
-    /// A whole number in plain digits, perhaps behind a minus sign.
+    /// A whole number in plain digits, with an optional minus sign.
     static func integer(_ digits: ArraySlice<UInt8>) -> Int64? {
         digits.withUnsafeBufferPointer(JSONNumber.plainInteger)
     }
 
-    /// A version, as an unsigned number in plain digits without leading zeros: it must come back as it went.
+    /// A version: an unsigned number in plain digits without leading zeros, because the answer must repeat it byte by
+    /// byte.
     static func version(_ digits: ArraySlice<UInt8>) -> Version? {
         guard let first = digits.first, first != UInt8(ascii: "-") else { return nil }
         guard first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
         return integer(digits)
     }
 
-    /// `KEY.VERSION`, cut at the last dot: keys contain dots (wire contract, section 5).
+    /// `KEY.VERSION`, split at the last dot, because keys may contain dots (wire contract, section 5).
     static func reference(_ argument: ArraySlice<UInt8>) -> (key: String, version: Version)? {
         guard let dot = argument.lastIndex(of: UInt8(ascii: ".")), dot > argument.startIndex else { return nil }
         guard let version = version(argument[(dot + 1)...]) else { return nil }
@@ -52,7 +54,7 @@ enum WireText {
 }
 
 extension JSONNode {
-    /// A string, or a number as it is written: clients differ in which of the two they send.
+    /// A string, or a number as written: clients differ in which of the two they send.
     var looseText: String? { string ?? number?.lexeme }
 
     /// A whole number, written as a number or as a string.
@@ -63,19 +65,19 @@ extension JSONNode {
 }
 
 extension JSONWriter {
-    /// `CHANNEL:COMMAND`, the start of every message of a channel.
+    /// Writes `CHANNEL:COMMAND`, the start of every message of a channel.
     public mutating func head(_ channel: ChannelNumber, _ command: StaticString) {
         write(Int64(channel))
         raw(byte: WireText.colon)
         raw(command)
     }
 
-    /// Bytes of a text that is no JSON.
+    /// Writes the bytes of a text that is not JSON.
     mutating func plain(_ text: String) {
         text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Void in bytes.append(contentsOf: source) }
     }
 
-    /// `["a","b"]`.
+    /// Writes an array of strings: `["a","b"]`.
     public mutating func write(strings: [String]) {
         raw(byte: UInt8(ascii: "["))
         for (place, text) in strings.enumerated() {

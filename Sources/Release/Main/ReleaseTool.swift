@@ -8,9 +8,9 @@ import ThicketRelease
     import Glibc
 #endif
 
-/// What the commands do.
+/// The commands of `thicket-release`.
 enum ReleaseTool {
-    /// Something in the way, said to a person.
+    /// A failure with a text for a person.
     private struct Trouble: Error {
         let text: String
         init(_ text: String) { self.text = text }
@@ -58,7 +58,7 @@ enum ReleaseTool {
         let (commit, keyPath) = (try option(call, "commit"), try option(call, "key"))
         let key = try Ed25519.SigningKey(seed: secret(keyPath))
         let old = try Bytes.read(path, bytesMax: ReleaseLog.bytesMax) ?? []
-        // Whoever signs looks at what was signed before: a log that somebody else has changed is not gone on with.
+        // Signing first checks what was signed before: a log that another writer has changed is not continued.
         var log = try ReleaseLog(file: old, key: key.verifyingKey)
         let files = try call.arguments("PROGRAM").map { try Bytes.file($0) }
         let manifest = try ReleaseManifest(release: release, commit: commit, files: files)
@@ -112,9 +112,9 @@ enum ReleaseTool {
 
     private static func reason() -> String { String(cString: strerror(errno)) }
 
-    /// Whole files.
+    /// Reads and writes whole files.
     private enum Bytes {
-        /// nil: there is none.
+        /// nil: the file does not exist.
         static func read(_ path: String, bytesMax: Int) throws -> [UInt8]? {
             var bytes = [UInt8]()
             let isThere = try pieces(path) { piece in
@@ -156,7 +156,7 @@ enum ReleaseTool {
             }
         }
 
-        /// The file is the old one or the new one, whatever happens.
+        /// Atomic: after a failure the path has the old file or the new one.
         static func replace(_ path: String, _ bytes: [UInt8]) throws {
             let draft = "\(path).\(RandomBytes.hex(4))"
             let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
@@ -169,5 +169,5 @@ enum ReleaseTool {
     }
 }
 
-/// The system's call, which has the name of one of ours.
+/// The system call, which a method named `read` would shadow.
 private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }

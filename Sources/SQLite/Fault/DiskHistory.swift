@@ -1,26 +1,33 @@
 import Synchronization
 
-/// All that was done to the files of a disk, in order: from it a `DiskReplay` makes the disk as it may have stood at
-/// any moment. Or, where only the present counts, what it has come to (`init(of:)`).
+/// Records all operations on the files of a disk, in order, from which a `DiskReplay` reconstructs the disk at any
+/// moment. If only the current state matters, it keeps a model of it instead (`init(of:)`).
 public final class DiskHistory: Sendable {
-    /// One call.
+    /// One operation.
     public struct Step: Sendable {
+        /// Kind of operation, with its data.
         public enum Action: Sendable {
-            /// The file was opened, and made if it was not there.
+            /// The file was opened, and created if it did not exist.
             case open
+            /// Bytes were written at an offset.
             case write(offset: Int, bytes: [UInt8])
+            /// The file was cut to this size in bytes.
             case truncate(Int)
+            /// The file was synced.
             case sync
+            /// The file was deleted.
             case delete
             /// The folder was synced.
             case syncNames
         }
 
+        /// The operation.
         public let action: Action
-        /// Its path.
+        /// Path of the file.
         public let file: String
 
-        /// FNV-1a of what it does where; folders, and the number of a process in a name, are others in each run.
+        /// FNV-1a over the operation and its position. Folders, and digits in a file name (a process id), are left out,
+        /// because they differ between runs.
         fileprivate func mixed(into shape: UInt64?) -> UInt64 {
             let numbers =
                 switch action {
@@ -47,19 +54,19 @@ public final class DiskHistory: Sendable {
     }
 
     private let state: Mutex<Kept>
-    /// Syncs of a disk that lies: every one of so many changes nothing and is answered like the others.
+    /// Fault injection: every nth sync has no effect but reports success.
     private let lies = Mutex<(oneIn: Int?, count: Int)>((nil, 0))
     private let shape = Mutex<UInt64?>(nil)
 
     /// Keeps every step.
     public init() { state = .init(.steps([])) }
 
-    /// Keeps what the steps lead to, and not the steps: for histories without end.
+    /// Keeps only the resulting state, for histories of unlimited length.
     public init(of model: DiskModel) { state = .init(.model(model)) }
 
-    /// Calls so far: the number that the next one gets. 0 where the steps are not kept.
+    /// Number of steps so far, which is the index of the next one. 0 if the steps are not kept.
     public var count: Int { steps.count }
-    /// Empty where they are not kept.
+    /// Empty if the steps are not kept.
     public var steps: [Step] {
         state.withLock { kept in
             guard case .steps(let steps) = kept else { return [] }
@@ -67,7 +74,7 @@ public final class DiskHistory: Sendable {
         }
     }
 
-    /// What the steps have led to; nil where the steps themselves are kept.
+    /// The resulting state; nil if the steps themselves are kept.
     public var model: DiskModel? {
         state.withLock { kept in
             guard case .model(let model) = kept else { return nil }
@@ -75,10 +82,10 @@ public final class DiskHistory: Sendable {
         }
     }
 
-    /// Begins anew with another disk.
+    /// Replaces the state by that of another disk.
     public func reset(to model: DiskModel) { state.withLock { $0 = .model(model) } }
 
-    /// The file is gone from the model for good.
+    /// Removes the file from the model.
     public func forget(_ file: String) {
         state.withLock { kept in
             guard case .model(var model) = kept else { return }
@@ -88,8 +95,8 @@ public final class DiskHistory: Sendable {
         }
     }
 
-    /// A digest of the calls since it was taken last: what was done to which file, where, and with how many bytes. Not
-    /// the bytes: keys and nonces come from no seed. nil: nothing was done.
+    /// A digest of the operations since the previous call: kind, file, position and number of bytes. The bytes are left
+    /// out, because keys and nonces do not come from a seed. nil: no operation.
     public func takeShape() -> UInt64? {
         shape.withLock { shape in
             defer { shape = nil }
@@ -97,7 +104,7 @@ public final class DiskHistory: Sendable {
         }
     }
 
-    /// From now on every one of so many syncs is a lie; nil: none.
+    /// From now on every nth sync has no effect but reports success; nil: none.
     public func lie(oneIn count: Int?) { lies.withLock { $0 = (count, 0) } }
 
     func note(_ action: Step.Action, _ file: String) {
@@ -106,7 +113,7 @@ public final class DiskHistory: Sendable {
         state.withLock { kept in
             switch kept {
             case .steps(var steps):
-                // Moved out while it grows, or it would be copied.
+                // Moved out before it is modified, because it would be copied otherwise.
                 kept = .steps([])
                 steps.append(step)
                 kept = .steps(steps)
@@ -119,15 +126,15 @@ public final class DiskHistory: Sendable {
         }
     }
 
-    /// Notes a write, each of its parts as a step: a crash may come in the middle of each.
+    /// Records a write with each of its parts as a separate step, because a crash may occur in the middle of each.
     func noteWrite(_ bytes: UnsafeRawBufferPointer, at offset: Int, _ file: String) {
         for part in Self.parts(of: bytes.count, at: offset) {
             note(.write(offset: offset + part.lowerBound, bytes: Array(bytes[part])), file)
         }
     }
 
-    /// How a kernel takes a write of several pages: one by one, and brings them to the disk in any order. One that is
-    /// no longer than a page is one part wherever it lies, as SQLite's usual writes are.
+    /// The parts in which a kernel handles a write of several pages: page by page, reaching the disk in any order. A
+    /// write of at most one page is one part, wherever it begins, as SQLite's usual writes are.
     static func parts(of count: Int, at offset: Int) -> [Range<Int>] {
         guard count > pageBytes else { return [0..<count] }
         var parts = [Range<Int>]()
@@ -140,7 +147,7 @@ public final class DiskHistory: Sendable {
         return parts
     }
 
-    /// Bytes that a kernel takes at once.
+    /// Bytes of a kernel page.
     private static let pageBytes = 4_096
 
     private func isLie() -> Bool {
@@ -152,20 +159,21 @@ public final class DiskHistory: Sendable {
     }
 }
 
-/// Goes through a history and shows the disk as a crash at that point may leave it.
+/// Replays a history and shows the disk as a crash at that point may leave it.
 public struct DiskReplay: Sendable {
+    /// The history, in order.
     public let steps: [DiskHistory.Step]
-    /// The next step.
+    /// Index of the next step.
     public private(set) var place: Int = 0
     private var model: DiskModel
 
-    /// - Parameter initial: files that were there, and synced, when the history began.
+    /// - Parameter initial: files that existed, and were synced, when the history began.
     public init(_ steps: [DiskHistory.Step], initial: [String: [UInt8]] = [:]) {
         self.steps = steps
         model = DiskModel(initial)
     }
 
-    /// Does all steps before `end`.
+    /// Applies all steps before `end`.
     public mutating func advance(to end: Int) {
         while place < min(end, steps.count) {
             model.take(steps[place])
@@ -173,12 +181,12 @@ public struct DiskReplay: Sendable {
         }
     }
 
-    /// The files as a crash in the middle of the next step leaves them.
+    /// The files after a crash in the middle of the next step.
     public func crashed<Random: RandomNumberGenerator>(
         _ loss: DiskModel.Loss, _ random: inout Random
     ) -> [String: [UInt8]] {
         var copy = model
-        // A sync that did not end has made nothing sure.
+        // An unfinished sync does not make any write durable.
         if place < steps.count {
             if case .sync = steps[place].action {} else { copy.take(steps[place]) }
         }

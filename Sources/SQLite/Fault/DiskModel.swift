@@ -1,23 +1,23 @@
-/// What a disk holds, and what of it is sure.
+/// A model of the content of a disk, and of which part of it is durable.
 ///
-/// What was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of those
-/// before and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made or
-/// deleted are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made,
-/// and with `synchronous=EXTRA` when it has deleted a journal.
+/// Synced writes are durable. After a crash each unsynced write is present, missing or torn, independently of the
+/// writes before and after it; bytes outside a write are not damaged (SQLite's "powersafe overwrite"). Created or
+/// deleted names are durable once the folder was synced, which SQLite does at the first sync of a log or journal that
+/// it created, and with `synchronous=EXTRA` after deleting a journal.
 ///
-/// A torn write is never whole by chance: where what it leaves out stands there already, a byte of that is garbage.
-/// What is random in a file (salts, nonces) then has no part in what a crash leaves, and a seed is the same story in
-/// each run.
+/// A torn write never equals the whole write by chance: if the missing part already matches the file's content, one
+/// byte of it is replaced by garbage. Random content of a file (salts, nonces) therefore does not affect the result of
+/// a crash, and a seed reproduces the same run.
 public struct DiskModel: Sendable {
-    /// What a crash does to writes that were not synced.
+    /// The effect of a crash on unsynced writes.
     public enum Loss: Sendable, Hashable, CaseIterable {
-        /// Nothing: the process was killed, the system lives on.
+        /// None: the process was killed, the system continues.
         case nothing
-        /// All of them are lost.
+        /// All are lost.
         case everything
-        /// Each is kept, lost or cut at the end of a 512-byte sector.
+        /// Each one is kept, lost or cut at the end of a 512-byte sector.
         case sectors
-        /// Each is kept, lost or cut anywhere.
+        /// Each one is kept, lost or cut at any byte.
         case bytes
     }
 
@@ -30,14 +30,14 @@ public struct DiskModel: Sendable {
 
     private var files = [String: File]()
 
-    /// - Parameter files: there, and synced.
+    /// - Parameter files: existing, synced files.
     public init(_ files: [String: [UInt8]] = [:]) {
         for (name, bytes) in files { self.files[name] = File(synced: bytes, isNamed: true) }
     }
 
     mutating func forget(_ file: String) { files[file] = nil }
 
-    /// Does one step.
+    /// Applies one step.
     mutating func take(_ step: DiskHistory.Step) {
         switch step.action {
         case .open:
@@ -58,13 +58,13 @@ public struct DiskModel: Sendable {
         }
     }
 
-    /// The folder was synced: what was made is there, and what was deleted is gone.
+    /// Applies a sync of the folder: created names are durable, deleted files are removed.
     private mutating func settleNames() {
         files = files.filter { !$0.value.isDeleted }
         for name in files.keys { files[name]?.isNamed = true }
     }
 
-    /// The files as a crash leaves them.
+    /// The files after a crash.
     public func crashed<Random: RandomNumberGenerator>(_ loss: Loss, _ random: inout Random) -> [String: [UInt8]] {
         var left = [String: [UInt8]]()
         for (name, file) in files.sorted(by: { $0.key < $1.key }) {
@@ -82,7 +82,7 @@ public struct DiskModel: Sendable {
         return left
     }
 
-    /// What of an unsynced step reached the disk.
+    /// The parts of an unsynced step that reached the disk.
     private static func parts<Random: RandomNumberGenerator>(
         of action: DiskHistory.Step.Action, over file: [UInt8], _ loss: Loss, _ random: inout Random
     ) -> [DiskHistory.Step.Action] {
@@ -92,7 +92,7 @@ public struct DiskModel: Sendable {
         guard fate < 2, case .write(let offset, let bytes) = action else { return fate == 3 ? [action] : [] }
         var end = Int.random(in: 0...bytes.count, using: &random)
         if loss == .sectors { end = min(max((offset + end) / 512 * 512 - offset, 0), bytes.count) }
-        // A torn write may as well have reached the disk from its other end.
+        // A torn write may also have reached the disk from its end.
         return fate == 0
             ? torn(keeping: (offset, bytes[..<end]), without: (offset + end, bytes[end...]), over: file)
             : torn(keeping: (offset + end, bytes[end...]), without: (offset, bytes[..<end]), over: file)
@@ -109,7 +109,7 @@ public struct DiskModel: Sendable {
         return [write, .write(offset: left.offset + left.bytes.count - 1, bytes: [~last])]
     }
 
-    /// What is behind a file's end counts as zeros: so it reads once something is written behind it.
+    /// Bytes beyond the end of a file count as zeros, because they read as zeros after a later write behind them.
     private static func holds(_ piece: Piece, _ file: [UInt8]) -> Bool {
         let there = file[min(piece.offset, file.count)...].prefix(piece.bytes.count)
         return piece.bytes.starts(with: there) && piece.bytes.dropFirst(there.count).allSatisfy { $0 == 0 }

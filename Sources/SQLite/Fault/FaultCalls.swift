@@ -1,8 +1,8 @@
 internal import CSQLite
 
-/// The C side of `FaultVFS`: tables of functions that SQLite calls.
+/// The C side of `FaultVFS`: function tables that SQLite calls.
 enum FaultCalls {
-    /// What SQLite allocates per open file: this, and behind it the usual file system's own record.
+    /// The memory that SQLite allocates per open file: this, followed by the default file system's own record.
     struct Head {
         var base: sqlite3_file
         var owner: UnsafeMutableRawPointer
@@ -11,7 +11,7 @@ enum FaultCalls {
 
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
-    /// Bytes of `Head`, rounded up so that the record behind it is aligned.
+    /// Bytes of `Head`, rounded up so that the record after it is aligned.
     static let headBytes = (MemoryLayout<Head>.size + 15) / 16 * 16
 
     static func register(_ owner: FaultVFS) {
@@ -21,7 +21,7 @@ enum FaultCalls {
         made.pointee.zName = UnsafePointer(strdupped(owner.name))
         made.pointee.szOsFile = Int32(headBytes) + usual.pointee.szOsFile
         made.pointee.pNext = nil
-        // Registered for the life of the process, so the owner is kept for as long.
+        // The registration lasts until the process ends, and so does the reference to the owner.
         made.pointee.pAppData = Unmanaged.passRetained(owner).toOpaque()
         made.pointee.xOpen = openFile
         made.pointee.xDelete = deleteFile
@@ -54,30 +54,30 @@ enum FaultCalls {
     /// SQLite's code for a failed I/O call of kind `number` (https://sqlite.org/rescode.html).
     static func failed(_ number: Int32) -> Int32 { SQLITE_IOERR | (number << 8) }
 
-    /// Counts the call.
+    /// Counts the call and decides its outcome.
     static func verdict(_ operation: FaultRule.Operation, _ file: File?, _ code: Int32) -> FaultRule.Verdict {
         guard let owner = owner(file), let number = head(file)?.pointee.number else {
             return .fails(code)
         }
-        // What a connection of before the crash still tries is no call of the machine that runs now.
+        // Calls of a connection opened before the crash do not count for the restarted machine.
         guard let name = owner.nameOfLiving(number) else { return .fails(code) }
         return owner.verdict(operation, name, code)
     }
 
-    /// Runs `body` when the call is to be done.
+    /// Runs `body` unless the call is to fail.
     static func unlessFailing(
         _ operation: FaultRule.Operation, _ file: File?, _ number: Int32, _ body: () -> Int32?
     ) -> Int32 {
         verdict(operation, file, failed(number)).code ?? body() ?? SQLITE_IOERR
     }
 
-    /// Runs `body` on the file's record; the code when the power has gone.
+    /// Runs `body` on the file's record; returns `code` after a crash.
     static func onRecord(_ file: File?, _ code: Int32, _ body: (OpenFile) -> Int32) -> Int32 {
         guard let owner = owner(file), let number = head(file)?.pointee.number else { return code }
         return owner.withFile(number, body) ?? code
     }
 
-    // Filled once and never changed afterwards.
+    // Initialized once and never modified.
     nonisolated(unsafe) static let table = {
         var methods = sqlite3_io_methods()
         methods.iVersion = 3
@@ -119,7 +119,7 @@ enum FaultCalls {
             }
         }
         methods.xShmLock = { file, offset, count, flags in
-            // Giving a lock back does not fail: SQLite looks at no answer to it.
+            // Releasing a lock never fails, because SQLite ignores the result.
             guard flags & SQLITE_SHM_UNLOCK == 0 else {
                 return FaultCalls.methods(file)?.xShmLock?(FaultCalls.real(file), offset, count, flags) ?? SQLITE_OK
             }
@@ -129,7 +129,7 @@ enum FaultCalls {
         }
         methods.xShmBarrier = { FaultCalls.methods($0)?.xShmBarrier?(FaultCalls.real($0)) }
         methods.xShmUnmap = { FaultCalls.methods($0)?.xShmUnmap?(FaultCalls.real($0), $1) ?? SQLITE_OK }
-        // Nothing is mapped, so that every read comes by here.
+        // Memory mapping is disabled, so that every read passes through this table.
         methods.xFetch = { _, _, _, place in
             place?.pointee = nil
             return SQLITE_OK

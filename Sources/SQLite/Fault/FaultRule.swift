@@ -1,36 +1,43 @@
 /// One way in which a disk fails in a test.
 public struct FaultRule: Sendable, Hashable {
+    /// The kinds of file system calls that a rule can match.
     public enum Operation: Sendable, Hashable {
+        /// Opening a file.
         case open
+        /// Reading from a file.
         case read
+        /// Writing to a file.
         case write
+        /// Syncing a file.
         case sync
+        /// Truncating a file.
         case truncate
+        /// Deleting a file.
         case delete
-        /// A lock of the file or of the log's shared memory is taken.
+        /// Acquiring a lock on the file or on the log's shared memory.
         case lock
-        /// A file gets another name. SQLite never does that; see `FaultVFS.isToFail`.
+        /// Renaming a file. SQLite never does that; see `FaultVFS.isToFail`.
         case move
-        /// The log's shared memory is mapped.
+        /// Mapping the log's shared memory.
         case map
-        /// A look at a file's size, or whether it is there.
+        /// Reading a file's size, or checking whether it exists.
         case look
-        /// Any of those that change a file: write, sync, truncate, delete.
+        /// Any call that changes a file: write, sync, truncate, delete.
         case change
-        /// Any of them all.
+        /// Any call.
         case any
     }
 
-    /// What becomes of one call.
+    /// The outcome of one call.
     enum Verdict {
         case done
         case fails(Int32)
-        /// Half of it is done, and it fails.
+        /// Half of it is done, then it fails.
         case isCutShort(Int32)
-        /// The power goes while it is done.
+        /// A crash during the call.
         case dies(Int32)
 
-        /// The code with which it fails; nil when it is to be done.
+        /// The error code; nil when the call is to be executed.
         var code: Int32? {
             switch self {
             case .done: nil
@@ -39,27 +46,31 @@ public struct FaultRule: Sendable, Hashable {
         }
     }
 
+    /// The way in which a call fails.
     public enum Failure: Sendable, Hashable {
-        /// Nothing is done and the call reports an I/O error.
+        /// Has no effect and reports an I/O error.
         case io
-        /// Nothing is done and the call reports a full disk.
+        /// Has no effect and reports a full disk.
         case full
-        /// Half of a write or read is done before it reports an I/O error. Other calls fail as by `io`.
+        /// Half of a write or read is done before it reports an I/O error. Other calls fail as with `io`.
         case short
-        /// The power goes: what was not synced is lost, this and every later call fails. Where the disk has a history,
-        /// it says what is lost, and a write during which it happens is the last that it notes.
+        /// A crash: unsynced data is lost, and this and every later call fails. If the disk has a history, the history
+        /// determines what is lost, and the write during which the crash occurs is the last recorded one.
         case crash
     }
 
+    /// The calls that the rule matches.
     public var operation: Operation
+    /// The way in which they fail.
     public var failure: Failure
-    /// Calls that still succeed before the rule begins.
+    /// Number of matching calls that succeed before the rule takes effect.
     public var skipping: Int
-    /// Calls that fail then; a crash lasts.
+    /// Number of calls that fail after that; a crash is permanent.
     public var times: Int
-    /// Only files whose name ends so ("-wal"); nil for all.
+    /// Matches only files whose name ends with this ("-wal"); nil for all files.
     public var suffix: String?
 
+    /// Creates a rule; by default every matching call fails from the first one on.
     public init(
         _ operation: Operation, _ failure: Failure, skipping: Int = 0, times: Int = .max, suffix: String? = nil
     ) {

@@ -1,22 +1,23 @@
 internal import CSQLite
 import Synchronization
 
-/// A disk that fails as a test says: a file system for SQLite that passes every call on to the usual one, fails those
-/// that a rule names, and at a crash takes back what was written but never synced.
+/// A file system for SQLite that fails on demand, for tests: it forwards every call to the default one, fails the calls
+/// that a rule matches, and at a crash reverts unsynced writes.
 ///
-/// Open databases on it by `Database(path:vfs:)` with its `name`. It stays registered until the process ends.
+/// Databases use it through `Database(path:vfs:)` with its `name`. It stays registered until the process ends.
 public final class FaultVFS: Sendable {
+    /// The name under which it is registered with SQLite.
     public let name: String
-    /// Where everything that changes a file is noted; what is not synced is then not taken back by `crash`.
+    /// Records every operation that changes a file; `crash` then does not revert unsynced writes.
     public let history: DiskHistory?
-    /// Whether a sync goes to the real disk: a model needs none.
+    /// Whether a sync is forwarded to the real disk; a model does not need it.
     let syncsForReal: Bool
     private let state = Mutex<State>(State())
 
     private struct State {
         var rules = [Rule]()
         var calls = [FaultRule.Operation: Int]()
-        /// Every call in order, when it is noted.
+        /// Every call in order, while recording is on.
         var log: [FaultRule.Operation]?
         var isCrashed = false
         var files = [Int: OpenFile]()
@@ -30,9 +31,9 @@ public final class FaultVFS: Sendable {
 
     /// Registers the file system.
     /// - Parameters:
-    ///   - name: differs from that of every other.
-    ///   - history: gets all that changes a file.
-    ///   - syncsForReal: false for a model of a disk, which loses nothing as long as the machine runs.
+    ///   - name: must be unique in the process.
+    ///   - history: receives every operation that changes a file.
+    ///   - syncsForReal: false for a model of a disk, which loses data only if the machine stops.
     public init(name: String, history: DiskHistory? = nil, syncsForReal: Bool = true) {
         self.name = name
         self.history = history
@@ -42,24 +43,25 @@ public final class FaultVFS: Sendable {
 
     // MARK: What tests say and ask
 
-    /// From now on the disk fails so, besides the rules there are.
+    /// Adds a rule.
     public func fail(_ rule: FaultRule) { state.withLock { $0.rules.append(Rule(rule: rule)) } }
 
-    /// The disk is well again. After a crash that takes `restart()`.
+    /// Removes all rules. After a crash, `restart()` is needed instead.
     public func heal() { state.withLock { $0.rules.removeAll() } }
 
-    /// Calls made so far.
+    /// Number of calls so far.
     public func calls(of operation: FaultRule.Operation) -> Int { state.withLock { $0.calls[operation] ?? 0 } }
 
-    /// From now on every call is noted, for `notedCalls`.
+    /// Starts recording every call, for `notedCalls`.
     public func noteCalls() { state.withLock { $0.log = [] } }
 
     /// The calls since `noteCalls`, in order.
     public var notedCalls: [FaultRule.Operation] { state.withLock { $0.log ?? [] } }
 
+    /// Whether the disk has crashed and was not restarted.
     public var isCrashed: Bool { state.withLock { $0.isCrashed } }
 
-    /// The power goes now.
+    /// Crashes the disk.
     /// - Parameter keeping: whether an unsynced change (counted from 0 in each file) nevertheless reached the disk.
     public func crash(keeping: (Int) -> Bool = { _ in false }) {
         state.withLock { state in
@@ -69,7 +71,7 @@ public final class FaultVFS: Sendable {
         }
     }
 
-    /// The machine is up again. Connections of before stay dead and should be gone by now.
+    /// Restarts the disk after a crash. Connections opened before keep failing and must be closed.
     public func restart() {
         state.withLock {
             $0.isCrashed = false
@@ -80,7 +82,7 @@ public final class FaultVFS: Sendable {
 
     // MARK: What the calls ask
 
-    /// Counts the call and says what becomes of it.
+    /// Counts the call and decides its outcome.
     func verdict(_ operation: FaultRule.Operation, _ file: String, _ failureCode: Int32) -> FaultRule.Verdict {
         state.withLock { state in
             if state.isCrashed { return .fails(failureCode) }
@@ -107,7 +109,7 @@ public final class FaultVFS: Sendable {
         }
     }
 
-    /// For calls that go past SQLite: counts one, and says whether it is to fail.
+    /// For calls that do not go through SQLite: counts one and returns whether it must fail.
     public func isToFail(_ operation: FaultRule.Operation, _ file: String) -> Bool {
         verdict(operation, file, SQLITE_IOERR).code != nil
     }
@@ -122,7 +124,7 @@ public final class FaultVFS: Sendable {
 
     func closed(_ number: Int) { state.withLock { _ = $0.files.removeValue(forKey: number) } }
 
-    /// Runs `body` on an open file's record; nil when the power has gone since it was opened.
+    /// Runs `body` on an open file's record; nil if the disk has crashed since it was opened.
     func withFile<Result>(_ number: Int, _ body: (OpenFile) -> Result) -> Result? {
         state.withLock { state in
             guard let file = state.files[number], !file.isDead, !state.isCrashed else { return nil }
@@ -130,7 +132,7 @@ public final class FaultVFS: Sendable {
         }
     }
 
-    /// nil: it was opened before a crash.
+    /// nil: the file was opened before a crash.
     func nameOfLiving(_ number: Int) -> String? {
         state.withLock { state in state.files[number].flatMap { $0.isDead && !state.isCrashed ? nil : $0.name } }
     }
@@ -138,11 +140,11 @@ public final class FaultVFS: Sendable {
     func fileName(_ number: Int) -> String { state.withLock { $0.files[number]?.name ?? "" } }
 }
 
-/// An open file and what was done to it since its last sync. Guarded by the lock of its `FaultVFS`.
+/// An open file and its changes since the last sync. Protected by the lock of its `FaultVFS`.
 final class OpenFile: @unchecked Sendable {
     private struct Change {
         let offset: sqlite3_int64
-        /// nil: the file was cut at `offset`.
+        /// nil: the file was truncated at `offset`.
         let new: [UInt8]?
         let old: [UInt8]
         let oldSize: sqlite3_int64
@@ -216,7 +218,7 @@ final class OpenFile: @unchecked Sendable {
         return result
     }
 
-    /// Takes back what was not synced, then redoes the changes that happened to reach the disk.
+    /// Reverts unsynced changes, then reapplies those that reached the disk.
     func loseUnsynced(keeping: (Int) -> Bool) {
         guard !isDead else { return }
         for change in unsynced.reversed() {

@@ -1,29 +1,30 @@
 internal import CSQLite
 
-/// An open write-ahead log whose writes are gathered until they must be seen.
+/// An open write-ahead log whose writes are buffered until they must be visible.
 ///
-/// SQLite writes a frame in two pieces, its header and its page, and a commit frame after frame. Each piece is a system
-/// call, and one that begins in the middle of a page of the file has the kernel fill the rest of it with zeros first.
-/// Pieces that follow each other go on as one write. What is gathered is passed on before anything that could tell the
-/// difference: with a commit's last frame, and before a sync, a look at the file's size or at these bytes, a cut, a
-/// write elsewhere, the end; and before any lock of the log's shared memory is taken or given back. So nobody else may
-/// write while something is here, and nobody is shown frames that are.
+/// SQLite writes a frame in two pieces, its header and its page, and a commit frame by frame. Each piece is a system
+/// call, and for a piece that begins in the middle of a page of the file, the kernel first fills the rest of the page
+/// with zeros. Consecutive pieces are therefore combined into one write. The buffer is flushed before any operation
+/// that could observe the difference: with the last frame of a commit; before a sync, a query of the file's size, a
+/// read of these bytes, a truncation, a write elsewhere and closing; and before any lock of the log's shared memory is
+/// acquired or released. No other connection can therefore write while the buffer holds data, and no connection sees
+/// frames that are only in the buffer.
 ///
-/// A write that fails is told by the call that passed it on, and is tried again by the next one: SQLite may go on with
-/// the transaction. What cannot be written is forgotten when the write lock is given back, for then it is no
-/// transaction's any more.
+/// A failed write is reported by the call that flushed the buffer and retried by the next flush, because SQLite may
+/// continue the transaction. Data that cannot be written is discarded when the write lock is released, because it then
+/// belongs to no transaction.
 final class GatheredLog {
-    /// 30 frames of 4 KiB pages. SQLite's own file system takes less than 128 KiB at once.
+    /// 30 frames of 4 KiB pages. SQLite's own file system accepts less than 128 KiB per write.
     static let bytesMax = 30 * (frameHeaderBytes + 4_096)
     /// https://sqlite.org/fileformat2.html#the_write_ahead_log
     private static let frameHeaderBytes = 24
 
     private let real: UnsafeMutablePointer<sqlite3_file>
     private let room: UnsafeMutableRawPointer
-    /// Where the gathered bytes belong, and how many there are.
+    /// File offset and number of the buffered bytes.
     private var start: Int64 = 0
     private var count = 0
-    /// The newest piece was the header of a commit's last frame.
+    /// Whether the newest piece was the header of a commit's last frame.
     private var isCommitted = false
 
     init(_ real: UnsafeMutablePointer<sqlite3_file>) {
@@ -51,7 +52,7 @@ final class GatheredLog {
         return isWhole ? passOn() : SQLITE_OK
     }
 
-    /// Whether it is a frame's header that gives the database's size after a commit.
+    /// Whether the bytes are a frame header that contains the database size after a commit.
     private static func isOfCommit(_ bytes: UnsafeRawBufferPointer) -> Bool {
         bytes.count == frameHeaderBytes && bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self) != 0
     }
@@ -65,13 +66,13 @@ final class GatheredLog {
     }
 
     func truncate(_ size: Int64) -> Int32 {
-        // What would be cut need not be written before.
+        // Bytes that are cut off need not be written first.
         if size <= start { forget() }
         let result = passOn()
         return result == SQLITE_OK ? methods.pointee.xTruncate(real, size) : result
     }
 
-    /// Writes what is gathered. After an error it is still here.
+    /// Writes the buffered bytes. After an error they stay in the buffer.
     func passOn() -> Int32 {
         guard count > 0 else { return SQLITE_OK }
         let result = methods.pointee.xWrite(real, room, Int32(count), start)
@@ -79,6 +80,6 @@ final class GatheredLog {
         return result
     }
 
-    /// No transaction needs it any more.
+    /// Discards the buffered bytes.
     func forget() { (count, isCommitted) = (0, false) }
 }

@@ -1,14 +1,15 @@
 internal import CSQLite
 import Synchronization
 
-/// A file system for SQLite that gathers the writes of the log (`GatheredLog`) over another one, for connections that
-/// write much. All other files are that one's own.
+/// A file system for SQLite that buffers the writes of the write-ahead log (`GatheredLog`) on top of another one, for
+/// connections that write much. All other files are handled by the inner file system.
 public enum GatheringFileSystem {
-    /// By the name below; they stay registered until the process ends.
+    /// Registered names by inner name; they stay registered until the process ends.
     private static let registered = Mutex<[String?: String]>([:])
 
-    /// - Parameter inner: the name of the file system below; nil for the usual one.
-    /// - Returns: the name of the one that gathers; `inner` when there is no such file system.
+    /// Registers the file system if necessary.
+    /// - Parameter inner: name of the file system below; nil for the default one.
+    /// - Returns: the name of the buffering file system; `inner` when no such file system exists.
     public static func name(over inner: String? = nil) -> String? {
         registered.withLock { names in
             if let known = names[inner] { return known }
@@ -20,14 +21,15 @@ public enum GatheringFileSystem {
     }
 }
 
-/// The C side of it: tables of functions that SQLite calls.
+/// The C side: function tables that SQLite calls.
 private enum GatheringCalls {
-    /// What SQLite allocates for an open database or its log: this, and behind it the record of the file system below.
+    /// The memory that SQLite allocates for an open database or its log: this, followed by the record of the inner file
+    /// system.
     struct Head {
         var base: sqlite3_file
-        /// Of a database: what its log has gathered, while that is open. Of a log: its own, which it keeps alive.
+        /// For a database: the buffer of its log while that is open. For a log: its own buffer, retained.
         var log: UnsafeMutableRawPointer?
-        /// Of a log: its database.
+        /// For a log: its database.
         var database: UnsafeMutablePointer<sqlite3_file>?
     }
 
@@ -35,7 +37,7 @@ private enum GatheringCalls {
     typealias System = UnsafeMutablePointer<sqlite3_vfs>
     typealias Methods = UnsafePointer<sqlite3_io_methods>
 
-    /// Bytes of `Head`, rounded up so that the record behind it is aligned.
+    /// Bytes of `Head`, rounded up so that the record after it is aligned.
     static let headBytes = (MemoryLayout<Head>.size + 15) / 16 * 16
 
     static func register(_ name: String, over inner: String?) -> Bool {
@@ -74,35 +76,35 @@ private enum GatheringCalls {
         (UnsafeMutableRawPointer(file) + headBytes).assumingMemoryBound(to: sqlite3_file.self)
     }
 
-    /// The lock of who writes (https://sqlite.org/walformat.html#wal_locks).
+    /// Index of the write lock (https://sqlite.org/walformat.html#wal_locks).
     static let writeLock: Int32 = 0
 
-    /// What is gathered for a log, or for that of a database; nil when that is not open.
+    /// The buffer of a log, or of a database's log; nil when the log is not open.
     static func log(_ file: File?) -> GatheredLog? {
         guard let file, let log = head(file).pointee.log else { return nil }
         return Unmanaged<GatheredLog>.fromOpaque(log).takeUnretainedValue()
     }
 
-    /// Calls the file system below.
+    /// Calls the inner file system.
     static func below(_ file: File?, _ absent: Int32, _ body: (File, Methods) -> Int32) -> Int32 {
         guard let file else { return absent }
         let real = real(file)
         return body(real, real.pointee.pMethods)
     }
 
-    /// The same, when what is gathered has been written.
+    /// The same, after flushing the buffer.
     static func passedOn(_ file: File?, _ body: (File, Methods) -> Int32) -> Int32 {
         let result = log(file)?.passOn() ?? SQLITE_OK
         return result == SQLITE_OK ? below(file, SQLITE_IOERR, body) : result
     }
 
-    // Filled once and never changed afterwards.
+    // Initialized once and never modified.
     nonisolated(unsafe) static let logTable = table { methods in
-        // A log is neither mapped nor shared: what comes after version 1 is asked of the database's file.
+        // A log is neither mapped nor shared: SQLite calls methods beyond version 1 on the database's file.
         methods.iVersion = 1
         methods.xClose = { file in
             guard let file else { return SQLITE_OK }
-            // Frames of a transaction that was not committed: nobody waits for them.
+            // Frames of an uncommitted transaction; a failure to write them does not matter.
             _ = GatheringCalls.log(file)?.passOn()
             let head = GatheringCalls.head(file)
             if let database: File = head.pointee.database { GatheringCalls.head(database).pointee.log = nil }
@@ -118,7 +120,7 @@ private enum GatheringCalls {
         methods.xFileSize = { file, size in GatheringCalls.passedOn(file) { $1.pointee.xFileSize($0, size) } }
     }
 
-    // Filled once and never changed afterwards.
+    // Initialized once and never modified.
     nonisolated(unsafe) static let databaseTable = table { methods in
         methods.iVersion = 3
         methods.xClose = { file in GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xClose($0) } }
@@ -138,8 +140,8 @@ private enum GatheringCalls {
         methods.xShmMap = { file, region, bytes, grows, place in
             GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xShmMap($0, region, bytes, grows, place) }
         }
-        // Whoever may write next must not meet older frames of ours later: those of a transaction that was undone go
-        // before the lock does. If they cannot be written, nothing is lost by it.
+        // The next writer must not find older frames of this connection later, so frames of a rolled-back transaction
+        // are flushed before the lock is released. If that fails, no data is lost.
         methods.xShmLock = { file, offset, count, flags in
             let log = GatheringCalls.log(file)
             let result = log?.passOn() ?? SQLITE_OK
@@ -164,7 +166,7 @@ private enum GatheringCalls {
         }
     }
 
-    /// A table with what is the same for all files.
+    /// A table with the methods common to all files.
     private static func table(_ fill: (inout sqlite3_io_methods) -> Void) -> Methods {
         var methods = sqlite3_io_methods()
         methods.xLock = { file, level in GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xLock($0, level) } }
@@ -194,7 +196,7 @@ private func openFile(
         return SQLITE_CANTOPEN
     }
     file.pointee.pMethods = nil
-    // Journals and files without a name are the other's own: there is room for its record at the beginning, too.
+    // Journals and files without a name belong to the inner file system, whose record fits at the start of the memory.
     guard flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_DB) != 0 else {
         return inner.pointee.xOpen(inner, name, file, flags, outFlags)
     }
@@ -205,10 +207,10 @@ private func openFile(
         if real.pointee.pMethods != nil { _ = real.pointee.pMethods.pointee.xClose(real) }
         return result
     }
-    // Whoever has no shared memory says so by an older version, or by leaving its functions out.
+    // A file system without shared memory has an older version, or leaves these methods out.
     let methods = real.pointee.pMethods.pointee
     guard (methods.iVersion >= 3 && methods.xShmMap != nil) || flags & SQLITE_OPEN_WAL != 0 else {
-        // And so no log.
+        // Without shared memory no log is possible.
         _ = real.pointee.pMethods.pointee.xClose(real)
         return inner.pointee.xOpen(inner, name, file, flags, outFlags)
     }
@@ -218,8 +220,8 @@ private func openFile(
         file.pointee.pMethods = GatheringCalls.databaseTable
         return SQLITE_OK
     }
-    // https://sqlite.org/c3ref/database_file_object.html: the database that this log belongs to, of the same
-    // connection.
+    // https://sqlite.org/c3ref/database_file_object.html: the database file of the same connection that the log belongs
+    // to.
     let database: GatheringCalls.File? = sqlite3_database_file_object(name)
     let log = Unmanaged.passRetained(GatheredLog(real)).toOpaque()
     (head.pointee.log, head.pointee.database) = (log, database)

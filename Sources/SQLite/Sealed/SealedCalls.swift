@@ -6,9 +6,9 @@ internal import CSQLite
     internal import Glibc
 #endif
 
-/// The C side of `SealedFileSystem`: tables of functions that SQLite calls.
+/// The C side of `SealedFileSystem`: function tables that SQLite calls.
 enum SealedCalls {
-    /// What SQLite allocates per open file: this, and behind it the record of the file system below.
+    /// The memory that SQLite allocates per open file: this, followed by the record of the inner file system.
     private struct Head {
         var base: sqlite3_file
         var file: UnsafeMutableRawPointer
@@ -17,10 +17,10 @@ enum SealedCalls {
     typealias File = UnsafeMutablePointer<sqlite3_file>
     typealias System = UnsafeMutablePointer<sqlite3_vfs>
 
-    /// Bytes of `Head`, rounded up so that the record behind it is aligned.
+    /// Bytes of `Head`, rounded up so that the record after it is aligned.
     private static let headBytes = (MemoryLayout<Head>.size + 15) / 16 * 16
 
-    /// What stands in SQLite's list. Not changed while it does.
+    /// An entry in SQLite's list of file systems. Not modified while it is registered.
     struct Registered: @unchecked Sendable {
         fileprivate let system: System
     }
@@ -49,7 +49,7 @@ enum SealedCalls {
         return Registered(system: made)
     }
 
-    /// No file of it is open any more.
+    /// Must be called only when none of its files is open.
     static func unregister(_ registered: Registered) {
         let system = registered.system
         sqlite3_vfs_unregister(system)
@@ -85,7 +85,7 @@ enum SealedCalls {
         file.pointee.pMethods = table
     }
 
-    /// What is sealed, of the files that SQLite opens. Others would hold content in clear: they are not made.
+    /// The kind of a file that is sealed. Other files would contain clear text and are refused.
     fileprivate static func kind(_ flags: Int32) -> SealedFile.Kind? {
         if flags & SQLITE_OPEN_MAIN_DB != 0 { return .database }
         if flags & SQLITE_OPEN_WAL != 0 { return .log }
@@ -93,10 +93,10 @@ enum SealedCalls {
         return nil
     }
 
-    // Filled once and never changed afterwards.
+    // Initialized once and never modified.
     nonisolated(unsafe) private static let table = {
         var methods = sqlite3_io_methods()
-        // Without the calls by which files are mapped: every byte comes by here.
+        // Version 2 has no methods for memory mapping, so that every byte passes through this table.
         methods.iVersion = 2
         methods.xClose = { file in
             guard let file else { return SQLITE_OK }

@@ -1,9 +1,9 @@
 internal import CSQLite
 
-/// What all files of one sealed database share. Used by the thread that uses the database.
+/// State shared by all files of one sealed database. Used by the thread that uses the database.
 final class SealedStore {
     let cipher: any PageCipher
-    /// The file system below.
+    /// The inner file system.
     let inner: UnsafeMutablePointer<sqlite3_vfs>
     private(set) var salt = [UInt8]()
     private(set) var sealer: (any PageSealer)?
@@ -12,7 +12,7 @@ final class SealedStore {
         (self.cipher, self.inner) = (cipher, inner)
     }
 
-    /// - Parameter found: the first bytes of the file; nil when it has none.
+    /// - Parameter found: the first bytes of the file; nil when it is empty.
     func open(salt found: [UInt8]?) {
         salt = found ?? cipher.makeSalt()
         sealer = cipher.sealer(salt: salt)
@@ -28,16 +28,16 @@ final class SealedFile {
     private let kind: Kind
     private let store: SealedStore
     private let real: UnsafeMutablePointer<sqlite3_file>
-    /// A page on its way to the disk, or one of which a part is read.
+    /// Buffer for a page being written, or for a page of which a part is read.
     private let scratch: UnsafeMutableRawBufferPointer
 
     /// https://sqlite.org/fileformat2.html#the_write_ahead_log
     private static let logHeaderBytes: Int64 = 32
     private static let frameHeaderBytes: Int64 = 24
-    /// Of a frame's header: the log's salt and the checksum.
+    /// Range of the frame header with the log's salt and the checksum.
     private static let hidden = 8..<24
     private static let pageBytes = Int64(SealedFileSystem.pageBytes)
-    /// The header of a rollback journal fills a sector at most; pages would follow.
+    /// The header of a rollback journal fills at most one sector; pages would follow it.
     private static let journalBytesMax: Int64 = 4_096
 
     init(_ kind: Kind, _ store: SealedStore, _ real: UnsafeMutablePointer<sqlite3_file>) {
@@ -66,7 +66,7 @@ final class SealedFile {
     private func readDatabase(_ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int32 {
         let within = offset % Self.pageBytes
         if within == 0, room.count == SealedFileSystem.pageBytes { return readPage(room, offset) }
-        // Parts of the first page are asked for before SQLite knows how long pages are.
+        // SQLite reads parts of the first page before it knows the page size.
         guard within + Int64(room.count) <= Self.pageBytes else { return SealedFileSystem.notOpening }
         let result = readPage(scratch, offset - within)
         room.copyMemory(from: .init(rebasing: scratch[Int(within)..<Int(within) + room.count]))
@@ -92,13 +92,14 @@ final class SealedFile {
         case .frame:
             store.sealer?.show(Self.hiddenPart(of: room))
             let page = UnsafeMutableRawBufferPointer(rebasing: room[Int(Self.frameHeaderBytes)...])
-            // Whole frames are read to find out how far the log is good: a torn one ends it, as its checksum would.
+            // SQLite reads whole frames to find the end of the valid log: a torn frame ends it, as a wrong checksum
+            // would.
             if !open(page, PagePlace(isLog: true, offset: offset + Self.frameHeaderBytes)) { page.fill(0) }
         }
         return SQLITE_OK
     }
 
-    /// A checksum alone: SQLite takes it up where a transaction has written a page of the log again.
+    /// Reads a checksum alone, which SQLite does when a transaction writes a page of the log again.
     private func readHeaderPart(_ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int32 {
         let within = (offset - Self.logHeaderBytes) % FramePart.frameBytes
         guard within >= 0, within + Int64(room.count) <= Self.frameHeaderBytes else {
@@ -146,7 +147,7 @@ final class SealedFile {
         }
     }
 
-    /// What would go to the disk in clear is not written.
+    /// Data that would reach the disk in clear is refused.
     private static let refused = SQLITE_IOERR | (3 << 8)
 
     private func pass(_ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int32 {
@@ -167,7 +168,7 @@ final class SealedFile {
         .init(rebasing: header[hidden])
     }
 
-    /// The parts of a log that SQLite reads and writes.
+    /// The units in which SQLite reads and writes a log.
     private enum FramePart {
         case logHeader, header, page, frame
 
@@ -192,9 +193,9 @@ final class SealedFile {
 extension UnsafeMutableRawBufferPointer {
     fileprivate func fill(_ byte: UInt8) { _ = initializeMemory(as: UInt8.self, repeating: byte) }
 
-    /// A page that was never written, in a file that is longer.
+    /// A page that was never written, in a longer file.
     fileprivate var isZero: Bool {
-        // Sealed bytes are no zeros: the first word tells.
+        // Sealed bytes are never zeros, so the first word usually decides.
         guard count >= 8, loadUnaligned(as: UInt64.self) == 0 else { return false }
         return allSatisfy { $0 == 0 }
     }

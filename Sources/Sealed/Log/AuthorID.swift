@@ -1,14 +1,16 @@
 import ThicketCrypto
 
-/// Who wrote an operation: the 8 bytes of a device's id. Their order decides between two insertions at one place.
+/// The author of an operation: the 8 bytes of a device's id. Their order decides between two insertions at one place.
 public struct AuthorID: Sendable, Hashable, Comparable {
+    /// Bytes of an author's id.
     public static let byteCount = 8
-    /// The bytes as one big-endian number: the order of numbers is that of the bytes.
+    /// The bytes as one big-endian number, which has the same order as the bytes.
     public let rawValue: UInt64
 
+    /// The id with this big-endian value.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// - Returns: nil unless there are 8 bytes.
+    /// - Returns: nil unless 8 bytes are given.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         rawValue = bytes.reduce(0) { $0 << 8 | UInt64($1) }
@@ -20,11 +22,13 @@ public struct AuthorID: Sendable, Hashable, Comparable {
         self.init(bytes)
     }
 
+    /// The 8 bytes, the most significant first.
     public var bytes: [UInt8] { rawValue.bigEndianBytes }
 
-    /// base64url, as it stands in operations and snapshots.
+    /// base64url, as written in operations and snapshots.
     var text: String { Base64.encodeURL(bytes) }
 
+    /// Compares the bytes in order.
     public static func < (left: AuthorID, right: AuthorID) -> Bool { left.rawValue < right.rawValue }
 }
 

@@ -2,11 +2,12 @@ import ThicketCrypto
 
 /// The first 16 bytes of a chain head.
 public struct Head: Sendable, Hashable {
+    /// Bytes of a head that are kept.
     public static let byteCount = 16
     let high: UInt64
     let low: UInt64
 
-    /// - Returns: nil for fewer than 16 bytes; more are not looked at.
+    /// - Returns: nil for fewer than 16 bytes; further bytes are ignored.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count >= Self.byteCount else { return nil }
         high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
@@ -21,22 +22,23 @@ public struct Head: Sendable, Hashable {
         self.init(bytes)
     }
 
+    /// The 16 bytes.
     public var bytes: [UInt8] { high.bigEndianBytes + low.bigEndianBytes }
     /// base64url.
     var text: String { Base64.encodeURL(bytes) }
 }
 
-/// The chain over one incarnation's sealed operations, and which of its heads are kept: those of the last 64 positions,
-/// and of every 64th position before, the newest 64 of them. What is kept follows from the position alone, so two
-/// devices that stand at one position can compare all of it.
+/// The hash chain over one incarnation's sealed operations, and the heads that are kept: those of the last 64
+/// positions, and those of every 64th position before, the newest 64 of them. The kept positions follow from the
+/// position alone, so two devices at one position can compare all kept heads.
 public struct HeadChain: Sendable, Equatable {
-    /// Operations so far.
+    /// Number of operations so far.
     public private(set) var position: Int
     /// head(position), 32 bytes.
     public private(set) var newest: [UInt8]
     /// Heads of the positions max(0, position − 63) … position.
     public private(set) var recent: [Head]
-    /// Heads of positions divisible by 64 before those, the newest 64, ascending.
+    /// Heads of earlier positions divisible by 64, the newest 64, ascending.
     public private(set) var old: [Head]
 
     private static let step: Int = SealedLimits.windowPositions
@@ -49,8 +51,8 @@ public struct HeadChain: Sendable, Equatable {
         old = []
     }
 
-    /// From a snapshot.
-    /// - Returns: nil when these are not the heads that a chain of that position keeps.
+    /// Restores a chain from a snapshot.
+    /// - Returns: nil when these are not the heads that a chain at that position keeps.
     init?(position: Int, newest: [UInt8], recent: [Head], old: [Head]) {
         let first = Self.firstRecent(position)
         guard position >= 0, newest.count == 32, recent.count == position - first + 1,
@@ -95,7 +97,7 @@ public struct HeadChain: Sendable, Equatable {
         return marks + Array(first...position)
     }
 
-    /// The smallest position whose heads both keep and that differ; nil when none does.
+    /// The smallest position at which both keep a head and the heads differ; nil when none does.
     public func firstDifference(to other: HeadChain) -> Int? {
         keptPositions.first { place in
             guard let own = self[place], let theirs = other[place] else { return false }

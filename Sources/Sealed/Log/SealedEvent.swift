@@ -1,52 +1,55 @@
 import ThicketProtocol
 
-/// What a sealed object has to tell.
+/// The events of a sealed object.
 public enum SealedEvent: Sendable, Equatable {
-    /// What the app sees has changed by this edit; nil when more happened than one edit tells.
+    /// This edit changed what the app sees; nil when one edit cannot describe the change.
     case changed(Edit?)
-    /// The change with this id stands in the log, and counts.
+    /// The change with this id is in the log and counts.
     case acknowledged([UInt8])
-    /// The change with this id counts for nothing. Its edit was kept, and goes out again as another change.
+    /// The change with this id does not count. Its edit was kept and is sent again as another change.
     case rebased([UInt8])
-    /// Two edits met and one had to give way.
+    /// Two edits conflicted and one gave way.
     case conflict(SealedConflict)
-    /// Somebody writes under rules that this device does not know: it stops after this position until it is updated.
-    /// nil: the whole object is of a newer shape.
+    /// An author writes under rules that this device does not know: it stops after this position until it is updated.
+    /// nil: the whole object has a newer shape.
     case stopped(after: Int?)
-    /// The key was deleted and made again while we were away.
+    /// The key was deleted and created again while this device was offline.
     case recreated
-    /// The server, or somebody with its powers, does not tell the truth; or something is broken.
+    /// The server, or an attacker with its powers, does not report the true history; or data is damaged.
     case integrity(SealedIntegrity)
 }
 
-/// What does not fit together.
+/// Which part of the data is inconsistent.
 public enum SealedIntegrity: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Why an operation changes nothing that should have.
+    /// Why an operation that should change the object changes nothing.
     public enum Misfit: Sendable, Equatable {
+        /// Its bytes do not decrypt.
         case doesNotOpen
+        /// It decrypts, but is not an operation.
         case malformed
-        /// It stood in the log before.
+        /// It was in the log before.
         case repeated
+        /// It does not fit the object for which it claims to be made.
         case doesNotFit
     }
 
-    /// The operation at this position is not what an honest device has written there. It changes nothing.
+    /// An honest device cannot have written the operation at this position. It changes nothing.
     case misfit(at: Int, Misfit)
-    /// Others have seen another history: it differs at this position or before.
+    /// Other devices have seen another history: it differs at this position or before.
     case forked(at: Int)
     /// The server shows a state, up to this position, that is older than what this device has seen.
     case rolledBack(to: Int)
-    /// The object is gone from the server, and nobody has deleted it.
+    /// The object is missing on the server, and no device has deleted it.
     case removed
     /// The object is not sealed.
     case clear
-    /// The snapshot of this position does not open, or holds something else than the operations give.
+    /// The snapshot of this position does not open, or its content differs from the result of the operations.
     case snapshotMismatch(at: Int)
 
-    /// Whether the user must choose between what is here and what the server shows, before anything else is written.
+    /// Whether the user must choose between the local and the server's state before anything else is written.
     public var needsChoice: Bool { if case .misfit = self { false } else { true } }
 
-    /// A word for stores: `forked 12`. A misfit has none, it needs nothing to be kept.
+    /// A text for stores: `forked 12`. nil for a misfit, which need not be stored.
     public var word: String? {
         switch self {
         case .misfit: nil
@@ -72,7 +75,7 @@ public enum SealedIntegrity: Error, Sendable, Equatable, CustomStringConvertible
         }
     }
 
-    /// For users and logs: no content.
+    /// For users and logs; contains no user content.
     public var description: String {
         switch self {
         case .misfit(let position, .doesNotOpen): "operation \(position) does not open"

@@ -1,23 +1,22 @@
 import ThicketProtocol
 
 extension SealedLog {
-    /// Why an operation counts for nothing, for every reader alike. It keeps its position.
+    /// Why an operation does not count, for every reader alike. It keeps its position.
     public enum VoidReason: Sendable, Equatable {
-        /// It does not open: other bytes than its author's, or another object's.
+        /// It does not open: its bytes were changed, or it belongs to another object.
         case doesNotOpen
-        /// It opens and is no operation.
+        /// It opens and is not an operation.
         case malformed
         /// Its base is more than 64 positions before it.
         case tooOld
-        /// Its base is before its author's own last operation: somebody sent it again, or the author is broken.
+        /// Its base is before its author's own last operation: it was replayed, or the author is faulty.
         case behindAuthor
         /// It was made for another incarnation.
         case otherIncarnation
-        /// It was written under an older list of readers than one that stands before it. Nothing else of it was looked
-        /// at.
+        /// It was written under an older list of readers than an operation before it. The rest of it was not read.
         case olderList
 
-        /// Whether no honest server and no honest device can bring it about.
+        /// Whether honest servers and devices can never cause it.
         public var isSuspicious: Bool {
             switch self {
             case .doesNotOpen, .malformed, .behindAuthor: true
@@ -26,20 +25,21 @@ extension SealedLog {
         }
     }
 
-    /// What an operation did.
+    /// The effect of an operation.
     public enum Verdict: Sendable, Equatable {
-        /// It counts. `edit` is what it did to the whole object, nil when nothing was left to do.
+        /// It counts. `edit` is its effect on the whole object; nil when nothing was left to do.
         case applied(author: AuthorID, edit: Edit?, conflicts: [SealedConflict])
+        /// It does not count.
         case void(VoidReason)
-        /// It opens, and does not fit what it says it was made for. It is kept and changes nothing.
+        /// It opens, but does not fit the object for which it claims to be made. It is kept and changes nothing.
         case misfit(author: AuthorID, DiffError)
-        /// It was made under rules that we do not know. It was not taken: the log stands before it.
+        /// It was made under unknown rules. It was not taken: the log ends before it.
         case unknownRules
-        /// Its author had seen another history: it differs at `at` or before. It was not taken: the log stands before
+        /// Its author had seen another history, which differs at `at` or before. It was not taken: the log ends before
         /// it.
         case forked(at: Int)
 
-        /// Whether the log went one position on.
+        /// Whether the log advanced by one position.
         public var isTaken: Bool {
             switch self {
             case .applied, .void, .misfit: true
@@ -52,7 +52,7 @@ extension SealedLog {
     ///
     /// - Parameters:
     ///   - sealed: the decoded bytes.
-    ///   - clear: what they hold; nil when they do not open.
+    ///   - clear: their clear text; nil when they do not open.
     public mutating func append(_ sealed: [UInt8], clear: [UInt8]?) -> Verdict {
         let operation: SealedOperation
         do throws(VerdictError) {
@@ -79,7 +79,7 @@ extension SealedLog {
         guard let clear else { throw VerdictError(verdict: .void(.doesNotOpen)) }
         let operation = try read(clear)
         guard operation.incarnation == incarnationTag else { throw VerdictError(verdict: .void(.otherIncarnation)) }
-        // Its author has applied more than there is here: something was left out.
+        // Its author has applied more operations than this log holds: the server left some out.
         guard operation.base <= position else { throw VerdictError(verdict: .forked(at: position + 1)) }
         if let head = chain[operation.base], head != operation.head {
             throw VerdictError(verdict: .forked(at: operation.base))
@@ -93,11 +93,11 @@ extension SealedLog {
         return operation
     }
 
-    /// Reads an operation, of which the list that it names is looked at first: its author may have been removed since,
-    /// so neither is anything waited for that it says, nor believed of what it says to have seen. Whoever writes knows
-    /// the lists of all that it has applied; an honest author who had not seen the newer one sends its edit again under
-    /// it. Newer rules, too, name their list where these do. Where no accounts share the bucket (0) nothing of it is
-    /// looked for.
+    /// Reads an operation. The list of readers that it names is checked first: its author may have been removed since,
+    /// so neither its rules nor the history that it claims may have any effect. An author knows the lists of all
+    /// operations that it has applied; an honest author that had not seen the newer list sends its edit again under it.
+    /// Newer rules, too, name their list in the same place. Where the bucket is not shared by accounts (0) the list is
+    /// not checked.
     private func read(_ clear: [UInt8]) throws(VerdictError) -> SealedOperation {
         let named = list == 0 ? 0 : SealedOperation.list(clear: clear)
         if let named, named < list { throw VerdictError(verdict: .void(.olderList)) }
@@ -109,7 +109,7 @@ extension SealedLog {
         }
     }
 
-    /// Carries an operation over all that was ordered since its base, and applies it.
+    /// Transforms an operation over all operations ordered since its base, and applies it.
     private func carriedOut(_ operation: SealedOperation) throws(DiffError) -> Edit.Applied {
         guard var edit = operation.edit else { throw DiffError(.malformed) }
         for place in operation.base..<position {
@@ -123,8 +123,8 @@ extension SealedLog {
         return try edit.apply(to: object.map { .object($0) })
     }
 
-    /// Goes one position on.
-    /// - Parameter operation: nil when it counts for nothing.
+    /// Advances by one position.
+    /// - Parameter operation: nil when it does not count.
     private mutating func take(_ sealed: [UInt8], _ operation: SealedOperation?, _ edit: Edit?) {
         chain.append(sealed)
         if let operation {

@@ -1,22 +1,25 @@
 import ThicketProtocol
 
-/// One incarnation of a sealed object: what all its operations, in the order the server gave them, make of it.
+/// One incarnation of a sealed object: the result of all its operations in the order that the server gave them.
 ///
 /// Every device that has read the same operations holds an equal value, wherever it began to read.
 public struct SealedLog: Sendable, Equatable {
-    /// An operation of the last 64 positions that changed something: what a later operation with an older base is
-    /// carried over.
+    /// An operation of the last 64 positions that changed something. Later operations with an older base are
+    /// transformed over it.
     public struct Settled: Sendable, Equatable {
+        /// The operation's author.
         public var author: AuthorID
-        /// Its carried form, with what it replaced and removed; of the whole object.
+        /// Its transformed edit of the whole object, with the values that it replaced and removed.
         public var edit: Edit
 
+        /// A settled operation.
         public init(author: AuthorID, edit: Edit) {
             self.author = author
             self.edit = edit
         }
     }
 
+    /// The object's place, to which all hashes are bound.
     public let place: SealedPlace
     /// The app's own key, which the server never sees.
     public let appKey: String
@@ -24,18 +27,19 @@ public struct SealedLog: Sendable, Equatable {
     public let incarnation: [UInt8]
     /// The object; nil when it is deleted.
     public internal(set) var object: JSONObject?
+    /// The hash chain over the operations.
     public internal(set) var chain: HeadChain
     /// Position of each author's last operation that was not void.
     public internal(set) var lastPositions: [AuthorID: Int]
     /// Operations max(1, n − 63) … n; nil for those that changed nothing.
     public internal(set) var window: [Settled?]
-    /// The greatest version of a list of readers that the creation, or an operation which counts, was written under; 0
-    /// where no accounts share the bucket. What was written under an older one and comes behind it counts for nothing
-    /// (decision 0067).
+    /// The greatest version of a list of readers under which the creation, or an operation that counts, was written; 0
+    /// where the bucket is not shared by accounts. A later operation under an older list does not count (decision
+    /// 0067).
     public internal(set) var list: Int
 
-    /// A new object, position 0.
-    /// - Parameter list: version of the list of readers that it is made under, `Sealer.listVersion`.
+    /// A new object at position 0.
+    /// - Parameter list: version of the list of readers under which it is made, `Sealer.listVersion`.
     public init(place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject, list: Int = 0) {
         precondition(incarnation.count == Self.incarnationBytes, "an incarnation id has 16 bytes")
         self.place = place
@@ -48,7 +52,7 @@ public struct SealedLog: Sendable, Equatable {
         self.list = list
     }
 
-    /// From a snapshot.
+    /// Restores a log from a snapshot.
     init(
         place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject?, chain: HeadChain,
         lastPositions: [AuthorID: Int], window: [Settled?], list: Int
@@ -63,12 +67,13 @@ public struct SealedLog: Sendable, Equatable {
         self.list = list
     }
 
+    /// Bytes of an incarnation id.
     public static let incarnationBytes = 16
 
-    /// Operations since the creation.
+    /// Number of operations since the creation.
     public var position: Int { chain.position }
 
-    /// What operations name of the incarnation: its first 8 bytes.
+    /// The form in which operations name the incarnation: its first 8 bytes.
     public var incarnationTag: UInt64 { incarnation.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
     /// The settled operation at a position of the window.
@@ -80,6 +85,7 @@ public struct SealedLog: Sendable, Equatable {
     /// Whether the window reaches back to the operation after `base`.
     public func reaches(_ base: Int) -> Bool { base >= position - window.count }
 
+    /// Whether both are at the same point of the same history with the same object.
     public static func == (left: SealedLog, right: SealedLog) -> Bool {
         left.chain == right.chain && left.incarnation == right.incarnation && left.place == right.place
             && left.appKey.utf8.elementsEqual(right.appKey.utf8) && left.object == right.object

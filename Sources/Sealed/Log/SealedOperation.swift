@@ -9,7 +9,7 @@ public struct SealedOperation: Sendable, Equatable {
         case edit(Edit)
         /// `"-"`: the object is deleted.
         case tombstone
-        /// An edit that cannot be read. It keeps its place and its author, and fits nothing.
+        /// An edit that cannot be read. It keeps its position and its author, and never fits.
         case unreadable
     }
 
@@ -19,14 +19,15 @@ public struct SealedOperation: Sendable, Equatable {
     public var head: Head
     /// `n`: the beginning of the incarnation id.
     public var incarnation: UInt64
-    /// `a`
+    /// `a`: the author.
     public var author: AuthorID
-    /// `l`: version of the list of readers that it was written under; absent, and 0, where no accounts share the
-    /// bucket.
+    /// `l`: version of the list of readers under which it was written; absent, and 0, where the bucket is not shared by
+    /// accounts.
     public var list: Int
-    /// `x`
+    /// `x`: what the author did.
     public var content: Content
 
+    /// An operation; `list` is 0 where the bucket is not shared by accounts.
     public init(base: Int, head: Head, incarnation: UInt64, author: AuthorID, list: Int = 0, content: Content) {
         self.base = base
         self.head = head
@@ -36,15 +37,15 @@ public struct SealedOperation: Sendable, Equatable {
         self.content = content
     }
 
-    /// Why a clear text is no operation for us.
+    /// Why a clear text is not a known operation.
     public enum ReadingError: Error, Equatable, Sendable {
-        /// It is no operation at all: it counts for nothing, for everybody.
+        /// It is not an operation: it does not count, for every reader alike.
         case malformed
-        /// `t` names rules that we do not know: whoever reads the log stops here.
+        /// `t` names unknown rules: a reader of the log stops here.
         case unknownRules
     }
 
-    /// The edit of the whole object: nil when it cannot be read.
+    /// The edit of the whole object; nil when it cannot be read.
     public var edit: Edit? {
         switch content {
         case .edit(let edit): edit
@@ -79,7 +80,7 @@ public struct SealedOperation: Sendable, Equatable {
         return writer.bytes
     }
 
-    /// Reads a clear text. Members that are not in the table are passed over.
+    /// Reads a clear text. Unknown members are ignored.
     /// - Throws: `ReadingError`.
     public init(clear bytes: [UInt8]) throws(ReadingError) {
         guard let document: JSONDocument = try? .init(parsing: bytes, maxDepth: SealedLimits.clearDepthMax),
@@ -99,16 +100,15 @@ public struct SealedOperation: Sendable, Equatable {
             list: list, content: content)
     }
 
-    /// A version of a list of readers, as operations and snapshots name it; 0 where they name none, nil for what is no
-    /// version.
+    /// The version of a list of readers in an operation or snapshot: 0 where none is named, nil for an invalid version.
     static func list(_ node: JSONNode?) -> Int? {
         guard let node else { return 0 }
         guard let version = node.int64, (1..<1 << 53).contains(version) else { return nil }
         return Int(version)
     }
 
-    /// The version of a list of readers that a clear text names, an operation's or a snapshot's, of these rules or
-    /// newer ones: 0 where it names none. nil: it is no object, or what stands there is no version.
+    /// The version of a list of readers named in the clear text of an operation or snapshot, of these rules or newer
+    /// ones; 0 where none is named. nil: the text is not an object, or the version is invalid.
     public static func list(clear bytes: [UInt8]) -> Int? {
         guard let root = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
             root.kind == .object

@@ -1,12 +1,16 @@
-/// Where a sealed object lives. Everything that is sealed or hashed is bound to it, so that nothing can be moved.
+/// The place of a sealed object. Everything that is sealed or hashed is bound to it, so that nothing can be moved to
+/// another place.
 public struct SealedPlace: Sendable, Hashable {
+    /// The account that owns the bucket.
     public var owner: String
+    /// The app's id.
     public var app: String
+    /// The bucket's name.
     public var bucket: String
     /// The key by which the server knows the object.
     public var serverKey: String
 
-    /// - Parameters: each at most 65,535 bytes of UTF-8, which `Limits` are far below.
+    /// - Parameters: each at most 65,535 bytes of UTF-8; `Limits` are far below that.
     public init(owner: String, app: String, bucket: String, serverKey: String) {
         self.owner = owner
         self.app = app
@@ -20,7 +24,9 @@ public struct SealedPlace: Sendable, Hashable {
             + lengthPrefixed(serverKey.utf8)
     }
 
+    /// Compares the UTF-8 of all four parts.
     public static func == (left: SealedPlace, right: SealedPlace) -> Bool { left.prefixed == right.prefixed }
+    /// Hashes the UTF-8 of all four parts.
     public func hash(into hasher: inout Hasher) { hasher.combine(prefixed) }
 }
 

@@ -1,7 +1,7 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The clear form of a snapshot: all that a device needs to go on from position n (decision 0042).
+/// The clear form of a snapshot: all that a device needs to continue from position n (decision 0042).
 ///
 /// | key | meaning |
 /// | --- | --- |
@@ -10,11 +10,11 @@ import ThicketProtocol
 /// | `n` | position |
 /// | `o` | the object; null when it is deleted |
 /// | `h` | head(n), 32 bytes, base64url |
-/// | `r` | first 16 bytes of each head of max(0, n − 63) … n, one behind the other, base64url |
-/// | `q` | the same of the positions divisible by 64 before those, the newest 64, ascending |
-/// | `l` | version of the newest list of readers that an operation was written under; absent where no accounts share the bucket |
+/// | `r` | first 16 bytes of each head of max(0, n − 63) … n, concatenated, base64url |
+/// | `q` | the same of earlier positions divisible by 64, the newest 64, ascending |
+/// | `l` | newest version of a list of readers that an operation names; absent where accounts do not share the bucket |
 /// | `a` | author → position of its last operation that was not void |
-/// | `w` | operations max(1, n − 63) … n: null, or `{"a":author,"x":edit}` with what it replaced and removed as `w` |
+/// | `w` | operations max(1, n − 63) … n: null, or `{"a":author,"x":edit}` with replaced and removed values as `w` |
 public enum SealedSnapshot {
     /// The compact text.
     public static func clearBytes(of log: SealedLog) -> [UInt8] {
@@ -41,11 +41,11 @@ public enum SealedSnapshot {
 
     private static func text(of heads: [Head]) -> String { Base64.encodeURL(heads.flatMap(\.bytes)) }
 
-    /// What a snapshot says, its object not yet read.
+    /// The content of a snapshot whose object was not parsed yet.
     struct Content {
         let appKey: String
         let incarnation: [UInt8]
-        /// nil: it is deleted.
+        /// nil: the object is deleted.
         let object: JSONNode?
         let chain: HeadChain
         let lastPositions: [AuthorID: Int]
@@ -54,8 +54,8 @@ public enum SealedSnapshot {
     }
 
     /// Reads a clear text.
-    /// - Parameter position: what the server calls it; it must say the same of itself.
-    /// - Returns: nil when it is no snapshot of that position. Members that are not in the table are passed over.
+    /// - Parameter position: the position under which the server holds it; the text must name the same one.
+    /// - Returns: nil when it is not a snapshot of that position. Unknown members are ignored.
     public static func log(clear bytes: [UInt8], place: SealedPlace, position: Int) -> SealedLog? {
         guard let content = content(clear: bytes[...], position: position) else { return nil }
         return SealedLog(
@@ -63,7 +63,7 @@ public enum SealedSnapshot {
             chain: content.chain, lastPositions: content.lastPositions, window: content.window, list: content.list)
     }
 
-    /// The same, without making a tree of the object.
+    /// The same, without parsing the object into a tree.
     static func content(clear bytes: ArraySlice<UInt8>, position: Int) -> Content? {
         guard let root = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
             let appKey = root["k"]?.string,
@@ -83,11 +83,10 @@ public enum SealedSnapshot {
             lastPositions: authors, window: window, list: list)
     }
 
-    /// What a clear text says of the list of readers that its operations were written under; nil when it is no
-    /// snapshot.
+    /// The list version that a snapshot's clear text names; nil when it is not a snapshot.
     public static func list(clear bytes: [UInt8]) -> Int? { SealedOperation.list(clear: bytes) }
 
-    /// What a clear text says of whose object it is: the app's key; nil when it is no snapshot.
+    /// The app's key that a snapshot's clear text names; nil when it is not a snapshot.
     public static func appKey(clear bytes: [UInt8]) -> String? {
         (try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax))?.root["k"]?.string
     }

@@ -1,33 +1,35 @@
 import ThicketProtocol
 
-/// The content of the object `heads`, which every device of a bucket writes into and reads: of each object, by its
-/// server key, the newest position and head that somebody has seen. A server that leaves out whole objects, or their
-/// last operations, is found by it: what it dropped is named here, and what names it is chained itself.
+/// The content of the object `heads`, which every device of a bucket writes and reads: for each object, by its server
+/// key, the newest position and head that a device has seen. It detects a server that leaves out whole objects or their
+/// last operations: the dropped state is named here, and this object is chained itself.
 ///
-/// `{"<server key>":["<first 8 bytes of the incarnation id>",position,"<head>"],…}`, with two members more once a user
-/// has taken the server's history in the place of one that stood here: position and head of that. Who has it learns
-/// that it was given up.
+/// `{"<server key>":["<first 8 bytes of the incarnation id>",position,"<head>"],…}`. An entry has two more members once
+/// a user has replaced a history named here by the server's: position and head of the replaced one. A device with that
+/// history learns from them that it was given up.
 public enum SealedHeads {
     /// The app's key of the object.
     public static let appKey = "heads"
-    /// Seconds from one writing of a device to its next.
+    /// Seconds between two writes of one device.
     public static let intervalSeconds: Int64 = 3_600
 
-    /// Whether no app may have an object of this name.
+    /// Whether apps must not use this name for an object.
     public static func isReserved(_ name: String) -> Bool { name.utf8.elementsEqual(appKey.utf8) }
 
-    /// Something that the server does not show as it was.
+    /// An object that the server does not show as it was.
     public struct Finding: Sendable, Equatable {
+        /// The object's server key.
         public var serverKey: String
+        /// What does not fit.
         public var integrity: SealedIntegrity
     }
 
-    /// What to write: the objects that are further here than there.
+    /// The edit to write: the objects whose local state is newer than the entry.
     ///
     /// - Parameters:
-    ///   - content: of the object `heads` as it is.
-    ///   - logs: of the objects that have changed, without that object itself.
-    /// - Returns: an edit of it; empty when there is nothing to say.
+    ///   - content: the current content of the object `heads`.
+    ///   - logs: the logs of the changed objects, without the object `heads`.
+    /// - Returns: an edit of the content; empty when nothing is newer.
     public static func edit(of content: JSONObject, for logs: some Sequence<SealedLog>) -> ObjectDiff {
         var operations = [(key: String, operation: Operation)]()
         for log in logs {
@@ -44,10 +46,10 @@ public enum SealedHeads {
         return ObjectDiff(operations)
     }
 
-    /// What to write once the user has taken the server's history: what stands there of the other one is not held
-    /// against anybody again.
+    /// The edit to write once the user has taken the server's history, so that the entry of the other history is not
+    /// reported as an error again.
     ///
-    /// - Returns: nil when nothing there contradicts the log.
+    /// - Returns: nil when the entry does not contradict the log.
     public static func correction(of content: JSONObject, for log: SealedLog) -> ObjectDiff? {
         let key = log.place.serverKey
         guard let entry = content[key].flatMap(Entry.init), entry.tag == log.incarnationTag,
@@ -61,12 +63,12 @@ public enum SealedHeads {
         return ObjectDiff([(key: key, operation: .replace(value))])
     }
 
-    /// Compares what is written there with what this device holds, having read all that the server has to say.
+    /// Compares the content with what this device holds, after it has read all of the server's state.
     ///
     /// - Parameters:
     ///   - content: of the object `heads`.
-    ///   - log: of an object by its server key; nil when there is none here.
-    ///   - isDeleted: whether an object that is not here was deleted, as far as this device knows.
+    ///   - log: returns the log of an object by its server key; nil for an unknown object.
+    ///   - isDeleted: whether an unknown object was deleted, as far as this device knows.
     public static func findings(
         in content: JSONObject, log: (String) -> SealedLog?, isDeleted: (String) -> Bool
     ) -> [Finding] {
@@ -75,7 +77,7 @@ public enum SealedHeads {
             guard let log = log(key) else {
                 return isDeleted(key) ? nil : Finding(serverKey: key, integrity: .removed)
             }
-            // Of another incarnation nothing can be said.
+            // An entry of another incarnation cannot be compared.
             guard entry.tag == log.incarnationTag else { return nil }
             if let rejected = entry.rejected, log.chain[rejected.position] == rejected.head {
                 return Finding(serverKey: key, integrity: .forked(at: entry.position + 1))
@@ -88,8 +90,7 @@ public enum SealedHeads {
         }
     }
 
-    /// Whether the log is further than what stands there, as after two devices wrote at once: it is to be written
-    /// again.
+    /// Whether the log is newer than its entry, as after two devices wrote at once: the entry must be written again.
     public static func isBehind(_ content: JSONObject, _ log: SealedLog) -> Bool {
         guard let entry = content[log.place.serverKey].flatMap(Entry.init) else { return false }
         return entry.tag == log.incarnationTag && entry.position < log.position
@@ -99,14 +100,14 @@ public enum SealedHeads {
         var tag: UInt64
         var position: Int
         var head: Head
-        /// The newest of a history that a user has given up.
+        /// The newest position and head of a history that a user has given up.
         var rejected: (position: Int, head: Head)?
 
         init(tag: UInt64, position: Int, head: Head, rejected: (position: Int, head: Head)?) {
             (self.tag, self.position, self.head, self.rejected) = (tag, position, head, rejected)
         }
 
-        /// What somebody has written that is no entry says nothing.
+        /// A value that is not a valid entry is ignored.
         init?(_ json: JSONValue) {
             guard let list = json.arrayValue, list.count == 3 || list.count == 5,
                 let tag = list[0].stringValue.flatMap(AuthorID.init(text:)),

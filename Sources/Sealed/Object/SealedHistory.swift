@@ -1,20 +1,23 @@
 import ThicketProtocol
 
-/// Holds the states of one object that a server has kept against each other, from the oldest on: offline, with nothing
-/// but the keys. Each must open, and lead on from the one before.
+/// Compares the states of one object that a server has kept, from the oldest on: offline, with only the keys. Each must
+/// open and continue the one before.
 public struct SealedHistory: Sendable {
-    /// What does not fit.
+    /// An inconsistency.
     public struct Finding: Sendable, Equatable {
-        /// The server's version of the state in which it shows.
+        /// The server's version of the state that shows it.
         public let version: Int64
+        /// The kind of inconsistency.
         public let kind: Kind
 
+        /// The kinds of inconsistency.
         public enum Kind: Sendable, Equatable {
+            /// The state or its log is inconsistent.
             case integrity(SealedIntegrity)
-            /// Operations behind this position were written under newer rules, or, with nil, the whole state is of a
-            /// newer shape: nothing can be said of them.
+            /// Operations after this position were written under newer rules, or, with nil, the whole state has a newer
+            /// shape: they cannot be checked.
             case stopped(after: Int?)
-            /// The object calls itself by a name that does not give the key under which it stands.
+            /// The name inside the object does not give the key under which it is stored.
             case otherName
         }
     }
@@ -22,24 +25,25 @@ public struct SealedHistory: Sendable {
     private let keys: SealedBucketKeys
     private let place: SealedPlace
     private let sealer: ObjectSealer
-    /// What the states so far make of it; nil before the first that opens.
+    /// The object as of the last state; nil before the first state that opens.
     private var object: SealedObject?
+    /// The inconsistencies, in the order of the states.
     public private(set) var findings: [Finding] = []
-    /// States read.
+    /// Number of states read.
     public private(set) var states: Int = 0
-    /// Times that the object was made anew under its key, as far as the states show it.
+    /// How often the object was created again under its key, as far as the states show it.
     public private(set) var recreations: Int = 0
 
     /// - Parameter serverKey: the key under which the server has the object.
-    /// - Throws: `CryptoError.outOfBounds`, for a key beyond `Limits` only.
+    /// - Throws: `CryptoError.outOfBounds`, only for a key beyond `Limits`.
     public init(keys: SealedBucketKeys, serverKey: String) throws {
         (self.keys, place, sealer) = (keys, keys.place(serverKey: serverKey), try keys.sealer(serverKey: serverKey))
     }
 
-    /// The log as the last state that opened gives it; nil: none did.
+    /// The log of the last state that opened; nil: none did.
     public var log: SealedLog? { object?.log }
 
-    /// Reads the next state. Give them in the order of their versions.
+    /// Reads the next state. Pass them in the order of their versions.
     public mutating func read(_ state: JSONObject, version: Int64) {
         states += 1
         let entity: SealedEntity
@@ -50,7 +54,7 @@ public struct SealedHistory: Sendable {
         let events = known.adopt(entity, with: sealer)
         object = known
         tell(version, events)
-        // What follows is held against this state, so that one thing wrong does not hide the next.
+        // Later states are compared with this one, so that one error does not hide the next.
         if known.problem != nil || known.isStopped { begin(entity, version, isTold: true) }
     }
 
@@ -63,7 +67,7 @@ public struct SealedHistory: Sendable {
             if !isTold { tell(version, .integrity(error.integrity)) }
             return
         }
-        // A state that is wrong in itself is no ground for the next.
+        // An inconsistent state is not a base for the next.
         object = opened.object.problem == nil && !opened.object.isStopped ? opened.object : nil
         if !isTold { tell(version, opened.events) }
         if !keys.serverKey(of: opened.object.log.appKey).utf8.elementsEqual(place.serverKey.utf8) {
@@ -88,7 +92,7 @@ public struct SealedHistory: Sendable {
 }
 
 extension SealedHistory.Finding: CustomStringConvertible {
-    /// For users and logs: no content.
+    /// For users and logs; contains no user content.
     public var description: String {
         switch kind {
         case .integrity(let integrity): "version \(version): \(integrity)"

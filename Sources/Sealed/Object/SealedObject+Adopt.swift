@@ -1,15 +1,17 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Why a sealed object cannot be opened on a device that has nothing of it.
+/// Why a sealed object cannot be opened on a device that has no state of it.
 public struct SealedOpenError: Error, Equatable, Sendable {
+    /// What does not fit.
     public let integrity: SealedIntegrity
 
+    /// An error with this finding.
     public init(integrity: SealedIntegrity) { self.integrity = integrity }
 }
 
 extension SealedObject {
-    /// Opens an object on a device that has nothing of it.
+    /// Opens an object on a device that has no state of it.
     /// - Throws: `SealedOpenError` when the snapshot does not open.
     public static func open(
         _ entity: SealedEntity, author: AuthorID, place: SealedPlace, with sealer: some Sealer
@@ -22,8 +24,8 @@ extension SealedObject {
             with: sealer)
     }
 
-    /// The same of values that were read as bytes already.
-    /// - Parameter tail: operations behind the snapshot, the newest first.
+    /// The same for values that were decoded already.
+    /// - Parameter tail: operations after the snapshot, the newest first.
     public static func open(
         _ snapshot: [UInt8], at position: Int, tail: some BidirectionalCollection<[UInt8]>, author: AuthorID,
         place: SealedPlace, with sealer: some Sealer
@@ -42,7 +44,7 @@ extension SealedObject {
         Base64.decodeURL(Array(snapshot.text.utf8)[...]).flatMap { log(of: $0, at: snapshot.position, place, sealer) }
     }
 
-    /// What a snapshot says; nil when it does not open.
+    /// The log in a snapshot; nil when it does not open.
     public static func log(
         of snapshot: [UInt8], at position: Int, _ place: SealedPlace, _ sealer: some Sealer
     ) -> SealedLog? {
@@ -50,12 +52,12 @@ extension SealedObject {
         return SealedSnapshot.log(clear: clear, place: place, position: position)
     }
 
-    /// Bytes of an operation's text. What is no base64url is an operation that does not open.
+    /// The bytes of an operation's text. A text that is not base64url becomes an operation that does not open.
     public static func bytes(of text: String) -> [UInt8] {
         Base64.decodeURL(Array(text.utf8)[...]) ?? Array(text.utf8)
     }
 
-    /// Operations that follow what the log holds, the oldest first.
+    /// Takes operations that follow the log, the oldest first.
     private mutating func receiveAll(_ tail: some Sequence<[UInt8]>, with sealer: some Sealer) -> [SealedEvent] {
         var events = [SealedEvent]()
         for sealed in tail {
@@ -66,17 +68,17 @@ extension SealedObject {
     }
 
     /// Takes the object as the server shows it now: after a reconnect, an index, or a compaction. Everything that both
-    /// know is compared before anything is believed.
+    /// sides know is compared before any of it is accepted.
     ///
-    /// - Parameter byOthers: another account may have written the snapshot: what it says of this device's own
-    ///   operations is held against what this device has sealed.
+    /// - Parameter byOthers: another account may have written the snapshot: its claims about this device's own
+    ///   operations are checked against what this device has sealed.
     public mutating func adopt(
         _ entity: SealedEntity, with sealer: some Sealer, byOthers: Bool = false
     ) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
         guard let newest = entity.newest,
             let theirs = Self.log(of: newest, log.place, sealer),
-            // One server key is one app key's, for ever.
+            // A server key belongs to the same app key forever.
             log.appKey.isEmpty || theirs.appKey.utf8.elementsEqual(log.appKey.utf8)
         else { return [block(.snapshotMismatch(at: entity.newest?.position ?? 0))] }
         draftBase = nil
@@ -91,7 +93,7 @@ extension SealedObject {
         return compare(theirs, tail, sealer)
     }
 
-    /// The snapshot stands at or before our position: the operations behind it must lead to what we have.
+    /// The snapshot is at or before our position: the operations after it must lead to our state.
     private mutating func compare(
         _ snapshot: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
@@ -109,7 +111,7 @@ extension SealedObject {
         return tail[known...].flatMap { receive($0, with: sealer) }
     }
 
-    /// A snapshot ahead of us, of the same chain as far as can be seen.
+    /// Advances to a later snapshot of the same chain, as far as that can be verified.
     private mutating func catchUp(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent] {
         guard log.lastPositions.allSatisfy({ snapshot.lastPositions[$0.key] ?? 0 >= $0.value }),
             snapshot.list >= log.list, !byOthers || isPossible(snapshot)
@@ -130,7 +132,7 @@ extension SealedObject {
         return events
     }
 
-    /// - Returns: nil when the snapshot says of the pending operation what it cannot have done.
+    /// - Returns: nil when the snapshot claims an impossible effect of the pending operation.
     private mutating func walk(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent]? {
         var events = [SealedEvent]()
         var ordered: JSONValue? = log.object.map { .object($0) }
@@ -139,18 +141,18 @@ extension SealedObject {
             let settled = snapshot.settled(at: position)
             if byOthers, position == counted, !isDone(by: settled?.edit, on: ordered) {
                 guard letGo?.author == pendingAuthor else { return nil }
-                // It is the one that was given up.
+                // It is the operation that was given up.
                 counted = nil
             }
             guard let settled else { continue }
             if settled.author == pendingAuthor, let done = pending, !byOthers || position == counted {
-                // What is ours has one place in the log: it is the pending one.
+                // An operation of ours has one place in the log: it is the pending one.
                 pending = nil
                 events += [.acknowledged(done.changeID)] + Self.conflicts(of: done.edit, on: ordered)
             } else {
                 events += advance(over: settled.edit, settled.author)
             }
-            // It fits: `leads` has seen it.
+            // It fits: `leads` has checked it.
             if let outcome = try? settled.edit.apply(to: ordered) { ordered = outcome.value }
         }
         log = snapshot
@@ -163,7 +165,7 @@ extension SealedObject {
         return events
     }
 
-    /// Whether what a snapshot says of the operations that we have not seen makes its object of ours.
+    /// Whether a snapshot's claims about the operations that we have not seen turn our object into its object.
     private func leads(to snapshot: SealedLog) -> Bool {
         var object: JSONValue? = log.object.map { .object($0) }
         for position in (log.position + 1)...snapshot.position {
@@ -176,7 +178,7 @@ extension SealedObject {
         return object == snapshot.object.map { .object($0) }
     }
 
-    /// The operations between are not to be had: our edits are carried over the difference of the two states.
+    /// The operations in between are not available: our edits are transformed over the difference of the two states.
     private mutating func leap(to snapshot: SealedLog, pendingWasCounted: Bool) -> [SealedEvent] {
         var events = [SealedEvent]()
         let after: JSONValue? = snapshot.object.map { .object($0) }
@@ -184,25 +186,25 @@ extension SealedObject {
             pending = nil
             events.append(.acknowledged(done.changeID))
         }
-        // The state on which the edits that are left were made: with the pending one, if that is counted.
+        // The state on which the remaining edits were made: with the pending one, if it counted.
         let before = pending == nil ? projected : log.object.map { .object($0) }
         log = snapshot
         let edit = Self.difference(from: before, to: after).flatMap { try? $0.apply(to: before).edit }
         if let edit { events += advance(over: edit, AuthorID(rawValue: 0)) }
-        // What was sealed for the old state counts for nothing wherever it arrives.
+        // An operation sealed for the old state does not count, wherever it arrives.
         if pending != nil { events += refuse() }
         projected = after
         return events
     }
 
-    /// The key was deleted and made again, by a device that knew of the deletion, or by one that keeps its own content.
-    /// That one need not have seen all that was here: what the app saw is told.
+    /// The key was deleted and created again, by a device that knew of the deletion, or by one that keeps its own
+    /// content. That device need not have seen all that existed here: what the app saw is reported.
     private mutating func adopt(
         another theirs: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
-        // Whoever makes it anew knows the lists of what was there; somebody who was removed could begin it under an
-        // older one.
+        // A device that creates the object again knows the lists of the earlier one; a removed reader could start it
+        // under an older list.
         guard sealer.listVersion == 0 || theirs.list >= log.list else {
             return [block(.snapshotMismatch(at: theirs.position))]
         }
@@ -224,26 +226,25 @@ extension SealedObject {
         if pastIncarnations.count > SealedLimits.pastIncarnationsMax { pastIncarnations.removeFirst() }
     }
 
-    /// The server says that the object is gone: an ordinary `-`, `EMPTY`, or an index without it. Without a tombstone
-    /// that hides nothing.
+    /// The server reports that the object is gone: an ordinary `-`, `EMPTY`, or an index without it. Without a
+    /// tombstone the removal may hide an attack.
     public mutating func serverRemoved() -> [SealedEvent] {
         guard log.object != nil, problem == nil else { return [] }
         return [block(.removed)]
     }
 
-    /// The server shows the object in a shape that only newer programs know: nothing of it is read, and nothing here is
-    /// given up.
+    /// The server shows the object in a shape that only newer programs know: it is not read, and local state is kept.
     public mutating func serverShowedNewerShape() -> [SealedEvent] {
         guard problem == nil, stop == nil else { return [] }
         stop = .shape
         return [.stopped(after: nil)]
     }
 
-    /// The server shows it in a shape that is known, or no more.
+    /// The server shows it in a known shape, or not at all.
     public mutating func leaveNewerShape() { if stop == .shape { stop = nil } }
 
-    /// This program may be a newer one: it tries the operations at which an older one had to stop. Where it stops at
-    /// the same position again, that is not told again.
+    /// This program may be newer: it tries the operations at which an older one had to stop. A stop at the same
+    /// position is not reported again.
     public mutating func tryNewerRules() { if stop == .rules { stop = nil } }
 
     /// The server shows an object that is not sealed.

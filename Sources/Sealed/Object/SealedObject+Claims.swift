@@ -1,14 +1,15 @@
 import ThicketProtocol
 
-/// An operation that was given up before it was known whether it counts: it may stand in the log all the same.
+/// An operation that was given up before it was known whether it counts: it may still be in the log.
 public struct SealedLetGo: Sendable, Equatable {
+    /// The author that it names.
     public let author: AuthorID
-    /// Position that it was made on, at least 0.
+    /// Position on which it was made, at least 0.
     public let base: Int
 
     init(author: AuthorID, base: Int) { (self.author, self.base) = (author, base) }
 
-    /// - Returns: nil when it is not what `json` writes.
+    /// - Returns: nil when the value does not have the form of `json`.
     init?(_ json: JSONValue) {
         guard let list = json.arrayValue, list.count == 2,
             let author = list[0].stringValue.flatMap(AuthorID.init(text:)),
@@ -20,27 +21,27 @@ public struct SealedLetGo: Sendable, Equatable {
     var json: JSONValue { [.string(author.text), .number(JSONNumber(Int64(base)))] }
 }
 
-/// What a snapshot that somebody else has made says of this device's own operations. A device knows what it has sealed:
-/// of one author at most one operation counts behind what its device has read, since whatever it has sealed was made on
-/// that.
+/// Checks what another author's snapshot claims about this device's own operations. A device knows what it has sealed:
+/// of one author at most one operation counts after the part of the log that its device has read, because all its
+/// operations were made on that.
 extension SealedObject {
     /// The author that the pending operation names.
     var pendingAuthor: AuthorID { pending?.sealedAs ?? author }
 
-    /// The pending operation is given up, and may be on its way.
+    /// Gives up the pending operation, which may be in flight.
     mutating func letPendingGo() {
         guard let pending else { return }
         letGo = SealedLetGo(author: pendingAuthor, base: pending.base)
     }
 
-    /// From now on the object's operations name this author: the account has other keys. The pending operation keeps
-    /// the bytes that it has, and the author that it names, until it is known whether it counts.
+    /// Sets the author that the object's operations name from now on, after the account's keys have changed. The
+    /// pending operation keeps its bytes and the author that it names until it is known whether it counts.
     public mutating func write(as author: AuthorID) {
         if pending != nil, pending?.sealedAs == nil { pending?.sealedAs = self.author }
         self.author = author
     }
 
-    /// Where a snapshot ahead of us has the pending operation, as it says; nil: nowhere.
+    /// The position at which a later snapshot claims to have the pending operation; nil: nowhere.
     func claimed(by snapshot: SealedLog) -> Int? {
         guard let last = snapshot.lastPositions[pendingAuthor], last > log.lastPositions[pendingAuthor] ?? 0 else {
             return nil
@@ -48,8 +49,8 @@ extension SealedObject {
         return last
     }
 
-    /// Whether a snapshot ahead of us, of the same chain as far as can be seen, may be right in what it says of who
-    /// wrote where. What stands up to our position we have read ourselves.
+    /// Whether the claims of a later snapshot of the same chain about authors and positions are possible. We have read
+    /// the part up to our position ourselves.
     func isPossible(_ snapshot: SealedLog) -> Bool {
         for (author, last) in snapshot.lastPositions
         where last != log.lastPositions[author] && last <= log.position { return false }
@@ -71,19 +72,20 @@ extension SealedObject {
         return last - newest <= SealedLimits.windowPositions
     }
 
-    /// Whether this is what the pending operation does to the object at its place in the log.
+    /// Whether `edit` has the effect of the pending operation on the object at its place in the log.
     func isDone(by edit: Edit?, on value: JSONValue?) -> Bool {
         Self.outcome(of: edit, on: value) == Self.outcome(of: pending?.edit, on: value)
     }
 
-    /// What does not fit changes nothing.
+    /// An edit that does not fit changes nothing.
     private static func outcome(of edit: Edit?, on value: JSONValue?) -> JSONValue? {
         guard let outcome = try? edit?.apply(to: value) else { return value }
         return outcome.value
     }
 
-    /// What the app saw, where a snapshot has the pending operation, as it says, and its object lacks what that put
-    /// there. The operations between are not to be had: somebody may have taken it out again, or it was never in.
+    /// Reports what the app saw when a snapshot claims to include the pending operation and its object lacks the
+    /// operation's content. The operations in between are not available: another device may have removed the content,
+    /// or it was never included.
     ///
     /// - Parameter seen: the object with the pending edit, before the snapshot was taken.
     func lacking(_ done: Pending, _ seen: JSONValue?) -> [SealedEvent] {
@@ -95,8 +97,8 @@ extension SealedObject {
 }
 
 extension Edit {
-    /// Whether this edit, made on what another has left, takes away something that the other put there; also where that
-    /// cannot be told.
+    /// Whether this edit, made on the result of another, removes content that the other inserted; also true where that
+    /// cannot be determined.
     func undoes(_ other: Edit) -> Bool {
         switch (self, other) {
         case (.members(let mine), .members(let theirs)):
@@ -108,7 +110,7 @@ extension Edit {
         }
     }
 
-    /// Places in the text before.
+    /// Places in the earlier text.
     private static func deleted(by delta: TextDelta) -> Set<Int> {
         var (places, place): (Set<Int>, Int) = ([], 0)
         for operation in delta.operations {
@@ -123,7 +125,7 @@ extension Edit {
         return places
     }
 
-    /// Places in the text afterwards.
+    /// Places in the later text.
     private static func inserted(by delta: TextDelta) -> Set<Int> {
         var (places, place): (Set<Int>, Int) = ([], 0)
         for operation in delta.operations {

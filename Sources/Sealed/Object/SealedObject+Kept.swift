@@ -1,50 +1,64 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// What must be kept of a sealed object besides what the server holds of it and the bytes of the change in flight: with
-/// those two the rest follows.
+/// The stored state of a sealed object, besides the server's object and the bytes of the change in flight: with those
+/// two the rest follows.
 ///
 /// | key | meaning |
 /// | --- | --- |
-/// | `p` | the pending operation's edit as it was carried, missing when nothing is left of it |
-/// | `l` | edits behind it, composed |
-/// | `i` | incarnations that were there before, base64url |
-/// | `x` | what keeps the object read-only, `SealedIntegrity.word` |
-/// | `r` | true: *keep mine* was chosen, and what the server holds is to be removed first |
-/// | `n` | true: the server shows it in a newer shape; a number: behind this position stand operations of newer rules |
-/// | `b` | what the draft grew from, missing where it is a new one |
-/// | `m` | version of the list of readers that a mark was asked for, missing where none was |
+/// | `p` | the pending operation's transformed edit, missing when nothing is left of it |
+/// | `l` | edits after it, composed |
+/// | `i` | earlier incarnations, base64url |
+/// | `x` | the problem that keeps the object read-only, `SealedIntegrity.word` |
+/// | `r` | true: *keep mine* was chosen, and the server's object must be removed first |
+/// | `n` | true: the server shows it in a newer shape; a number: operations of newer rules follow this position |
+/// | `b` | the object that the draft grew from, missing where it is new |
+/// | `m` | version of the list of readers for which a mark was requested, missing where none was |
 /// | `w` | edits that come from setting the object as a whole: 1 `l`, 2 the pending operation, 3 both; missing: none |
-/// | `g` | author and base of the newest operation that was given up before it was known whether it counts; missing: none was |
+/// | `g` | author and base of the newest operation given up before it was known whether it counts; missing: none |
 public struct SealedKept: Sendable, Equatable {
+    /// `p`: the pending operation's edit.
     public var pendingEdit: Edit?
+    /// `l`: the edits after it.
     public var later: Edit?
+    /// `i`: 16 bytes each, the newest last.
     public var pastIncarnations: [[UInt8]] = []
+    /// `x`: the problem that waits for the user's choice.
     public var problem: SealedIntegrity?
+    /// `r`: whether the server's object must be removed first.
     public var isReplacing: Bool = false
+    /// `n`: whether the server shows a newer shape.
     public var isNewer: Bool = false
-    /// The position behind which operations of newer rules stand, at least 0; nil: the object has not stopped at any.
+    /// `n`: the position after which operations of newer rules follow, at least 0; nil: the object has not stopped at
+    /// any.
     public var stoppedAfter: Int?
+    /// `b`: the object that the draft grew from.
     public var draftBase: JSONObject?
-    /// 0: none was asked for.
+    /// `m`: the list version of the requested mark; 0: none.
     public var owedMark: Int = 0
+    /// `g`: the operation that was given up.
     public var letGo: SealedLetGo?
+    /// `w`: whether `later` comes from setting the object as a whole.
     public var isLaterWhole: Bool = false
+    /// `w`: the same for the pending operation.
     public var isPendingWhole: Bool = false
 
+    /// Nothing to store.
     public init() {}
 
+    /// Whether nothing has to be stored.
     public var isEmpty: Bool { self == SealedKept() }
 
     /// Whether the object waits for a newer program.
     public var isStopped: Bool { isNewer || stoppedAfter != nil }
 
-    /// Puts an edit behind the others, exactly as `SealedObject.edit` does.
-    /// - Throws: when there is nothing that it fits.
+    /// Appends an edit to the others, exactly as `SealedObject.edit` does.
+    /// - Throws: when the edit does not fit.
     public mutating func add(_ diff: ObjectDiff) throws(DiffError) {
         later = try SealedObject.composed(later, try Edit(.object(diff)))
     }
 
+    /// The members of the table above.
     public var json: JSONObject {
         var object: JSONObject = [:]
         object["p"] = pendingEdit?.settledJSON
@@ -67,7 +81,7 @@ public struct SealedKept: Sendable, Equatable {
         return object
     }
 
-    /// - Returns: nil when it is not what `json` writes.
+    /// - Returns: nil when the object does not have the form of `json`.
     public init?(_ json: JSONObject) {
         do throws(DiffError) {
             pendingEdit = try json["p"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
@@ -105,7 +119,7 @@ public struct SealedKept: Sendable, Equatable {
 }
 
 extension SealedObject {
-    /// What to keep.
+    /// The state to store.
     public var kept: SealedKept {
         var kept = SealedKept()
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
@@ -117,7 +131,7 @@ extension SealedObject {
         return kept
     }
 
-    /// An object that is not there: nobody has made it, or it is gone.
+    /// An object that does not exist: not created yet, or removed.
     public static func absent(author: AuthorID, place: SealedPlace, appKey: String) -> SealedObject {
         let nobody = [UInt8](repeating: 0, count: SealedLog.incarnationBytes)
         var log = SealedLog(place: place, appKey: appKey, incarnation: nobody, object: [:])
@@ -125,10 +139,10 @@ extension SealedObject {
         return SealedObject(author: author, log: log)
     }
 
-    /// The object as it was when it was kept.
+    /// Restores the stored object.
     ///
     /// - Parameters:
-    ///   - log: what the kept entity gives.
+    ///   - log: the log of the stored entity.
     ///   - pending: the sealed operation in flight.
     /// - Returns: nil when these do not belong together.
     public static func restored(
@@ -139,7 +153,7 @@ extension SealedObject {
         (object.isReplacing, object.draftBase, object.owedMark) = (kept.isReplacing, kept.draftBase, kept.owedMark)
         object.letGo = kept.letGo
         if kept.isNewer { object.stop = .shape }
-        // Where the log stands elsewhere, they have been read.
+        // Where the log is at another position, those operations have been read.
         if kept.stoppedAfter == log.position { (object.stop, object.stoppedAfter) = (.rules, log.position) }
         if let sealed = pending {
             guard let opened = sealer.open(sealed, kind: .operation, position: 0),
@@ -158,8 +172,8 @@ extension SealedObject {
         return object
     }
 
-    /// The object is gone from the server after its tombstone, as it should. What was edited here since stays, and is
-    /// made anew.
+    /// The server has removed the object after its tombstone, as expected. Later local edits are kept and create the
+    /// object again.
     public mutating func removedAfterTombstone() {
         var gone = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
         (gone.pastIncarnations, gone.owedMark) = (pastIncarnations, owedMark)
@@ -168,11 +182,11 @@ extension SealedObject {
         self = gone
     }
 
-    /// The draft as a new incarnation at position 0; nil when there is none.
+    /// The draft as a new incarnation at position 0; nil without a draft.
     ///
     /// - Parameters:
     ///   - incarnation: 16 random bytes.
-    ///   - list: version of the list of readers that it is made under, `Sealer.listVersion`.
+    ///   - list: version of the list of readers under which it is made, `Sealer.listVersion`.
     public func created(incarnation: [UInt8], list: Int = 0) -> SealedObject? {
         guard let object, needsRecreation else { return nil }
         var made = SealedObject(
@@ -183,8 +197,8 @@ extension SealedObject {
         return made
     }
 
-    /// The server did not take the creation: it is a draft again. Its incarnation was never there, so it is none of
-    /// those that have passed; if the server takes it all the same, from an older connection, it is one like any other.
+    /// The server refused the creation: the object is a draft again. Its incarnation never existed, so it is not an
+    /// earlier one; if the server still accepts it, from an older connection, it is treated like any other.
     public mutating func notCreated() {
         var draft = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
         (draft.pastIncarnations, draft.draftBase, draft.owedMark) = (pastIncarnations, draftBase, owedMark)
@@ -192,12 +206,12 @@ extension SealedObject {
         self = draft
     }
 
-    /// Something is wrong that only the client can see, or a state that does not open: read-only until the user has
-    /// chosen.
+    /// Reports a problem that only the client can detect, or a state that does not open: the object is read-only until
+    /// the user has chosen.
     public mutating func report(_ integrity: SealedIntegrity) -> [SealedEvent] { [block(integrity)] }
 
-    /// *Keep mine*: what the app sees becomes a draft of a new incarnation, which goes out once what the server holds
-    /// is removed. The old incarnation is remembered.
+    /// *Keep mine*: what the app sees becomes a draft of a new incarnation, which is sent once the server's object is
+    /// removed. The old incarnation is remembered.
     public mutating func keepMine() {
         let mine = shown
         var draft = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
@@ -208,17 +222,17 @@ extension SealedObject {
         self = draft
     }
 
-    /// What the server held is gone: the draft may be made.
+    /// The server's object is removed: the draft may be created.
     public mutating func hasReplaced() { isReplacing = false }
 
-    /// Whether the newest operation that did anything is this device's tombstone.
+    /// Whether the newest operation with an effect is this device's tombstone.
     public var wasDeletedHere: Bool {
         guard log.object == nil else { return false }
         let newest = log.window.last { $0 != nil } ?? nil
         return newest?.author == author
     }
 
-    /// Gives an object that nobody has made yet the app's key.
+    /// Sets the app's key of an object that was not created yet.
     public mutating func name(_ appKey: String) {
         guard log.object == nil, log.appKey.isEmpty else { return }
         log = SealedObject.absent(author: author, place: log.place, appKey: appKey).log

@@ -1,11 +1,11 @@
 import ThicketProtocol
 
 extension SealedObject {
-    /// Takes the operation that follows what the log holds, in the order of the server: somebody else's or our own.
+    /// Takes the operation that follows the log, in the order of the server: another author's or our own.
     public mutating func receive(_ sealed: [UInt8], with sealer: some Sealer) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
         let clear = sealer.open(sealed, kind: .operation, position: 0)?.clear
-        // Its bytes never change. Somebody else who has the keys may seal other ones under its id.
+        // Its bytes never change. Another holder of the keys may seal other bytes under its id.
         let isOwn = pending?.sealed == sealed
         let verdict = log.append(sealed, clear: clear)
         var events = warnings(verdict)
@@ -25,16 +25,15 @@ extension SealedObject {
         return events
     }
 
-    /// Where nothing of this device's is left, the app sees the log's object itself. It was equal to what the app saw,
-    /// but for the order of members: that follows the order in which the server took the operations, for every device
-    /// alike.
+    /// With no local edits left, the app sees the log's object itself. It equals what the app saw except for the order
+    /// of members, which follows the order of operations on the server, on every device.
     mutating func settle() {
         guard pending == nil, later == nil else { return }
         projected = log.object.map { .object($0) }
         (shown, wanted) = (projected, nil)
     }
 
-    /// What everybody is told of an operation, whoever it is from.
+    /// The events that every device reports for an operation of any author.
     private mutating func warnings(_ verdict: SealedLog.Verdict) -> [SealedEvent] {
         let position = log.position
         switch verdict {
@@ -55,13 +54,13 @@ extension SealedObject {
         }
     }
 
-    /// From now on read-only, until the user has chosen.
+    /// Makes the object read-only until the user has chosen.
     mutating func block(_ integrity: SealedIntegrity) -> SealedEvent {
         if problem == nil { problem = integrity }
         return .integrity(integrity)
     }
 
-    /// Our own operation counts: the log holds what we have shown.
+    /// Our own operation counts: the log holds what the app already sees.
     private mutating func acknowledge() -> [SealedEvent] {
         guard let done = pending else { return [] }
         pending = nil
@@ -69,14 +68,14 @@ extension SealedObject {
         return [.acknowledged(done.changeID)]
     }
 
-    /// The server does not take the pending operation, or it counts for nothing: its edit, as far as it was carried,
-    /// goes in front of the later ones and out again in another change.
+    /// The server refused the pending operation, or it does not count: its edit, as transformed, is put before the
+    /// later ones and sent again in another change.
     ///
     /// Call it when the server answers 409 and the log, read to its end, does not hold the operation.
     public mutating func refuse() -> [SealedEvent] {
         guard let lost = pending else { return [] }
         let ordered: JSONValue? = log.object.map { .object($0) }
-        // As an edit that was never sent, it will be sealed on top of what it prevails over.
+        // It will be sealed like an edit that was never sent, on top of the values that it replaces.
         let gaveWay = Self.conflicts(of: lost.edit, on: ordered)
         let isAllWhole = lost.isWhole && (later == nil || isLaterWhole)
         do throws(DiffError) {
@@ -88,8 +87,7 @@ extension SealedObject {
         return [.rebased(lost.changeID)] + spareLater() + gaveWay
     }
 
-    /// Takes out of later edits that set the object as a whole what stands in `projected` already, and shows what they
-    /// then make of it.
+    /// Drops the parts of whole later edits that `projected` already contains, and updates what the app sees.
     private mutating func spareLater() -> [SealedEvent] {
         guard isLaterWhole, let edit: Edit = later else { return [] }
         wanted = wanted ?? shown
@@ -104,8 +102,8 @@ extension SealedObject {
         return [.changed(try? change.apply(to: before).edit)]
     }
 
-    /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to
-    /// it.
+    /// Transforms pending and later edits over an operation that was ordered before them, and reports what the app
+    /// sees.
     mutating func advance(over edit: Edit, _ other: AuthorID) -> [SealedEvent] {
         do throws(DiffError) { return try carry(over: edit, other) } catch { return recover() }
     }
@@ -116,7 +114,7 @@ extension SealedObject {
         var next = self
         if next.pending?.isWhole == true || next.isLaterWhole { next.wanted = next.wanted ?? shown }
         if let mine: Edit = pending?.edit {
-            // As everybody's log will carry it: under the id that it names.
+            // Every device's log will transform it in this way: under the author that it names.
             let meeting = Meeting(isLater: true, own: pendingAuthor, other: other)
             next.pending?.edit = try mine.transformed(over: edit, meeting)
             coming = try edit.transformed(over: mine, meeting.opposite)
@@ -131,11 +129,11 @@ extension SealedObject {
             let carried = try mine.transformed(over: edit, meeting)
             let rest = isLaterWhole ? carried?.sparing(of: next.projected, wanted: next.wanted) : nil
             let moved = rest.map { $0.edit } ?? carried
-            // It will be sealed on top of what it prevails over: nobody's log tells that then.
+            // It will be sealed on top of the values that it replaces, so no log will report the conflict.
             gaveWay = Self.conflicts(of: moved, on: next.projected)
             next.later = moved?.uncontested
             if rest?.isLess == true {
-                // Less is put on top of what came than was shown.
+                // The remaining edit is smaller than what was shown.
                 next.shown =
                     try moved.map { (moved) throws(DiffError) in try moved.apply(to: next.projected).value }
                     ?? next.projected
@@ -154,13 +152,13 @@ extension SealedObject {
         return (coming.map { [.changed($0)] } ?? []) + gaveWay
     }
 
-    /// What an edit that was carried over others prevails over, where it is applied.
+    /// The conflicts in which a transformed edit prevails when it is applied.
     static func conflicts(of edit: Edit?, on value: JSONValue?) -> [SealedEvent] {
         guard let edit, edit.isContested, let outcome = try? edit.apply(to: value) else { return [] }
         return outcome.conflicts.map { .conflict($0) }
     }
 
-    /// Something does not fit that always should. What the app sees is kept, and becomes an edit of what the log holds.
+    /// Recovers from an edit that unexpectedly does not fit: what the app sees becomes an edit of the log's object.
     mutating func recover() -> [SealedEvent] {
         let lost = pending
         letPendingGo()

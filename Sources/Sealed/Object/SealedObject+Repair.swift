@@ -1,12 +1,13 @@
 import ThicketProtocol
 
-/// The two ways out of a problem. The user chooses; nothing is decided for them.
+/// The two ways to resolve a problem. The user chooses; nothing is decided automatically.
 extension SealedObject {
-    /// *Keep mine*: what the app sees, as a new incarnation. The client removes what the server has and creates this.
+    /// *Keep mine*: what the app sees, as a new incarnation. The client removes the server's object and creates this
+    /// one.
     ///
     /// - Parameters:
     ///   - incarnation: 16 random bytes.
-    ///   - list: version of the list of readers that it is made under, `Sealer.listVersion`.
+    ///   - list: version of the list of readers under which it is made, `Sealer.listVersion`.
     /// - Returns: nil when the object is deleted here.
     public func keepingMine(incarnation: [UInt8], list: Int = 0) -> SealedObject? {
         guard let object else { return nil }
@@ -19,10 +20,10 @@ extension SealedObject {
         return fresh
     }
 
-    /// *Take the server's*: what it shows, and nothing of what is here. What the app saw goes out as a conflict, so
-    /// that nothing is lost that somebody wants.
+    /// *Take the server's*: uses the server's state and drops the local one. What the app saw is reported as a
+    /// conflict, so that no content is lost.
     ///
-    /// - Throws: `SealedOpenError` when that does not open; then nothing has happened.
+    /// - Throws: `SealedOpenError` when the server's state does not open; nothing has changed then.
     public mutating func takeServers(
         _ entity: SealedEntity, with sealer: some Sealer
     ) throws(SealedOpenError) -> [SealedEvent] {
@@ -40,19 +41,19 @@ extension SealedObject {
         return told
     }
 
-    /// *Take the server's*, where it has nothing: the object is deleted.
+    /// *Take the server's*, where the server has none: the object is deleted.
     public mutating func takeRemoval() -> [SealedEvent] {
         let mine = shown
         (log.object, pending, later, projected, shown, problem) = (nil, nil, nil, nil, nil, nil)
-        // What was deleted here, too, gives way to nothing.
+        // An object that was deleted here too leaves no conflict.
         guard mine != nil else { return [.changed(nil)] }
         return [.changed(nil), .conflict(SealedConflict(path: [], losing: mine, winning: nil))]
     }
 
-    /// What could not be read is gone from the server. Under a key where this device has nothing else but a draft,
-    /// nothing is left to choose.
+    /// The unreadable object is gone from the server. Under a key where this device has only a draft, the user need not
+    /// choose any more.
     ///
-    /// - Returns: whether that was in the way.
+    /// - Returns: whether a problem was cleared.
     public mutating func leaveUnreadable() -> Bool {
         guard problem != nil, log.object == nil else { return false }
         problem = nil
@@ -63,22 +64,24 @@ extension SealedObject {
 extension SealedObject {
     /// Whether a snapshot is due.
     public enum Compaction: Sendable, Equatable {
+        /// It is not.
         case none
-        /// Our own operation has landed on a position divisible by 64.
+        /// Our own operation was acknowledged at a position divisible by 64.
         case now
         /// The tail has grown long: some device compacts after a random wait.
         case afterRandomWait
     }
 
+    /// Decides whether a snapshot is due.
     /// - Parameters:
-    ///   - ownPosition: where our own operation has just landed; nil for any other occasion.
+    ///   - ownPosition: the position at which our own operation was just acknowledged; nil on other occasions.
     ///   - tail: operations in the tail.
     public static func compaction(ownPosition: Int?, tail: Int) -> Compaction {
         if let ownPosition, ownPosition % SealedLimits.windowPositions == 0, tail > 0 { return .now }
         return tail > SealedLimits.tailCompactedBeyond ? .afterRandomWait : .none
     }
 
-    /// The snapshot of what the log holds.
+    /// The snapshot of the log.
     ///
     /// - Parameters:
     ///   - id: 16 random bytes.
@@ -88,7 +91,7 @@ extension SealedObject {
             SealedSnapshot.clearBytes(of: log), kind: .snapshot, id: id, position: log.position, nonce: nonce)
     }
 
-    /// Whether every state is what the one before and the edits between give: what must always hold.
+    /// Whether every state is the previous one with the edits between applied, which must always hold.
     public var isConsistent: Bool {
         let ordered: JSONValue? = log.object.map { .object($0) }
         guard let middle = Self.value(ordered, after: pending?.edit), middle == projected,

@@ -1,13 +1,13 @@
 import ThicketProtocol
 
-/// A draft meets an object that somebody else has made under its key.
+/// Merges a draft with an object that another device has created under its key.
 extension SealedObject {
-    /// Somebody else has made this key first: what is here goes on top of theirs, key by key, and what gives way is
-    /// told.
+    /// Another device has created this key first: local content is put on top of it, key by key, and values that give
+    /// way are reported.
     ///
-    /// A draft that grew from an incarnation of before (*keep mine*) has relatives: others may have kept theirs, too.
-    /// Texts that are versions of one text are joined, nothing that either has is left out; what somebody deleted may
-    /// come back.
+    /// A draft that grew from an earlier incarnation (*keep mine*) may meet related objects, because other devices may
+    /// have kept theirs too. Texts that are versions of one text are joined without leaving anything out; deleted text
+    /// may come back.
     public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
         let (draft, base, past) = (object, draftBase, pastIncarnations)
         let owed = owedMark
@@ -23,7 +23,7 @@ extension SealedObject {
         if target != other {
             let whole = JSONValue.object(target)
             let edit = Self.difference(from: shown, to: whole)
-            // An edit that did not lead there would lose the draft: then it goes as a whole.
+            // If that edit does not give the expected object, the draft is set as a whole, so that it is not lost.
             let isExact = (try? edit?.apply(to: shown))?.value == whole
             (later, shown) = (isExact ? edit : .set(whole), whole)
         }
@@ -31,13 +31,13 @@ extension SealedObject {
     }
 }
 
-/// Lays a draft over an object, member by member.
+/// Merges a draft into an object, member by member.
 private struct Joining {
-    /// What gave way.
+    /// The values that gave way.
     private(set) var conflicts = [SealedConflict]()
     private var path = [String]()
 
-    /// - Parameter base: what the draft grew from; nil: it is new, and its members stand for themselves.
+    /// - Parameter base: the object that the draft grew from; nil: the draft is new and has no common base.
     mutating func join(_ mine: JSONObject, onto other: JSONObject, base: JSONObject?) -> JSONObject {
         var joined = other
         for (key, value) in mine.pairs {
@@ -54,7 +54,7 @@ private struct Joining {
             if theirs == before {
                 joined.remove(key)
             } else {
-                // Somebody has edited what was deleted here: nothing of that is thrown away.
+                // Another device has edited what was deleted here: its content is kept.
                 conflicts.append(SealedConflict(path: path + [key], losing: nil, winning: theirs))
             }
         }
@@ -65,7 +65,8 @@ private struct Joining {
     private mutating func join(_ mine: JSONValue, onto theirs: JSONValue, base: JSONValue??) -> JSONValue {
         guard mine != theirs else { return theirs }
         if let base {
-            // Theirs may be older than the base, so that what was not changed here is not given up for it either.
+            // The other value may be older than the base, so that an unchanged local value is not given up for it
+            // either.
             if theirs == base { return mine }
             switch (mine, theirs) {
             case (.object(let mine), .object(let theirs)):
@@ -79,7 +80,7 @@ private struct Joining {
         return mine
     }
 
-    /// Everything that stands in either text; nil when they are not two versions of one text.
+    /// All content of both texts; nil when they are not two versions of one text.
     private static func joined(_ mine: String, _ theirs: String, base: String) -> String? {
         guard
             [mine, theirs, base].contains(where: { $0.utf8.count >= proseBytes })
@@ -88,11 +89,11 @@ private struct Joining {
         return TextJoining.join(theirs, with: difference(from: theirs, to: mine))
     }
 
-    /// UTF-8 bytes from which on a text is taken for one that somebody writes: nothing of it is left out. Shorter ones
-    /// may be words for a program, which mean nothing when they are joined.
+    /// UTF-8 bytes from which on a text counts as prose, of which nothing is left out. Shorter texts may be keywords
+    /// for a program, which make no sense when joined.
     private static let proseBytes = 64
 
-    /// Whether at least two thirds of the base are still there.
+    /// Whether at least two thirds of the base are kept.
     private static func isVersion(_ text: String, of base: String) -> Bool {
         var kept = 0
         let edit = difference(from: base, to: text)

@@ -1,68 +1,72 @@
 import ThicketProtocol
 
-/// One sealed object on one device: the log as far as it was ordered, the operation that is on its way, and the edits
-/// made meanwhile. What the app sees is the log, then those two, each carried over what has arrived.
+/// One sealed object on one device: the ordered log, the pending operation, and the edits made meanwhile. The app sees
+/// the log with both applied, each transformed over what has arrived.
 ///
 /// Pure: bytes come in, events and bytes to send go out. Randomness is passed in.
 public struct SealedObject: Sendable, Equatable {
     /// A sealed operation that was saved and sent. Its bytes never change under its id.
     public struct Pending: Sendable, Equatable {
-        /// 16 bytes.
+        /// The change's ccid, 16 bytes.
         public let changeID: [UInt8]
+        /// The sealed bytes.
         public let sealed: [UInt8]
-        /// Position that it was made on.
+        /// Position on which it was made.
         public let base: Int
-        /// Its edit, carried over all that arrived since; nil when nothing is left to do.
+        /// Its edit, transformed over all that arrived since; nil when nothing is left to do.
         public internal(set) var edit: Edit?
-        /// The author that it names, where the object has another one since (`write(as:)`); nil: the object's.
+        /// The author that it names, where the object's author has changed since (`write(as:)`); nil: the object's
+        /// author.
         var sealedAs: AuthorID?
-        /// All of it comes from setting the object as a whole.
+        /// Whether all of it comes from setting the object as a whole.
         public internal(set) var isWhole: Bool = false
     }
 
-    /// What this program is too old for.
+    /// Why this program is too old for the object.
     public enum Stop: Sendable, Equatable {
-        /// The log goes on under rules that we do not know.
+        /// The log continues under unknown rules.
         case rules
-        /// The server shows the object in a shape that we do not know (`SealedEntity.isNewer`).
+        /// The server shows the object in an unknown shape (`SealedEntity.isNewer`).
         case shape
     }
 
+    /// The author of this device's operations.
     public internal(set) var author: AuthorID
+    /// The ordered operations and their result.
     public internal(set) var log: SealedLog
+    /// The operation in flight; nil: none.
     public internal(set) var pending: Pending?
-    /// Edits behind the pending one, composed.
+    /// Edits after the pending one, composed.
     public internal(set) var later: Edit? { didSet { if later == nil { isLaterWhole = false } } }
-    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set
-    /// to the same value is left as it is (docs/decisions/0086).
+    /// Whether all of `later` comes from setting the object as a whole, and none from editing a place in it: values
+    /// that others have set to the same value are then left unchanged (docs/decisions/0086).
     public var isLaterWhole: Bool = false { didSet { if later == nil { isLaterWhole = false } } }
-    /// What the app wanted by edits that are whole, before anything of others moved them; nil: nothing did. Not kept.
+    /// The object that the app wanted by whole edits, before others' edits moved them; nil: none did. Not stored.
     var wanted: JSONValue?
-    /// The log's object with the pending edit.
+    /// The log's object with the pending edit applied.
     var projected: JSONValue?
-    /// The same with the later edits.
+    /// The same with the later edits applied.
     var shown: JSONValue?
-    /// What keeps the object read-only until the user has chosen; nothing is thrown away meanwhile.
+    /// The problem that keeps the object read-only until the user has chosen; nothing is discarded meanwhile.
     public internal(set) var problem: SealedIntegrity?
-    /// Why nothing more of it is read before the program is a newer one; nil: nothing is in the way.
+    /// Why reading has stopped until the program is updated; nil: it has not.
     public internal(set) var stop: Stop?
-    /// The position behind which operations of newer rules were met last, which was told; nil: none were.
+    /// The last reported position after which operations of newer rules were found; nil: none.
     var stoppedAfter: Int?
-    /// The user chose *keep mine*: what the server holds must be removed before the draft is made.
+    /// The user chose *keep mine*: the server's object must be removed before the draft is created.
     public internal(set) var isReplacing: Bool = false
-    /// Incarnations that were there before this one, the newest last.
+    /// Earlier incarnations of the key, the newest last.
     public internal(set) var pastIncarnations: [[UInt8]] = []
 
-    /// What the draft grew from, an incarnation that was there; nil: the draft is new, or there is none.
+    /// The object that the draft grew from, of an earlier incarnation; nil: the draft is new, or no draft exists.
     public internal(set) var draftBase: JSONObject?
-    /// The newest operation that was given up before it was known whether it counts; nil: none was, in this
-    /// incarnation.
+    /// The newest operation given up before it was known whether it counts; nil: none in this incarnation.
     var letGo: SealedLetGo?
 
-    /// Version of the list of readers that a mark was asked for; 0: none ever was.
+    /// Version of the list of readers for which a mark was requested; 0: never.
     var owedMark = 0
 
-    /// - Parameter log: a new object, or one that was opened from a snapshot.
+    /// - Parameter log: a new object, or one opened from a snapshot.
     public init(author: AuthorID, log: SealedLog) {
         self.author = author
         self.log = log
@@ -70,28 +74,27 @@ public struct SealedObject: Sendable, Equatable {
         shown = projected
     }
 
-    /// Read-only until the program is a newer one.
+    /// Read-only until the program is updated.
     public var isStopped: Bool { stop != nil }
 
-    /// What the app sees; nil when the object is deleted.
+    /// The object that the app sees; nil when it is deleted.
     public var object: JSONObject? { shown?.objectValue }
 
-    /// Whether there is anything that the log does not hold yet.
+    /// Whether edits exist that the log does not hold yet.
     public var hasEdits: Bool { pending?.edit != nil || later != nil }
 
-    /// Whether a mark was asked for (`sealMark`) and the log does not stand under its list yet: `seal` makes it, until
-    /// it does.
+    /// Whether a mark was requested (`sealMark`) and the log is not under its list yet: `seal` then makes it.
     public var owesMark: Bool { log.object != nil && log.list < owedMark }
 
-    /// Whether the object was deleted by others and edited here: it must be made again, as a new incarnation.
+    /// Whether others deleted the object and it was edited here: it must be created again, as a new incarnation.
     public var needsRecreation: Bool { log.object == nil && pending == nil && object != nil }
 }
 
-/// Why an edit of the app is not taken.
+/// Why an edit of the app is refused.
 public enum SealedEditError: Error, Equatable, Sendable {
-    /// The user must choose first, see `SealedObject.problem`; or the program must be a newer one, see `isStopped`.
+    /// The user must choose first, see `SealedObject.problem`; or the program must be updated, see `isStopped`.
     case readOnly
-    /// There is no object to edit.
+    /// The object to edit does not exist.
     case deleted
     /// The edit does not fit what the app sees.
     case doesNotFit(DiffError)
@@ -105,7 +108,7 @@ extension SealedObject {
         try take(edit)
     }
 
-    /// Takes the object that the app wants to see instead: the smallest edit that leads there.
+    /// Takes the object that the app wants instead: the smallest edit that leads to it.
     public mutating func edit(to target: JSONObject) throws(SealedEditError) {
         guard let object else { throw .deleted }
         try edit(JSONDiff.diff(from: object, to: target, keepsShortEqualities: true))
@@ -119,21 +122,21 @@ extension SealedObject {
         guard shown != nil else { throw .deleted }
         do throws(DiffError) {
             let after = try edit.apply(to: shown).value
-            // Nothing is left of what nobody else has seen.
+            // Nothing remains of an object that was never sent.
             later = after == nil && projected == nil ? nil : try Self.composed(later, edit)
             (shown, wanted) = (after, nil)
             if after == nil { draftBase = nil }
         } catch { throw .doesNotFit(error) }
     }
 
-    /// Makes an object where the app sees none: a new one, or a deleted one again (`needsRecreation`).
+    /// Creates an object where the app sees none: a new one, or a deleted one again (`needsRecreation`).
     public mutating func create(_ object: JSONObject) throws(SealedEditError) {
         guard problem == nil, !isStopped else { throw .readOnly }
         guard shown == nil else { return try edit(to: object) }
         (later, shown) = (.set(.object(object)), .object(object))
     }
 
-    /// Gives up what the log does not hold: pending and later edits. For edits that the server does not take.
+    /// Drops pending and later edits, for edits that the server refuses.
     public mutating func discardEdits() {
         letPendingGo()
         (pending, later) = (nil, nil)
@@ -141,7 +144,7 @@ extension SealedObject {
         shown = projected
     }
 
-    /// One edit that does both.
+    /// One edit with the effect of both.
     static func composed(_ first: Edit?, _ second: Edit?) throws(DiffError) -> Edit? {
         guard let first else { return second }
         guard let second else { return first }
@@ -150,12 +153,12 @@ extension SealedObject {
         return edit.isEmpty ? nil : edit
     }
 
-    /// Makes the next operation of the edits that wait, if none is on its way; without edits the mark that is owed.
+    /// Makes the next operation from the waiting edits if none is in flight; without edits it makes a requested mark.
     ///
     /// - Parameters:
     ///   - changeID: 16 random bytes, the change's ccid.
     ///   - nonce: 12 random bytes.
-    /// - Returns: what must be saved before it is sent; nil when there is nothing to send, or nothing may be sent.
+    /// - Returns: the operation, to be saved before it is sent; nil when nothing is to be sent, or may be sent.
     public mutating func seal(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
         sealEdit(changeID: changeID, nonce: nonce, with: sealer)
             ?? sealOwedMark(changeID: changeID, nonce: nonce, with: sealer)
@@ -165,17 +168,17 @@ extension SealedObject {
         guard pending == nil, problem == nil, !isStopped, !needsRecreation, let edit = later else { return nil }
         let isWhole = isLaterWhole
         (later, wanted) = (nil, nil)
-        // A whole object that stands again where others have edited it since is told as an edit of theirs.
+        // A whole object that is set again after others have edited it is sent as an edit of their version.
         let told =
             if case .set(let whole, _) = edit { Self.difference(from: projected, to: whole) } else { edit }
-        // With what it meets, `+` and `r` are told apart, and what changes nothing falls away.
+        // Applied to the object, `+` and `r` are distinguished, and parts that change nothing are dropped.
         guard let outcome = try? told?.apply(to: projected), let edit = outcome.edit,
             let head = log.chain[log.position]
         else {
             settle()
             return nil
         }
-        // Where something names a list all the same in a bucket of one account, what comes behind it must name it, too,
+        // If an operation names a list although the bucket belongs to one account, later ones must name it too in order
         // to count.
         let operation = SealedOperation(
             base: log.position, head: head, incarnation: log.incarnationTag, author: author,
@@ -189,12 +192,12 @@ extension SealedObject {
         return made
     }
 
-    /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that nothing
-    /// counts any more that somebody writes under an older one. It is owed from now on (`owesMark`): where it cannot be
-    /// made yet, or counts for nothing, `seal` makes it, until the log stands under that list, by whatever operation.
+    /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that later
+    /// operations under an older list do not count. From now on the mark is requested (`owesMark`): while it cannot be
+    /// made or does not count, `seal` makes it, until any operation has put the log under that list.
     ///
-    /// - Parameters: as `seal`.
-    /// - Returns: as `seal`; nil also where the log stands under that list, and for an object that is deleted.
+    /// - Parameters: as in `seal`.
+    /// - Returns: as in `seal`; nil also where the log is already under that list, and for a deleted object.
     public mutating func sealMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
         owedMark = max(owedMark, sealer.listVersion)
         return sealOwedMark(changeID: changeID, nonce: nonce, with: sealer)

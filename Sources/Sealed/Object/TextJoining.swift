@@ -1,18 +1,17 @@
 import ThicketProtocol
 
-/// Lays two versions of one text into each other: everything that stands in either is there.
+/// Joins two versions of one text so that all content of both is kept.
 ///
-/// Where both have something of their own, what mine has stands whole behind what theirs has, with the words around and
-/// the few units between that both have: letters that are alike by chance must not weave two sentences into one that
-/// nobody can read.
+/// Where both have content of their own, mine follows theirs as a whole, with the surrounding words and the few common
+/// units in between: letters that are equal by chance must not mix two sentences into an unreadable one.
 struct TextJoining {
-    /// UTF-16 units that both have, from which on what differs before them and behind them are two places.
+    /// Number of common UTF-16 units from which on the differences before and after them are two separate places.
     private static let commonMin = 16
 
     private var joined = [UInt16]()
     private var theirs = [UInt16]()
     private var mine = [UInt16]()
-    /// What both have, behind the place that is open.
+    /// The common units after the current place.
     private var common = [UInt16]()
     private var hasTheirs = false
     private var hasMine = false
@@ -46,7 +45,7 @@ struct TextJoining {
 
     private var isTwofold: Bool { hasTheirs && hasMine }
 
-    /// What both have before this belongs to the place.
+    /// Makes the preceding common units part of the current place.
     private mutating func open() {
         theirs += common
         mine += common
@@ -56,7 +55,8 @@ struct TextJoining {
     private mutating func keep(_ units: ArraySlice<UInt16>) {
         common += units
         guard common.count >= Self.commonMin else { return }
-        // Words stay whole: the one that the place ends in belongs to it, and the last one may belong to the next.
+        // Words stay whole: the word in which the place ends belongs to it, and the last one may belong to the next
+        // place.
         if isTwofold, let end = common.prefix(Self.commonMin).firstIndex(where: Self.isSpace) {
             theirs += common[..<end]
             mine += common[..<end]
@@ -70,7 +70,7 @@ struct TextJoining {
     }
 
     private mutating func close() {
-        // Where only one has something of its own, it has all that the other has.
+        // Where only one side has its own content, that side includes the common units.
         if hasTheirs || !hasMine { joined += theirs }
         if hasMine { joined += mine }
         (theirs, mine, hasTheirs, hasMine) = ([], [], false, false)

@@ -1,14 +1,15 @@
 import ThicketProtocol
 
-/// Two edits of one value met and only one could stand. Everybody finds the same one, at the same position.
+/// Two edits of one value conflicted and one gave way. Every device finds the same conflict, at the same position.
 public struct SealedConflict: Sendable, Equatable {
     /// Keys and list indexes from the outermost in; empty for the object itself. User content: not for logs.
     public var path: [String]
-    /// The value that gave way; nil when that was a deletion.
+    /// The value that gave way; nil when a deletion gave way.
     public var losing: JSONValue?
-    /// The value that stands now; nil when that is a deletion.
+    /// The value that prevailed; nil when a deletion prevailed.
     public var winning: JSONValue?
 
+    /// A conflict at a path.
     public init(path: [String], losing: JSONValue?, winning: JSONValue?) {
         self.path = path
         self.losing = losing
@@ -17,17 +18,18 @@ public struct SealedConflict: Sendable, Equatable {
 }
 
 extension Edit {
-    /// What applying an edit gives.
+    /// The result of applying an edit.
     public struct Applied: Sendable, Equatable {
-        /// The value afterwards; nil when there is none.
+        /// The value afterwards; nil when it is deleted.
         public var value: JSONValue?
-        /// The same edit with what it replaced and removed; nil when nothing happened.
+        /// The same edit with the values that it replaced and removed; nil when nothing changed.
         public var edit: Edit?
+        /// The conflicts in which this edit prevailed.
         public var conflicts: [SealedConflict] = []
     }
 
-    /// Applies the edit. Setting works whether something is there or not, removing what is not there does nothing;
-    /// everything else must fit.
+    /// Applies the edit. Setting works whether or not a value exists, and removing a missing value does nothing; all
+    /// other operations must fit.
     /// - Throws: `DiffError`: a text of another length, a cut surrogate pair, a value of another type, an index behind
     ///   the end, a number or a nesting beyond `Limits`.
     public func apply(to value: JSONValue?) throws(DiffError) -> Applied {
@@ -36,7 +38,7 @@ extension Edit {
         return Applied(value: after, edit: edit, conflicts: walk.conflicts)
     }
 
-    /// Where we are and what was met on the way.
+    /// The current path and the conflicts found so far.
     private struct Walk {
         var path = [String]()
         var conflicts = [SealedConflict]()
@@ -147,7 +149,7 @@ extension Edit {
 }
 
 extension JSONValue {
-    /// Whether no more than `levels` arrays and objects stand inside each other, the value itself counted.
+    /// Whether at most `levels` arrays and objects are nested, the value itself counted.
     func fits(levels: Int) -> Bool {
         switch self {
         case .array(let elements): levels > 0 && elements.allSatisfy { $0.fits(levels: levels - 1) }

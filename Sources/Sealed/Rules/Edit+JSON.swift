@@ -1,7 +1,7 @@
 import ThicketProtocol
 
 extension Edit {
-    /// The form that stands in a snapshot: the jsondiff operation, and as `w` the value that it replaced or removed.
+    /// The form used in a snapshot: the jsondiff operation, and as `w` the value that it replaced or removed.
     public var settledJSON: JSONValue {
         var object = JSONObject(reserving: 3)
         switch self {
@@ -77,7 +77,7 @@ extension Edit {
         var steps = [ListStep]()
         var place = 0
         for (key, value) in object.pairs {
-            // As we write them: ascending.
+            // Ascending, as we write them.
             guard let index = Int(key), index >= place, String(index).utf8.elementsEqual(key.utf8) else {
                 throw DiffError(.badIndex)
             }

@@ -1,16 +1,16 @@
 import ThicketProtocol
 
 extension Edit {
-    /// What is left of an edit after `sparing`.
+    /// The remainder of an edit after `sparing`.
     struct Rest {
-        /// nil: nothing.
+        /// nil: nothing remains.
         var edit: Edit?
-        /// Some of the edit is gone.
+        /// Whether a part of the edit was dropped.
         var isLess: Bool
     }
 
-    /// This edit of `value` without what it does to values that are already as `wanted` has them. For a device's own
-    /// edits before they are sealed (docs/decisions/0086); operations in a log are never read by it.
+    /// This edit of `value` without its effect on values that already equal those in `wanted`. Used for a device's own
+    /// edits before they are sealed (docs/decisions/0086), never for reading operations of a log.
     func sparing(of value: JSONValue?, wanted: JSONValue?) -> Rest {
         if value == wanted { return Rest(edit: nil, isLess: true) }
         guard case .members(let members) = self, case .object(let object)? = value, case .object(let target)? = wanted

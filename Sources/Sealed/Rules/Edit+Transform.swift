@@ -1,25 +1,26 @@
 import ThicketProtocol
 
-/// How two edits of one value meet.
+/// The order of two edits of one value during a transform.
 public struct Meeting: Sendable, Equatable {
-    /// The carried edit stands later in the log than the other (pending edits stand behind all that was ordered): where
-    /// only one can stand, it does.
+    /// The transformed edit is later in the log than the other (pending edits come after all ordered ones): where only
+    /// one can prevail, the later does.
     public var isLater: Bool
-    /// What the carried edit inserts at one place goes in front of what the other does: its author's id is smaller.
+    /// The transformed edit's insertions precede the other's at the same place, because its author's id is smaller.
     public var isFirst: Bool
 
+    /// An order with both properties given.
     public init(isLater: Bool, isFirst: Bool) {
         self.isLater = isLater
         self.isFirst = isFirst
     }
 
-    /// The carried edit's author is `own`, the other's is `other`. One author's edits meet only when an id is used
-    /// twice: then the later stands behind.
+    /// The transformed edit's author is `own`, the other's is `other`. One author's edits are compared only when an id
+    /// is used twice: then the later one comes second.
     public init(isLater: Bool, own: AuthorID, other: AuthorID) {
         self.init(isLater: isLater, isFirst: own == other ? !isLater : own < other)
     }
 
-    /// The other side's view of the same meeting.
+    /// The same order seen from the other edit.
     public var opposite: Meeting { Meeting(isLater: !isLater, isFirst: !isFirst) }
 }
 
@@ -27,7 +28,7 @@ extension Edit {
     /// Adjusts `self` so that it can follow `other`, when both were made from the same value: transform rules 1, the
     /// table of the wire contract (7.4, 7.5) with every shared key transformed and texts by position only.
     ///
-    /// - Parameter other: the one that stands earlier must have been applied: what it replaced and removed is needed.
+    /// - Parameter other: must have been applied, because the values that it replaced and removed are needed.
     /// - Returns: nil when nothing is left to do.
     /// - Throws: `DiffError` when the two cannot have been made from one value.
     public func transformed(over other: Edit, _ meeting: Meeting) throws(DiffError) -> Edit? {
@@ -44,7 +45,7 @@ extension Edit {
             return meeting.isLater ? .set(try edited(note.old), Note(isContested: true)) : nil
         case (.set(let mine, _), _):
             if meeting.isLater { return .set(mine, Note(isContested: true)) }
-            // The later edit stands: on top of this value if it fits there, else alone.
+            // The later edit prevails: applied to this value if it fits, otherwise alone.
             return other.outcome(on: mine).map { .set($0) }
         case (_, .set(let theirs, let note)):
             guard meeting.isLater else { return nil }
@@ -54,14 +55,14 @@ extension Edit {
         }
     }
 
-    /// What this edit makes of the value it was made for.
+    /// The result of this edit on the value it was made for.
     private func edited(_ base: JSONValue?) throws(DiffError) -> JSONValue {
         guard let value = try apply(to: base).value else { throw DiffError(.missingKey) }
         return value
     }
 
-    /// What this edit makes of a value that it was not made for; nil when it does not fit. Text deltas never count as
-    /// fitting: another text of the same length would be garbled.
+    /// The result of this edit on a value that it was not made for; nil when it does not fit. Text deltas never count
+    /// as fitting, because another text of the same length would be garbled.
     private func outcome(on value: JSONValue) -> JSONValue? {
         editsText ? nil : (try? apply(to: value))?.value
     }
@@ -106,7 +107,7 @@ extension Edit {
     }
 }
 
-/// Finds members by the bytes of their keys: a plain search for few, a table for many.
+/// Finds members by the bytes of their keys: by linear search for few, with a table for many.
 private struct MemberIndex {
     private static let indexedFrom = 17
     private let members: [Edit.Member]

@@ -1,9 +1,11 @@
 import ThicketProtocol
 
-/// An edit of one value under the transform rules 1 of sealed buckets: what a jsondiff operation does, and, once it was
-/// applied, what it replaced and removed. Without those a device that came later could not carry an older edit over it.
+/// An edit of one value under the transform rules 1 of sealed buckets: a jsondiff operation and, once it was applied,
+/// the values that it replaced and removed. Without them a device that joined later could not transform an older edit
+/// over it.
 ///
-/// `+` and `r` are one here: both set. `dL` has no place: it rests on how JSON is written, which the rules must not.
+/// `+` and `r` are the same here: both set. `dL` is not supported, because it depends on the JSON serialization, which
+/// the rules must not.
 public indirect enum Edit: Sendable, Equatable {
     /// `+` and `r`.
     case set(JSONValue, Note = Note())
@@ -11,53 +13,62 @@ public indirect enum Edit: Sendable, Equatable {
     case remove(Note = Note())
     /// `I`
     case increment(JSONNumber)
-    /// `O`, in the order it was written, each key at most once.
+    /// `O`, in the order in which it was written, each key at most once.
     case members([Member])
     /// `L`
     case list([ListStep])
     /// `d`
     case text(TextDelta)
 
-    /// What an applied edit remembers of its place.
+    /// What an applied edit records about its place.
     public struct Note: Sendable, Equatable {
-        /// The value that stood there before; nil when there was none, and in an edit that was not applied yet.
+        /// The value that was replaced or removed; nil when none was, and in an edit that was not applied yet.
         public var old: JSONValue?
-        /// The rules had to prefer this edit to another one's; only while it is being carried.
+        /// Whether the rules preferred this edit to another one; set only during transforms.
         public var isContested: Bool
 
+        /// Without arguments: an edit that was not applied or transformed yet.
         public init(old: JSONValue? = nil, isContested: Bool = false) {
             self.old = old
             self.isContested = isContested
         }
     }
 
+    /// The edit of one member of an object.
     public struct Member: Sendable, Equatable {
+        /// The member's key.
         public var key: String
+        /// The edit of its value.
         public var edit: Edit
 
+        /// The edit of the member `key`.
         public init(_ key: String, _ edit: Edit) {
             self.key = key
             self.edit = edit
         }
 
+        /// Compares keys by their bytes.
         public static func == (left: Member, right: Member) -> Bool {
             left.key.utf8.elementsEqual(right.key.utf8) && left.edit == right.edit
         }
     }
 
-    /// One step over the elements of a list; what lies behind the last one is kept.
+    /// One step over the elements of a list; elements after the last step are kept.
     public enum ListStep: Sendable, Equatable {
-        /// Keep that many elements, more than 0.
+        /// Keep this many elements, more than 0.
         case retain(Int)
+        /// Insert an element.
         case insert(JSONValue, Note = Note())
+        /// Delete the next element.
         case delete(Note = Note())
+        /// Edit the next element.
         case edit(Edit)
     }
 }
 
 extension Edit {
     /// Reads a jsondiff operation.
-    /// - Throws: `DiffError.Kind.unknownOperation` for `dL`, however deep.
+    /// - Throws: `DiffError.Kind.unknownOperation` for `dL`, at any depth.
     public init(_ operation: Operation) throws(DiffError) {
         switch operation {
         case .insert(let value), .replace(let value): self = .set(value)
@@ -77,7 +88,7 @@ extension Edit {
         return members
     }
 
-    /// Each index names a place in the list of all elements: kept, deleted and inserted ones (wire contract 7.5).
+    /// Each index is a place in the list of all elements: kept, deleted and inserted ones (wire contract 7.5).
     private static func steps(_ diff: ListDiff) throws(DiffError) -> [ListStep] {
         var steps = [ListStep]()
         var place = 0
@@ -93,7 +104,7 @@ extension Edit {
         return steps
     }
 
-    /// The jsondiff operation: `+` where nothing stood before, `r` where something did.
+    /// The jsondiff operation: `+` where no value was replaced, `r` where one was.
     public var operation: Operation {
         switch self {
         case .set(let value, let note): note.old == nil ? .insert(value) : .replace(value)
@@ -116,7 +127,7 @@ extension Edit {
                 continue
             case .insert(let value, _): operations.append((index: place, operation: .insert(value)))
             case .delete: operations.append((index: place, operation: .remove))
-            // An element that is set is replaced: `+` at an index would put a new one in front.
+            // Setting an element replaces it: `+` at an index would insert a new one.
             case .edit(.set(let value, _)): operations.append((index: place, operation: .replace(value)))
             case .edit(let edit):
                 operations.append((index: place, operation: replaces ? edit.replacing : edit.operation))
@@ -126,8 +137,8 @@ extension Edit {
         return ListDiff(operations)
     }
 
-    /// The jsondiff operation for composing, before it is known what it meets: every setting is `r`, which a removal
-    /// that follows turns into a removal, where after `+` nothing would be left.
+    /// The jsondiff operation for composing, before the replaced values are known: every setting is `r`, which a
+    /// removal that follows turns into a removal; with `+` nothing would remain.
     var replacing: Operation {
         switch self {
         case .set(let value, _): .replace(value)
@@ -138,7 +149,7 @@ extension Edit {
         }
     }
 
-    /// Whether nothing would happen, whatever the value.
+    /// Whether it changes nothing, whatever the value.
     public var isEmpty: Bool {
         switch self {
         case .members(let members): members.allSatisfy { $0.edit.isEmpty }
@@ -155,7 +166,7 @@ extension Edit {
         }
     }
 
-    /// Whether the rules had to prefer some of it to another edit.
+    /// Whether the rules preferred a part of it to another edit.
     var isContested: Bool {
         switch self {
         case .set(_, let note), .remove(let note): note.isContested
@@ -165,7 +176,7 @@ extension Edit {
         }
     }
 
-    /// The same edit, after what it prevailed over has been told.
+    /// The same edit after its conflicts have been reported.
     var uncontested: Edit {
         guard isContested else { return self }
         switch self {
@@ -177,7 +188,7 @@ extension Edit {
         }
     }
 
-    /// Whether a text delta is somewhere inside.
+    /// Whether it contains a text delta.
     var editsText: Bool {
         switch self {
         case .text: true

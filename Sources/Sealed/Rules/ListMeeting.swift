@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// Carries an edit of a list over another one (wire contract 7.5): by index, nothing lost.
+/// Transforms an edit of a list over another one (wire contract 7.5): by index, without losses.
 enum ListMeeting {
     /// - Throws: `DiffError` when the two cannot have been made from one list.
     static func transform(
@@ -28,7 +28,7 @@ enum ListMeeting {
         return result
     }
 
-    /// Puts the insertions of both sides at one place in order.
+    /// Orders the insertions of both sides at one place.
     private static func meet(
         _ own: inout Cursor, _ other: inout Cursor, _ meeting: Meeting, _ result: inout [Edit.ListStep]
     ) {
@@ -37,7 +37,7 @@ enum ListMeeting {
         if !meeting.isFirst { while let step = own.takeInsertion() { result.append(step) } }
     }
 
-    /// What becomes of one element; nil when it is gone and stays so.
+    /// The transformed step of one element; nil when the element is deleted and stays so.
     private static func transform(
         _ mine: Edit.ListStep, over theirs: Edit.ListStep, _ meeting: Meeting
     ) throws(DiffError) -> Edit.ListStep? {
@@ -59,7 +59,7 @@ enum ListMeeting {
         }
     }
 
-    /// Reads steps element by element; behind the end everything is kept.
+    /// Reads steps element by element; elements after the last step are kept.
     private struct Cursor {
         let steps: [Edit.ListStep]
         private var place = 0
@@ -75,7 +75,7 @@ enum ListMeeting {
             return steps[place - 1]
         }
 
-        /// What happens to the next element: `.retain(1)`, `.delete` or `.edit`.
+        /// The step of the next element: `.retain(1)`, `.delete` or `.edit`.
         mutating func takeElement() -> Edit.ListStep {
             guard place < steps.count else { return .retain(1) }
             guard case .retain = steps[place] else {
@@ -86,7 +86,7 @@ enum ListMeeting {
             return .retain(1)
         }
 
-        /// How many elements are kept from here on without a break; `.max` behind the end.
+        /// Number of elements kept from here on without interruption; `.max` after the last step.
         var kept: Int {
             guard place < steps.count else { return .max }
             guard case .retain(let count) = steps[place] else { return 0 }

@@ -1,20 +1,24 @@
 import ThicketCrypto
 
-/// The keys of one sealed bucket: which names the server sees, and what its objects are sealed with.
+/// The keys of one sealed bucket: for the names that the server sees, and for sealing its objects.
 public struct SealedBucketKeys: Sendable {
+    /// The account that owns the bucket.
     public let owner: String
+    /// The app's id.
     public let app: String
+    /// The bucket's name.
     public let bucket: String
-    /// The epoch that is sealed with.
+    /// The epoch used for sealing.
     public let epoch: UInt32
-    /// Epoch 0's, for ever: names do not change with epochs.
+    /// Always from epoch 0, because names do not change with epochs.
     private let nameKey: SecureBytes
-    /// By epoch: HKDF's extract of the seal key, so that an object's key takes the second half alone.
+    /// By epoch: the output of HKDF's extract step for the seal key, so that an object's key needs only the expand
+    /// step.
     private let sealRoots: [UInt32: SecureBytes]
 
     /// The secret of a bucket that is not shared: HKDF-SHA-256(vault secret, salt empty, info "thicket/bucket/1" ‖ 0 ‖
     /// lp(app) ‖ lp(bucket) ‖ epoch(4), 32 bytes).
-    /// - Throws: `CryptoError.outOfBounds`, for names beyond `Limits` only.
+    /// - Throws: `CryptoError.outOfBounds`, only for names beyond `Limits`.
     public static func secret(
         vault: SecureBytes, app: String, bucket: String, epoch: UInt32
     ) throws(CryptoError) -> SecureBytes {
@@ -24,7 +28,7 @@ public struct SealedBucketKeys: Sendable {
         return try HKDF.derive(.sha256, secret: vault, info: info)
     }
 
-    /// - Parameter secrets: by epoch; that of epoch 0 must be there, and the newest is sealed with.
+    /// - Parameter secrets: by epoch; epoch 0 is required, and the newest is used for sealing.
     /// - Throws: `CryptoError.outOfBounds(.key)` without a secret of epoch 0.
     public init(
         owner: String, app: String, bucket: String, secrets: [UInt32: SecureBytes]
@@ -49,8 +53,8 @@ public struct SealedBucketKeys: Sendable {
         (nameKey, sealRoots) = (own(keys.nameKey), keys.sealRoots.mapValues(own))
     }
 
-    /// The same in memory of its own, for a thread that opens many objects: threads that share keys wait for each other
-    /// at every count of references.
+    /// A copy with separate memory, for a thread that opens many objects: threads that share keys contend for their
+    /// reference counts.
     public var copied: SealedBucketKeys { SealedBucketKeys(copying: self) }
 
     /// HKDF, info "thicket/bucket-key/1" ‖ 0 ‖ label.
@@ -64,16 +68,16 @@ public struct SealedBucketKeys: Sendable {
         Base32.encode(Array(HMAC.code(.sha256, key: nameKey, Array(appKey.utf8)).prefix(Self.nameBytes)))
     }
 
-    /// Bytes of a code that make a server key.
+    /// Bytes of the HMAC that form a server key.
     static let nameBytes = 20
 
+    /// The place of an object in this bucket.
     public func place(serverKey: String) -> SealedPlace {
         SealedPlace(owner: owner, app: app, bucket: bucket, serverKey: serverKey)
     }
 
-    /// What seals and opens the values of one object: HKDF(seal key, info "thicket/sealed-object/1" ‖ 0 ‖ lp(server
-    /// key)).
-    /// - Throws: `CryptoError.outOfBounds`, for a key beyond `Limits` only.
+    /// The sealer for the values of one object: HKDF(seal key, info "thicket/sealed-object/1" ‖ 0 ‖ lp(server key)).
+    /// - Throws: `CryptoError.outOfBounds`, only for a key beyond `Limits`.
     public func sealer(serverKey: String) throws(CryptoError) -> ObjectSealer {
         let info = Self.sealInfo(serverKey: serverKey)
         var ciphers = [UInt32: AEAD]()
@@ -87,13 +91,13 @@ public struct SealedBucketKeys: Sendable {
         Array("thicket/sealed-object/1".utf8) + [0] + lengthPrefixed(serverKey.utf8)
     }
 
-    /// What opens the snapshots of many objects on one thread.
+    /// Opens the snapshots of many objects on one thread.
     package func snapshotOpener() -> SnapshotOpener {
         SnapshotOpener(nameKey: nameKey, sealRoots: sealRoots, place: place(serverKey:))
     }
 }
 
-/// Seals and opens the values of one object. Everything is bound to its place, its kind, its id and its position.
+/// Seals and opens the values of one object. The place, kind, id and position are authenticated.
 public struct ObjectSealer: Sealer {
     private let place: [UInt8]
     private let epoch: UInt32
@@ -104,7 +108,7 @@ public struct ObjectSealer: Sealer {
     }
 
     private static let label: [UInt8] = Array("thicket/sealed/1".utf8) + [0]
-    /// Where H stands in what is authenticated.
+    /// Offset of H in the authenticated data.
     static let headerPlace: Int = label.count
 
     /// "thicket/sealed/1" ‖ 0 ‖ H ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ lp(server key) ‖ n(8).
@@ -112,9 +116,10 @@ public struct ObjectSealer: Sealer {
         label + header + place + UInt64(position).bigEndianBytes
     }
 
+    /// Seals a clear text with the newest epoch's key.
     /// - Parameters:
     ///   - id: 16 bytes.
-    ///   - nonce: 12 random bytes: one object and epoch has a key of its own, so 2^32 seals are far away.
+    ///   - nonce: 12 random bytes: each object and epoch has its own key, so 2^32 seals are not reached.
     public func seal(
         _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
     ) -> [UInt8] {
@@ -126,6 +131,7 @@ public struct ObjectSealer: Sealer {
         return header + nonce + cipher.seal(padded, nonce: number, data: Self.data(header, place, position))
     }
 
+    /// Opens a value of any known epoch; nil when anything is wrong.
     public func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
         let body = SealedValue.headerBytes + AEADSuite.nonceBytes
         guard position >= 0, sealed.count >= SealedValue.frameBytes,

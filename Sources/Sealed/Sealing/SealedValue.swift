@@ -1,6 +1,6 @@
 import ThicketCrypto
 
 extension SealedHeader {
-    /// H.
+    /// H, as `SealedValue` describes it.
     var bytes: [UInt8] { [SealedValue.suite.rawValue, kind.rawValue] + epoch.bigEndianBytes + id }
 }

@@ -1,15 +1,15 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Opens the newest snapshots of many objects of a bucket, one after the other: what `ObjectSealer`, `SealedSnapshot`
-/// and `SealedBucketKeys.serverKey` do for one object, with everything prepared that is the same for all.
+/// Opens the newest snapshots of many objects of a bucket in sequence. It does what `ObjectSealer`, `SealedSnapshot`
+/// and `SealedBucketKeys.serverKey` do for one object, with the common parts prepared once.
 ///
-/// For one thread at a time.
+/// Used by one thread at a time.
 package final class SnapshotOpener {
-    /// What a snapshot turns out to be.
+    /// The result of opening a snapshot.
     package struct Look: Equatable {
         package let appKey: String
-        /// It is no tombstone.
+        /// Whether the object is not deleted.
         package let isLive: Bool
 
         package init(appKey: String, isLive: Bool) { (self.appKey, self.isLive) = (appKey, isLive) }
@@ -19,7 +19,7 @@ package final class SnapshotOpener {
     private let nameKey: SecretMessageKey256
     /// HKDF's info of an object's key. It ends in the server key.
     private var info: [UInt8]
-    /// What is authenticated with a snapshot. It ends in the server key and the position.
+    /// The authenticated data of a snapshot. It ends in the server key and the position.
     private var data: [UInt8]
 
     private static let positionBytes = 8
@@ -27,7 +27,7 @@ package final class SnapshotOpener {
     init(nameKey: SecureBytes, sealRoots: [UInt32: SecureBytes], place: (String) -> SealedPlace) {
         ciphers = sealRoots.mapValues { DerivedOpener(SealedValue.suite, root: $0) }
         self.nameKey = SecretMessageKey256(nameKey)
-        // In place of what each object has of its own.
+        // A placeholder for each object's own key.
         let key = String(repeating: "a", count: SealedShape.keyBytes)
         info = SealedBucketKeys.sealInfo(serverKey: key)
         data = ObjectSealer.data([UInt8](repeating: 0, count: SealedValue.headerBytes), place(key).prefixed, 0)
@@ -35,10 +35,10 @@ package final class SnapshotOpener {
 
     /// - Parameters:
     ///   - sealed: the snapshot.
-    ///   - position: what the server calls it.
+    ///   - position: the position under which the server holds it.
     ///   - serverKey: its UTF-8.
-    /// - Returns: nil when it does not open, is no snapshot of that position, or calls itself by another name than the
-    ///   server does.
+    /// - Returns: nil when it does not open, is not a snapshot of that position, or its name does not give the server
+    ///   key.
     package func look(
         at sealed: UnsafeRawBufferPointer, position: Int, serverKey: UnsafeRawBufferPointer
     ) -> Look? {
@@ -80,7 +80,7 @@ package final class SnapshotOpener {
         return padded.withUnsafeBytes { SealedValue.padding(.snapshot).content(of: $0) }.map { padded[$0] }
     }
 
-    /// Puts bytes where as many others stand, so many before the end.
+    /// Overwrites bytes of the array; `rest` bytes follow them.
     private static func put(_ bytes: UnsafeRawBufferPointer, in array: inout [UInt8], before rest: Int) {
         array.withUnsafeMutableBytes { room in
             let end = room.count - rest
@@ -88,7 +88,7 @@ package final class SnapshotOpener {
         }
     }
 
-    /// Whether the server's name for a key of the app is this one.
+    /// Whether the app's key gives this server key.
     private func isNamed(_ appKey: String, _ serverKey: UnsafeRawBufferPointer) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: SHA256.digestBytes, alignment: 16) { code in
             appKey.withBytes { nameKey.write(UnsafeRawBufferPointer($0), into: code) }

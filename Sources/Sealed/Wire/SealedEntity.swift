@@ -5,11 +5,12 @@ public struct SealedEntity: Sendable, Equatable {
     /// The version of the shape.
     public static let shape: Int64 = 1
 
-    /// Sealed snapshots by position, as base64url; the largest counts.
+    /// Sealed snapshots by position, as base64url; the largest position counts.
     public var snapshots: [Int: String]
     /// Sealed operations, the newest first, as base64url.
     public var tail: [String]
 
+    /// An entity from its texts, which are not checked.
     public init(snapshots: [Int: String], tail: [String] = []) {
         self.snapshots = snapshots
         self.tail = tail
@@ -29,12 +30,12 @@ public struct SealedEntity: Sendable, Equatable {
     }
 
     /// Whether an object of a sealed bucket was written by a newer program: `z` is a whole number beyond `shape`,
-    /// whatever else is in it.
+    /// whatever the other members are.
     public static func isNewer(_ object: JSONObject) -> Bool { (object["z"]?.intValue ?? 0) > shape }
 
     /// Reads an object.
-    /// - Throws: `SealedShapeError` unless it has exactly this shape, `newerShape` where `isNewer`. What is sealed is
-    ///   not looked into.
+    /// - Throws: `SealedShapeError` unless it has exactly this shape, `newerShape` where `isNewer`. Sealed values are
+    ///   not opened.
     public init(_ object: JSONObject) throws(SealedShapeError) {
         let shape = object["z"]?.intValue ?? 0
         guard shape <= Self.shape else { throw SealedShapeError(.newerShape) }
@@ -88,13 +89,13 @@ extension SealedEntity {
         ])
     }
 
-    /// An operation: always in front of all others.
+    /// An operation, always inserted before all others.
     public static func insertion(_ operation: String) -> ObjectDiff {
         ObjectDiff([(key: "d", operation: .list(ListDiff([(index: 0, operation: .insert(.string(operation)))])))])
     }
 
-    /// A compaction: adds the snapshot of `position`, removes the older ones that are known, and from the tail all that
-    /// it covers.
+    /// A compaction: adds the snapshot of `position`, removes the older snapshots that are known, and removes the
+    /// operations that it covers from the tail.
     /// - Returns: nil when `position` is not one of the tail's.
     public func compaction(_ snapshot: String, at position: Int) -> ObjectDiff? {
         guard let newest, position > newest.position, position <= self.position else { return nil }

@@ -1,17 +1,18 @@
 import ThicketProtocol
 
-/// Where the texts of a sealed object stand in the message that brought it: for who wants them as bytes, and no copies.
+/// The ranges of a sealed object's texts in the message that brought it, for readers that want bytes without copies.
 package struct SealedOutline: Sendable {
     package typealias Snapshot = (position: Int, text: Range<Int>)
 
-    /// Without the newest, by position, ascending.
+    /// Snapshots except the newest, by position, ascending.
     package private(set) var older = [Snapshot]()
     /// The snapshot that counts.
     package let newest: Snapshot
     /// Sealed operations, the newest first.
     package private(set) var tail = [Range<Int>]()
 
-    /// - Returns: nil for what is no `SealedEntity`, and for texts with escapes, which stand nowhere as they are.
+    /// - Returns: nil for a node that is not a `SealedEntity`, and for texts with escapes, which do not appear
+    ///   literally.
     package init?(_ node: JSONNode) {
         guard node.kind == .object, node.count == 3, node["z"]?.int64 == SealedEntity.shape,
             let named = node["s"], named.kind == .object,

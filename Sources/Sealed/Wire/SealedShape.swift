@@ -1,13 +1,14 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// What a server takes into a sealed bucket, without being able to read it: nothing that could be clear text.
+/// The changes that a server accepts in a sealed bucket without being able to read them: nothing that could be clear
+/// text.
 public enum SealedShape {
     /// A change that has the shape.
     public enum Change: Sendable, Equatable {
         /// A new object with the snapshot of position 0.
         case creation(snapshot: String)
-        /// An operation in front of all others.
+        /// An operation inserted before all others.
         case insertion(String)
         /// A snapshot for operations that leave the tail.
         case compaction(Compaction)
@@ -15,14 +16,18 @@ public enum SealedShape {
         case removal
     }
 
+    /// A change that replaces operations of the tail by a snapshot.
     public struct Compaction: Sendable, Equatable {
+        /// Position of the new snapshot.
         public var position: Int
+        /// The new snapshot, base64url.
         public var snapshot: String
-        /// Older snapshots that it removes, ascending; the last is the one that it goes on from.
+        /// Older snapshots that it removes, ascending; the last is its base.
         public var removedSnapshots: [Int]
         /// Elements of the tail that it removes, by their indexes.
         public var removedTail: Range<Int>
 
+        /// A compaction that is not checked against an entity.
         public init(position: Int, snapshot: String, removedSnapshots: [Int], removedTail: Range<Int>) {
             self.position = position
             self.snapshot = snapshot
@@ -30,7 +35,7 @@ public enum SealedShape {
             self.removedTail = removedTail
         }
 
-        /// Whether it removes exactly what it covers, of the object that its author knew.
+        /// Checks that it removes exactly what it covers, of the object that its author knew.
         /// - Throws: `SealedShapeError`.
         public func check(on entity: SealedEntity) throws(SealedShapeError) {
             guard let newest = entity.newest?.position, removedSnapshots.last == newest,
@@ -40,10 +45,10 @@ public enum SealedShape {
         }
     }
 
-    /// Checks a change as it came in, before anything of it is stored.
+    /// Checks a received change before any of it is stored.
     ///
-    /// - Throws: `SealedShapeError`: refuse it with its code. Whether a compaction removes what it covers is told by
-    ///   `Compaction.check(on:)`, when its source version is at hand; whether there is room by `checkRoom`.
+    /// - Throws: `SealedShapeError`, with the code of the refusal. `Compaction.check(on:)` checks that a compaction
+    ///   removes what it covers, once its source version is known; `checkRoom` checks the size of the tail.
     public static func check(_ request: ChangeRequest) throws(SealedShapeError) -> Change {
         switch request.operation {
         case .remove, .empty: return .removal
@@ -62,8 +67,8 @@ public enum SealedShape {
         return try? ObjectDiff(sent.value)
     }
 
-    /// The same of a diff that was read already.
-    /// - Parameter isCreation: it came without `sv`.
+    /// The same for a diff that was parsed already.
+    /// - Parameter isCreation: whether the change had no `sv`.
     public static func check(
         _ diff: ObjectDiff, changeID: String, isCreation: Bool
     ) throws(SealedShapeError) -> Change {
@@ -121,7 +126,7 @@ public enum SealedShape {
             position: added.position, snapshot: added.text, removedSnapshots: removed, removedTail: tail)
     }
 
-    /// Removals of neighbours, and nothing else.
+    /// Accepts only removals of adjacent elements.
     private static func removed(_ list: ListDiff) throws(SealedShapeError) -> Range<Int> {
         guard let first = list.operations.first?.index else { throw SealedShapeError(.badCompaction) }
         for (offset, entry) in list.operations.enumerated() {
@@ -131,9 +136,9 @@ public enum SealedShape {
         return first..<(first + list.operations.count)
     }
 
-    /// Whether a text can be a sealed value of this kind: base64url without leniency, a known suite, a length that
-    /// padding gives.
-    /// - Returns: what it says of itself.
+    /// Checks that a text can be a sealed value of this kind: strict base64url, a known suite, a length that padding
+    /// gives.
+    /// - Returns: the header of the value.
     @discardableResult
     package static func check(_ text: String, _ kind: SealedHeader.Kind) throws(SealedShapeError) -> SealedHeader {
         guard let bytes = Base64.decodeURL(Array(text.utf8)[...]), let header = SealedHeader(of: bytes),
@@ -145,7 +150,7 @@ public enum SealedShape {
     /// Bytes of a server key: lower-case base32 of 20 bytes.
     public static let keyBytes = 32
 
-    /// Whether a key can be one by which the server knows an object: never the app's own.
+    /// Checks that a key can be a server key, and not the app's own key.
     public static func check(key: String) throws(SealedShapeError) {
         let isBase32 = key.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
@@ -154,7 +159,7 @@ public enum SealedShape {
         guard isBase32, key.utf8.count == keyBytes else { throw SealedShapeError(.clearKey) }
     }
 
-    /// Checks a whole object: what an import or a restore brings, and what a client is shown.
+    /// Checks a whole object: of an import or a restore, or shown to a client.
     public static func check(object: JSONObject) throws(SealedShapeError) -> SealedEntity {
         let entity = try SealedEntity(object)
         for text in entity.snapshots.values { try check(text, .snapshot) }
@@ -162,10 +167,10 @@ public enum SealedShape {
         return entity
     }
 
-    /// Whether the tail has room for one operation more; else 413 until somebody compacts.
+    /// Checks that the tail has room for one more operation; otherwise 413 until a client compacts.
     ///
     /// - Parameters:
-    ///   - operations: in the tail.
+    ///   - operations: number in the tail.
     ///   - bytes: of their texts together.
     public static func checkRoom(
         for operation: String, operations: Int, bytes: Int

@@ -1,18 +1,20 @@
 import ThicketProtocol
 
-/// Why an object or a change has not the shape of a sealed bucket. On the wire all of these are code 400.
+/// Why an object or a change does not have the shape of a sealed bucket. The wire code is 400, except for
+/// `tailTooLong`.
 public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The kinds of violation.
     public enum Kind: Equatable, Sendable {
-        /// The object's key is none that a name key gives.
+        /// The object's key cannot result from a name key.
         case clearKey
         /// Other members than `z`, `s` and `d`, or of another type.
         case otherMembers
         /// `z` is a whole number beyond `SealedEntity.shape`: a newer program has written it.
         case newerShape
-        /// A key of `s` is no position.
+        /// A key of `s` is not a position.
         case badPosition
-        /// A value is no base64url of a sealed value: a known suite, the kind that belongs there, a length that padding
-        /// gives.
+        /// A value is not base64url of a sealed value, which has a known suite, the kind of its place, and a padded
+        /// length.
         case notSealed
         /// Neither the creation, nor one insertion at 0, nor a compaction.
         case otherChange
@@ -24,18 +26,20 @@ public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConverti
         case otherChangeID
         /// A compaction that removes what it does not cover, or the newest snapshot.
         case badCompaction
-        /// The tail has too many operations or bytes: 413 until somebody compacts.
+        /// The tail has too many operations or bytes: 413 until a client compacts.
         case tailTooLong
     }
 
+    /// The violation.
     public let kind: Kind
 
+    /// An error of this kind.
     public init(_ kind: Kind) { self.kind = kind }
 
-    /// The number for the wire.
+    /// The code for the wire.
     public var code: ErrorCode { kind == .tailTooLong ? .tooLarge : .invalidRequest }
 
-    /// Safe to log.
+    /// Contains no user content.
     public var description: String {
         switch kind {
         case .clearKey: "an object's key in a sealed bucket is the base32 of 20 bytes"

@@ -2,14 +2,16 @@ import ThicketCrypto
 
 /// Layout of a sealed value: H ‖ nonce(12) ‖ ciphertext ‖ tag, where H = suite(1) ‖ kind(1) ‖ epoch(4) ‖ id(16).
 public enum SealedValue {
-    /// The suite that we seal with.
+    /// The suite used for sealing.
     package static let suite: AEADSuite = .aes256GCM
+    /// Bytes of an id.
     public static let idBytes = 16
+    /// Bytes of H.
     public static let headerBytes = 22
-    /// Bytes beside the padded clear text.
+    /// Bytes of a sealed value beside the padded clear text.
     package static let frameBytes: Int = headerBytes + AEADSuite.nonceBytes + AEADSuite.tagBytes
 
-    /// To what a clear text is filled up, its length of four bytes counted.
+    /// How a clear text is padded, its length field of four bytes included.
     package static func padding(_ kind: SealedHeader.Kind) -> Padding {
         switch kind {
         case .snapshot: .padme
@@ -17,26 +19,31 @@ public enum SealedValue {
         }
     }
 
-    /// Whether a sealed value of this kind can have so many bytes.
+    /// Whether a sealed value of this kind can have this number of bytes.
     package static func canHave(_ count: Int, _ kind: SealedHeader.Kind) -> Bool {
         let clear = count - frameBytes
         return clear >= 4 && padding(kind).size(of: clear) == clear
     }
 }
 
-/// What a sealed value says of itself before it is opened.
+/// The readable header of a sealed value.
 public struct SealedHeader: Sendable, Hashable {
+    /// What is sealed.
     public enum Kind: UInt8, Sendable, Hashable {
+        /// A snapshot of a log.
         case snapshot = 1
+        /// One operation.
         case operation = 2
     }
 
+    /// What is sealed.
     public var kind: Kind
     /// Epoch of the bucket's secret.
     public var epoch: UInt32
-    /// Of an operation its ccid, of a snapshot 16 random bytes.
+    /// An operation's ccid; 16 random bytes for a snapshot.
     public var id: [UInt8]
 
+    /// A header; `id` has 16 bytes.
     public init(kind: Kind, epoch: UInt32, id: [UInt8]) {
         self.kind = kind
         self.epoch = epoch
@@ -45,7 +52,7 @@ public struct SealedHeader: Sendable, Hashable {
 }
 
 extension SealedHeader {
-    /// Reads what stands in front of a sealed value.
+    /// Reads the header of a sealed value.
     /// - Returns: nil for fewer bytes than a header has, an unknown suite or an unknown kind.
     public init?(of sealed: [UInt8]) {
         guard let (kind, epoch) = sealed.withUnsafeBytes(Self.beginning) else { return nil }

@@ -2,8 +2,9 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketSQLite
 
-// Codes for another password, what locked accounts were sealed under, and what apps take.
+// Reset codes, the kept wraps of locked accounts, and the login methods of apps.
 extension AccountStore {
+    /// The passwords that the app's users may log in with; `.none` for an unknown app.
     public func passwords(of app: String) throws(DirectoryError) -> AppPasswords {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT passwords FROM app WHERE name = ?1").bind(1, app)
@@ -11,12 +12,14 @@ extension AccountStore {
         }
     }
 
+    /// Keeps the hash of a reset code; false when another was kept less than `ResetCode.pause` ago. `now`:
+    /// milliseconds.
     public func keep(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
             let last = try database.statement("SELECT made FROM account_code WHERE user = ?1").bind(1, user)
                 .first { $0.integer(0) }
             if let last, abs(now - last) < Int64(ResetCode.pause * 1_000) { return false }
-            // Codes of nobody, too, go some day.
+            // Outdated codes of all users are deleted here, so that codes of ended accounts do not stay.
             try database.statement("DELETE FROM account_code WHERE made < ?1")
                 .bind(1, now - Int64(ResetCode.seconds * 1_000)).run()
             try database.statement(
@@ -26,6 +29,7 @@ extension AccountStore {
         }
     }
 
+    /// Whether the code is the kept one, in time and not used up; every call counts as a try. `now`: milliseconds.
     public func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
             let kept: (code: [UInt8], made: Int64, tries: Int64)? = try database.statement(
@@ -34,13 +38,14 @@ extension AccountStore {
             let isInTime: Bool = kept.map { abs(now - $0.made) < Int64(ResetCode.seconds * 1_000) } ?? false
             let isSame = ConstantTime.equal(kept?.code ?? Array(repeating: 0, count: hash.count), hash)
             guard let kept, isInTime, kept.tries < ResetCode.triesMax else { return false }
-            // A code that was used is no code; it stays so that no other is sent too soon.
+            // A used code is not good again; its row stays so that no other code is sent too soon.
             try database.statement("UPDATE account_code SET tries = ?2 WHERE user = ?1").bind(1, user)
                 .bind(2, isSame ? Int64(ResetCode.triesMax) : kept.tries + 1).run()
             return isSame
         }
     }
 
+    /// How the access key of a locked account was sealed before; nil for other accounts.
     public func lockedWrap(of user: String) throws(DirectoryError) -> LockedWrap? {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT salt, n, r, p, access FROM locked_wrap WHERE user = ?1").bind(1, user)
@@ -53,7 +58,8 @@ extension AccountStore {
         }
     }
 
-    /// Of an account that becomes locked, what it was sealed under stays; of one that is locked no more, it goes.
+    /// Keeps the previous wrap of an account that becomes locked, and deletes that of an account that is no longer
+    /// locked.
     func keepWrap(of account: Account, from before: Account.Proof) throws(SQLiteError) {
         guard case .key(let old) = before, case .key(let new) = account.proof else { return }
         if !new.access.isEmpty {

@@ -2,8 +2,9 @@ public import ThicketAuth
 import ThicketProtocol
 import ThicketSQLite
 
-// Who may have as many encrypted notes as they like.
+// Which users may have encrypted notes without a limit.
 extension AccountStore {
+    /// The user's right to encrypted notes; nil when the app has none.
     public func notes(of user: String, in app: String) throws(DirectoryError) -> NoteStanding? {
         try asking { () throws(SQLiteError) in
             let stored =
@@ -20,12 +21,12 @@ extension AccountStore {
         }
     }
 
-    /// Makes an account Pro, or no longer. A running server sees it with the user's next note.
+    /// Grants or ends the Pro status of an account. A running server applies it with the user's next note.
     /// - Parameters:
     ///   - name: the account's name, or the user's id.
-    ///   - receipt: what says that it was paid; "" when nothing does. nil: no longer Pro.
+    ///   - receipt: the proof of payment; "" without one. nil: ends Pro.
     ///   - now: milliseconds since 1970.
-    /// - Returns: the user's id; nil when there is no such account.
+    /// - Returns: the user's id; nil when the account does not exist.
     public func setPro(
         _ name: String, in app: String, receipt: String?, now: Int64
     ) throws(DirectoryError) -> String? {
@@ -37,8 +38,9 @@ extension AccountStore {
         return user
     }
 
-    /// The users of an app's partner that are meant by a name: the partner's own id of the user, or the entity id. Two
-    /// when it is one user's the one and another's the other; none when there is nobody, or the app has no partner.
+    /// The users of an app's partner that a name matches: as the partner's own id of the user, or as the entity id.
+    /// Two users when it is the partner's id of one and the entity id of another; none when no user matches, or the
+    /// app has no partner.
     public func partnerUsers(_ name: String, in app: String) throws(DirectoryError) -> [String] {
         try asking { () throws(SQLiteError) in
             var users = [String]()
@@ -52,9 +54,9 @@ extension AccountStore {
         }
     }
 
-    /// Makes a user Pro, or no longer, whoever keeps their account.
+    /// Grants or ends the Pro status of a user, of a built-in account or of a partner.
     /// - Parameters:
-    ///   - user: the id to which the user's buckets belong.
+    ///   - user: the id that owns the user's buckets.
     ///   - receipt: as in `setPro(_:in:receipt:now:)`.
     public func setPro(
         user: String, in app: String, receipt: String?, now: Int64

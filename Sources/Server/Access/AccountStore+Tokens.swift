@@ -4,6 +4,7 @@ import ThicketSQLite
 
 /// The tokens of accounts: rows of the same table as those that operators hand out.
 extension AccountStore {
+    /// Adds a token and deletes the oldest of the user beyond `keeping`; returns how many were deleted.
     public func add(
         _ token: NewToken, of user: String, in app: String, keeping: Int
     ) throws(DirectoryError) -> Int {
@@ -19,6 +20,7 @@ extension AccountStore {
         }
     }
 
+    /// The account that a token belongs to; nil when it is unknown, expired, or of another app. `now`: milliseconds.
     public func owner(ofToken hash: [UInt8], in app: String, now: Int64) throws(DirectoryError) -> Account? {
         let user = try asking { () throws(SQLiteError) in
             try database.statement(
@@ -29,6 +31,7 @@ extension AccountStore {
         return try account(user, in: app)
     }
 
+    /// The user's tokens, the newest first; at most `StoreAdmin.tokensListedMax`.
     public func tokens(of user: String, in app: String) throws(DirectoryError) -> [KeptToken] {
         try asking { () throws(SQLiteError) in
             var tokens = [KeptToken]()
@@ -48,6 +51,7 @@ extension AccountStore {
         }
     }
 
+    /// Ends the tokens with this id, or all for nil; returns how many ended.
     public func endTokens(_ id: String?, of user: String, in app: String) throws(DirectoryError) -> Int {
         try writing { () throws(SQLiteError) in try deleteTokens(id, of: user, in: app) }
     }

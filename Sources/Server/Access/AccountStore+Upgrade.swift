@@ -1,8 +1,9 @@
 public import ThicketAuth
 import ThicketSQLite
 
-// Accounts that are being brought to keys of their own (decision 0054).
+// Accounts whose upgrade to client-side keys is in progress (decision 0043).
 extension AccountStore {
+    /// The old login of an account in upgrade, by its folded name; nil when the upgrade is not in progress.
     public func oldLogin(named folded: String, in app: String) throws(DirectoryError) -> OldLogin? {
         try asking { () throws(SQLiteError) in
             try database.statement(Self.oldLogins + "WHERE app = ?1 AND folded = ?2").bind(1, app).bind(2, folded)
@@ -10,6 +11,7 @@ extension AccountStore {
         }
     }
 
+    /// The old login of an account in upgrade, by its user id; nil when the upgrade is not in progress.
     public func oldLogin(of user: String, in app: String) throws(DirectoryError) -> OldLogin? {
         try asking { () throws(SQLiteError) in
             try database.statement(Self.oldLogins + "WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user)
@@ -17,6 +19,7 @@ extension AccountStore {
         }
     }
 
+    /// Begins an upgrade in one transaction; false, and nothing changes, when the account differs from `before`.
     public func upgrade(
         _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
@@ -37,6 +40,7 @@ extension AccountStore {
         }
     }
 
+    /// Ends the old login and the user's other tokens; returns whether an old login existed.
     public func finishUpgrade(
         of user: String, in app: String, token: NewToken
     ) throws(DirectoryError) -> Bool {

@@ -3,15 +3,17 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
 
-/// Built-in accounts in the store's file. Belongs to one thread; sees what other processes change at once.
+/// Built-in accounts in the store's file. Belongs to one thread; changes by other processes are visible at once.
 public final class AccountStore: AccountDirectory {
     let database: Database
 
+    /// Opens an existing store; throws when it cannot be opened or has another schema.
     public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
         database = try SQLiteStore.connect(path, .readWrite, settings)
         try Schema.check(database)
     }
 
+    /// The rights of an app key, given its SHA-256; nil when the app does not have it.
     public func key(_ hash: [UInt8], of app: String) throws(DirectoryError) -> AppKey? {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT is_admin FROM app_key WHERE hash = ?1 AND app = ?2")
@@ -19,8 +21,9 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
-    /// For a name that nobody has as much is read as for others: the account behind it in the order of names, or the
-    /// first of all. Otherwise the time of an answer told who is there, by two microseconds (`./dev soak --timing`).
+    /// For an unknown name as much is read as for a known one: the next account in the order of names, or the first
+    /// of all. Otherwise the time of an answer would reveal whether a name exists, by two microseconds (`./dev soak
+    /// --timing`).
     public func account(named folded: String, in app: String) throws(DirectoryError) -> Account? {
         try asking { () throws(SQLiteError) in
             let first: String? = try database.statement(
@@ -37,6 +40,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// The account of a user id; nil when the app does not have it.
     public func account(_ user: String, in app: String) throws(DirectoryError) -> Account? {
         try asking { () throws(SQLiteError) in
             try database.statement(Self.selection + "WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app)
@@ -44,6 +48,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// Adds an account with its first token; false, and nothing is added, when the name is taken. `now`: milliseconds.
     public func add(
         _ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
@@ -66,6 +71,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// Whether no account has the user id and no erasure of it is pending.
     public func isFree(_ user: String, in app: String) throws(DirectoryError) -> Bool {
         try asking { () throws(SQLiteError) in
             for table in ["account", "erasure"] {
@@ -77,6 +83,8 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// Replaces an account's name and proof; false, and nothing changes, when the proof is not `before` or the name
+    /// is taken.
     public func change(
         _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken?, now: Int64
     ) throws(DirectoryError) -> Bool {
@@ -92,6 +100,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// Deletes an account and schedules the erasure of its data; false when it does not exist. `now`: milliseconds.
     public func remove(_ user: String, in app: String, now: Int64) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
             try database.statement("DELETE FROM account WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app).run()
@@ -101,7 +110,7 @@ public final class AccountStore: AccountDirectory {
             }
             try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
             _ = try deleteTokens(nil, of: user, in: app)
-            // The keeper finds it there, also after a crash.
+            // Maintenance finds the erasure in this table, also after a crash.
             try database.statement("INSERT OR IGNORE INTO erasure (app, user, created) VALUES (?1, ?2, ?3)")
                 .bind(1, app).bind(2, user).bind(3, now).run()
             return true
@@ -110,18 +119,20 @@ public final class AccountStore: AccountDirectory {
 
     /// A line of the operator's list.
     public struct Listed: Sendable, Hashable {
+        /// The user's id.
         public let user: String
+        /// The account's name.
         public let name: String
-        /// The other kind has a key that the client stretched.
+        /// False: the account has a key that the client derived.
         public let hasPassword: Bool
         /// Milliseconds since 1970.
         public let created: Int64
     }
 
-    /// Lines of one list at most.
+    /// Most lines of one list.
     public static let listedMax = 10_000
 
-    /// Accounts of an app in the order of their names, or the one of that name.
+    /// Accounts of an app in the order of their names, or the one with that name.
     public func accounts(of app: String, named name: String?) throws(DirectoryError) -> [Listed] {
         try asking { () throws(SQLiteError) in
             var listed = [Listed]()
@@ -141,6 +152,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// The user's bundle of sealed keys; nil when it has none.
     public func bundle(of user: String) throws(DirectoryError) -> Bundle? {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT version, content FROM bundle WHERE user = ?1").bind(1, user)
@@ -148,12 +160,14 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// Writes a bundle if the stored one has that version (0: none is stored); returns whether it was written.
     public func putBundle(
         _ content: [UInt8], of user: String, replacing version: Int64
     ) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
             if version == 0 {
-                // Somebody else's first version, or nobody's account, is no conflict of rows but of writers.
+                // IGNORE: a first version written by another client, or a missing account, is reported as a
+                // conflict of versions.
                 try database.statement(
                     """
                     INSERT OR IGNORE INTO bundle (user, version, content)
@@ -169,6 +183,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// Replaces proof and bundle together; false, and nothing changes, when either is not the expected one.
     public func renew(
         _ account: Account, from before: Account.Proof, bundle: [UInt8], replacing version: Int64, now: Int64
     ) throws(DirectoryError) -> Bool {
@@ -202,7 +217,7 @@ public final class AccountStore: AccountDirectory {
         return Account(user: row.text(0), app: row.text(1), name: row.text(2), proof: proof)
     }
 
-    /// Writes name and proof into the row that is there.
+    /// Writes name and proof into the existing row.
     func update(_ account: Account, now: Int64) throws(SQLiteError) {
         let row = try database.statement(
             """
@@ -226,7 +241,7 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
-    /// Whether somebody else has the name, or still has it for the login from before.
+    /// Whether another user has the name, or keeps it for a login from before an upgrade.
     func isTaken(_ account: Account) throws(SQLiteError) -> Bool {
         for table in ["account", "old_login"] {
             let isThere = try database.statement(

@@ -2,9 +2,9 @@ public import ThicketAuth
 import ThicketProtocol
 import ThicketSQLite
 
-/// Apps and the users who come in to them.
+/// Apps and their users.
 extension StoreAdmin {
-    /// Gives an app its partner, and says which passwords it takes from then on: both or neither.
+    /// Sets an app's partner and its login methods: both or neither.
     public func tie(
         _ app: AppID, to partner: String, taking passwords: AppPasswords
     ) throws(StoreAdminError) {
@@ -22,7 +22,7 @@ extension StoreAdmin {
         }
     }
 
-    /// The partner whose users come in to the app; nil when it has none, or nobody knows the app.
+    /// The partner whose users may use the app; nil when it has none, or the app is unknown.
     public func partner(of app: AppID) throws(StoreAdminError) -> String? {
         try doing("looking at an app") { () throws(SQLiteError) in
             try database.statement("SELECT partner FROM app WHERE name = ?1 AND partner IS NOT NULL")
@@ -30,7 +30,7 @@ extension StoreAdmin {
         }
     }
 
-    /// How many accounts the server itself keeps for the app.
+    /// The number of built-in accounts of the app.
     public func accountCount(of app: AppID) throws(StoreAdminError) -> Int64 {
         try doing("counting the accounts") { () throws(SQLiteError) in
             try database.statement("SELECT count(*) FROM account WHERE app = ?1").bind(1, app.text)
@@ -38,7 +38,7 @@ extension StoreAdmin {
         }
     }
 
-    /// The user that the name of an account stands for; nil when the app has no such account.
+    /// The user of the account with this name; nil when the app has no such account.
     public func account(named name: UserID, of app: AppID) throws(StoreAdminError) -> UserID? {
         let user = try doing("looking for an account") { () throws(SQLiteError) in
             try database.statement("SELECT user FROM account WHERE app = ?1 AND folded = ?2").bind(1, app.text)

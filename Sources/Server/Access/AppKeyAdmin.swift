@@ -3,25 +3,26 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
 
-/// The keys of apps: who has one may make accounts in the app, who has an admin key may end them.
+/// The keys of apps. A key allows creating accounts in the app; an admin key also allows ending them.
 ///
-/// Stored as their SHA-256, like tokens: they are random, so a hash without salt says nothing of them.
+/// Stored as their SHA-256, like tokens: they are random, so a hash without salt reveals nothing about them.
 extension StoreAdmin {
     /// A line of the list.
     public struct ListedKey: Sendable, Hashable {
-        /// The first digits of the key's hash: names it without telling it.
+        /// The first digits of the key's hash: identifies the key without revealing it.
         public let id: String
+        /// Whether it is an admin key.
         public let isAdmin: Bool
         /// Milliseconds since 1970.
         public let created: Int64
     }
 
-    /// Digits of a key's hash that name it.
+    /// Hex digits of a key's hash that identify it.
     static let keyNameDigits = 8
 
-    /// Makes a key and returns it: 32 hex digits that are stored nowhere else.
+    /// Makes a key and returns it: 32 hex digits that are not stored.
     /// - Parameters:
-    ///   - isAdmin: may set passwords and delete accounts; for the operator's own programs, never in an app.
+    ///   - isAdmin: may set passwords and delete accounts; for the operator's own programs, never inside an app.
     ///   - now: milliseconds since 1970.
     public func addKey(of app: AppID, isAdmin: Bool, now: Int64) throws(StoreAdminError) -> String {
         let key = Hex.encode(random(AppKey.randomBytes))
@@ -41,7 +42,7 @@ extension StoreAdmin {
         return key
     }
 
-    /// Which passwords the app takes from now on.
+    /// Sets which passwords the app's users may log in with.
     public func setPasswords(_ passwords: AppPasswords, of app: AppID) throws(StoreAdminError) {
         guard try hasApp(app) else { throw .unknownApp(app) }
         try doing("changing an app") { () throws(SQLiteError) in
@@ -50,6 +51,7 @@ extension StoreAdmin {
         }
     }
 
+    /// The passwords that the app's users may log in with; throws for an unknown app.
     public func passwords(of app: AppID) throws(StoreAdminError) -> AppPasswords {
         guard try hasApp(app) else { throw .unknownApp(app) }
         return try doing("looking at an app") { () throws(SQLiteError) in
@@ -58,7 +60,7 @@ extension StoreAdmin {
         }
     }
 
-    /// What encrypted notes are in the app from now on. A running server sees it with the next change.
+    /// Sets the app's rule for encrypted notes. A running server applies it with the next change.
     public func setNotes(_ notes: AppNotes, of app: AppID) throws(StoreAdminError) {
         guard try hasApp(app) else { throw .unknownApp(app) }
         try doing("changing an app") { () throws(SQLiteError) in
@@ -67,6 +69,7 @@ extension StoreAdmin {
         }
     }
 
+    /// The app's rule for encrypted notes; throws for an unknown app.
     public func notes(of app: AppID) throws(StoreAdminError) -> AppNotes {
         guard try hasApp(app) else { throw .unknownApp(app) }
         return try doing("looking at an app") { () throws(SQLiteError) in
@@ -92,7 +95,7 @@ extension StoreAdmin {
     }
 
     /// Ends a key: requests that show it are refused from now on.
-    /// - Parameter id: as `keys` names it.
+    /// - Parameter id: as in `ListedKey.id`.
     public func revokeKey(_ id: String, of app: AppID) throws(StoreAdminError) {
         guard try hasApp(app) else { throw .unknownApp(app) }
         var ended = 0

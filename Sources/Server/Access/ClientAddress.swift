@@ -1,10 +1,10 @@
 import Glibc
 
-/// Where a client comes from, as far as attempts are counted by it.
+/// The form of a client's address under which its attempts are counted.
 enum ClientAddress {
     /// - Parameter text: an address of IPv4 or IPv6.
-    /// - Returns: the same; of IPv6 the first 64 bits, since whoever has one such address has all that begin so (RFC
-    ///   4291, 2.5.1), and of an IPv4 address in IPv6 clothes that address.
+    /// - Returns: the same address; for IPv6 its first 64 bits, because a client with one such address usually has
+    ///   all with that prefix (RFC 4291, 2.5.1); for an IPv4-mapped IPv6 address the IPv4 address.
     static func counted(_ text: String) -> String {
         var address = in6_addr()
         guard text.utf8.contains(UInt8(ascii: ":")), inet_pton(AF_INET6, text, &address) == 1 else { return text }

@@ -1,26 +1,26 @@
 import Glibc
 import ThicketAuth
 
-// The folder of messages as the one sees it who hands them over.
+// The folder of messages from the side of the process that delivers them.
 extension MailSpool {
-    /// A message as it lies there.
+    /// A message in the folder.
     struct Message: Sendable, Equatable {
         let to: MailAddress
         let bytes: [UInt8]
     }
 
-    /// Ends of the names of messages, and of those that were set aside.
+    /// Endings of the names of messages, and of messages that were set aside.
     static let ending = ".eml"
     static let asideEnding = ".refused"
-    /// Messages that were set aside; of more the oldest go.
+    /// Messages kept after they were set aside; of more the oldest are deleted.
     static let asideMax = 1_000
-    /// Bytes of a message at most.
+    /// Largest message, bytes.
     static let messageBytesMax = 65_536
 
-    /// Names of the messages that wait, in no order; none where there is no folder.
+    /// Names of the waiting messages, in no order; none when the folder does not exist.
     func names() throws(DirectoryError) -> [String] { try entries().filter { $0.hasSuffix(Self.ending) } }
 
-    /// - Returns: nil when it is none that this server has made.
+    /// - Returns: nil when the file was not made by this server.
     func read(_ name: String) -> Message? {
         guard let bytes = FileText.readBytes(path(name), bytesMax: Self.messageBytesMax) else { return nil }
         let field: [UInt8] = Array("To: ".utf8)
@@ -34,13 +34,13 @@ extension MailSpool {
         return nil
     }
 
-    /// The message was taken.
+    /// Deletes a message that was delivered.
     func remove(_ name: String) {
         unlink(path(name))
         sync()
     }
 
-    /// Nobody will take the message: it stays for the operator to look at, out of the way.
+    /// Renames a message that no mail server will accept: it stays for the operator, out of the queue.
     func setAside(_ name: String) {
         let base = String(name.dropLast(Self.ending.utf8.count))
         rename(path(name), path(base + Self.asideEnding))
@@ -50,7 +50,7 @@ extension MailSpool {
         sync()
     }
 
-    /// Removes what a process left that ended while it wrote. Only before this process writes.
+    /// Removes files of a process that ended while it wrote. To be called only before this process writes.
     func dropPartial() {
         for name in (try? entries()) ?? [] where name.hasPrefix(".") { unlink(path(name)) }
     }

@@ -2,10 +2,10 @@ import Glibc
 import ThicketAuth
 import ThicketCrypto
 
-/// A folder of messages to users, one file each (RFC 5322). `ServerMail` hands them over to a mail server, where one is
-/// named; else a mail program of the operator's takes them.
+/// A folder of messages to users, one file each (RFC 5322). `ServerMail` delivers them to a mail server if one is
+/// configured; otherwise the operator's mail program does.
 public final class MailSpool: MailOutbox {
-    /// Messages that may lie there; one more is refused until somebody takes some.
+    /// Messages that the folder may hold; one more is refused until some are delivered.
     public static let filesMax = 10_000
 
     private let folder: String
@@ -14,16 +14,18 @@ public final class MailSpool: MailOutbox {
 
     /// - Parameters:
     ///   - from: address of the sender.
-    ///   - told: called after each message that was put there.
+    ///   - told: called after each message that was added.
     public init(folder: String, from: String, told: @escaping @Sendable () -> Void = {}) {
         (self.folder, self.from, self.told) = (folder, from, told)
     }
 
+    /// Adds a message, on disk when the call returns. `now`: seconds since 1970.
     public func put(_ mail: Mail, now: Double) throws(DirectoryError) {
         try write(mail, now, isKept: true)
         told()
     }
 
+    /// Does the same work as `put` and discards the message, so that both take the same time.
     public func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) { try write(mail, now, isKept: false) }
 
     private func write(_ mail: Mail, _ now: Double, isKept: Bool) throws(DirectoryError) {
@@ -32,7 +34,7 @@ public final class MailSpool: MailOutbox {
             throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
         }
         let name = "\(Int64(max(0, min(1e15, now * 1_000))))-\(RandomBytes.hex(8))"
-        // A name that begins with a dot is not a message yet.
+        // A name with a leading dot is not a message yet.
         let (partial, path) = (path("." + name), path(name + Self.ending))
         let bytes = message(mail, name, now)
         let file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -58,7 +60,7 @@ public final class MailSpool: MailOutbox {
         return Array(lines.joined(separator: "\r\n").utf8)
     }
 
-    /// RFC 5322, 3.3, in universal time.
+    /// RFC 5322, 3.3, in UTC.
     private static func date(_ now: Double) -> String {
         var seconds = time_t(max(0, min(1e11, now)))
         var parts = tm()
@@ -73,7 +75,7 @@ public final class MailSpool: MailOutbox {
             + "\(time) +0000"
     }
 
-    /// All names in the folder; none where there is no folder.
+    /// All names in the folder; none when the folder does not exist.
     func entries() throws(DirectoryError) -> [String] {
         guard let names = opendir(folder) else {
             if errno == ENOENT { return [] }
@@ -92,8 +94,8 @@ public final class MailSpool: MailOutbox {
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
 
-    /// The name is on disk, too, if the disk lets it; else the message is lost with the power, as if it had not been
-    /// sent.
+    /// Flushes the folder, so that new names are on disk. When that fails, a power cut loses the message as if it
+    /// had never been sent.
     func sync() {
         let file = open(folder, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return }

@@ -4,16 +4,24 @@ import ThicketSQLite
 
 /// Why a command about partners was refused.
 public enum PartnerAdminError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// No partner has this id.
     case unknownPartner(String)
+    /// A partner has this id already.
     case partnerTaken(String)
+    /// The API key belongs to another partner.
     case apiKeyTaken
+    /// A partner id is 1 to 9 digits without leading zeros.
     case badID
+    /// An API key is 8 to 64 letters, digits and dashes.
     case badAPIKey
+    /// The auth key has too few or too many bytes (`Partner.authKeyBytesMin`, `authKeyBytesMax`).
     case badAuthKey(bytes: Int)
-    /// Another key file has sealed what is in the database; nothing was written.
+    /// The database is sealed by another key file; nothing was written.
     case foreignKeyFile
+    /// The store could not be read or written.
     case store(StoreError)
 
+    /// One line for the operator.
     public var description: String {
         switch self {
         case .unknownPartner(let id): "there is no partner \(id); 'thicketd partner list' shows them"
@@ -30,18 +38,23 @@ public enum PartnerAdminError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 }
 
-/// Partners, as operators see them. Works beside a running server, from any process.
+/// Administration of partners. Works beside a running server, from any process.
 public final class PartnerAdmin {
     /// A line of the list; secrets are not in it.
     public struct Listed: Sendable, Hashable {
+        /// The partner's id: 1 to 9 digits.
         public let id: String
-        /// nil: a key file that is gone has sealed it.
+        /// nil: it is sealed by a key file that is lost.
         public let apiKey: String?
-        /// Those that the key file opens.
+        /// Auth keys that the key file opens.
         public let authKeys: Int
+        /// Whether its users may log in.
         public let isEnabled: Bool
+        /// Whether its users may have passwords on this server.
         public let keepsPasswords: Bool
+        /// The apps tied to the partner, by name.
         public let apps: [String]
+        /// The number of its users.
         public let users: Int64
     }
 
@@ -49,7 +62,7 @@ public final class PartnerAdmin {
     private let key: ServerKey
     private let random: @Sendable (Int) -> [UInt8]
 
-    /// Opens the store, and makes it when there is none yet.
+    /// Opens the store; creates it if it does not exist.
     public init(path: String, key: ServerKey, settings: StoreSettings = .init()) throws(StoreError) {
         database = try SQLiteStore.connect(path, .create, settings)
         self.key = key
@@ -57,14 +70,14 @@ public final class PartnerAdmin {
         try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
     }
 
-    /// Whether another key file has sealed what is in the database: then nothing can be changed.
+    /// Whether the database is sealed by another key file: then nothing can be changed.
     public var isKeyForeign: Bool { (try? ServerKeyMark.standing(of: key, database)) == .foreign }
 
     /// Makes a partner with new keys.
     /// - Parameters:
     ///   - id: nil takes the next free number.
     ///   - now: milliseconds since 1970.
-    /// - Returns: the id, the API key and the auth key, which can be read nowhere else.
+    /// - Returns: the id, the API key and the auth key, which cannot be read again.
     public func create(
         id: String?, now: Int64
     ) throws(PartnerAdminError) -> (id: String, apiKey: String, authKey: String) {
@@ -75,8 +88,8 @@ public final class PartnerAdmin {
         return (number, apiKey, authKey)
     }
 
-    /// Takes over a partner whose keys exist.
-    /// - Parameter authKey: nil when it is not to let anybody in yet.
+    /// Adds a partner with existing keys.
+    /// - Parameter authKey: nil when its users may not log in yet.
     public func add(id: String, apiKey: String, authKey: String?, now: Int64) throws(PartnerAdminError) {
         guard (1...9).contains(id.utf8.count), id.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             id.utf8.first != 0x30
@@ -97,8 +110,7 @@ public final class PartnerAdmin {
         }
     }
 
-    /// Gives a partner another API key, in place of the one it has: requests that show that one are refused from now
-    /// on.
+    /// Replaces a partner's API key: requests that show the old one are refused from now on.
     /// - Parameter apiKey: nil makes one.
     /// - Returns: the key.
     public func replaceAPIKey(id: String, by apiKey: String?) throws(PartnerAdminError) -> String {
@@ -115,7 +127,7 @@ public final class PartnerAdmin {
         return apiKey
     }
 
-    /// Gives a partner another auth key; the one before it stays good until the next call of this or `dropOld`.
+    /// Adds an auth key to a partner; the previous one stays good until the next call of this or of `dropOld`.
     /// - Parameter authKey: nil makes one.
     /// - Returns: the key.
     public func rotate(id: String, authKey: String?, now: Int64) throws(PartnerAdminError) -> String {
@@ -144,7 +156,7 @@ public final class PartnerAdmin {
         return dropped
     }
 
-    /// A disabled partner lets nobody in; its users and their data stay.
+    /// Enables or disables a partner. Users of a disabled one cannot log in; they and their data stay.
     public func setEnabled(_ isEnabled: Bool, id: String) throws(PartnerAdminError) {
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try isKnown(id) else { return .unknownPartner(id) }
@@ -154,7 +166,8 @@ public final class PartnerAdmin {
         }
     }
 
-    /// Whether users of the partner may have passwords here. Those who have one keep it, and cannot use it while not.
+    /// Whether users of the partner may have passwords on this server. Existing passwords are kept, but cannot be
+    /// used while this is off.
     public func setKeepsPasswords(_ keeps: Bool, id: String) throws(PartnerAdminError) {
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try isKnown(id) else { return .unknownPartner(id) }
@@ -164,6 +177,7 @@ public final class PartnerAdmin {
         }
     }
 
+    /// All partners in the order of their ids.
     public func list() throws(PartnerAdminError) -> [Listed] {
         do throws(SQLiteError) {
             var listed = [Listed]()
@@ -210,7 +224,7 @@ public final class PartnerAdmin {
         guard (8...64).contains(apiKey.utf8.count), apiKey.utf8.allSatisfy(isAPIKeyByte) else { throw .badAPIKey }
     }
 
-    /// The partner that has the API key; nil when there is none.
+    /// The partner that has the API key; nil when no partner has it.
     private func owner(ofAPIKey apiKey: String) throws(SQLiteError) -> String? {
         try database.statement("SELECT id FROM partner WHERE name = ?1").bind(1, key.name(of: apiKey))
             .first { $0.text(0) }
@@ -240,8 +254,8 @@ public final class PartnerAdmin {
         ).bind(1, id).bind(2, Int64(count)).run()
     }
 
-    /// One transaction, which also tells running servers to read the partners again. Nothing is written under another
-    /// key file than the database's: what it sealed would be lost as soon as the right one is back.
+    /// One transaction, which also makes running servers read the partners again. Nothing is written under a key
+    /// file other than the database's, because it would be lost as soon as the right file is back.
     private func changing(
         _ body: () throws(SQLiteError) -> PartnerAdminError?
     ) throws(PartnerAdminError) {

@@ -4,7 +4,7 @@ import ThicketSQLite
 /// A row of the table of partners, with its keys still sealed.
 struct PartnerRow {
     let id: String
-    /// What its API key is looked up by.
+    /// Hash of its API key, for lookups.
     let name: [UInt8]
     let sealedAPIKey: [UInt8]
     let isEnabled: Bool
@@ -41,13 +41,14 @@ struct PartnerRow {
         return keys
     }
 
-    /// Seals the API key of a partner, and has it found by it.
+    /// Stores a partner's API key, sealed, and its hash for lookups.
     static func set(apiKey: String, of id: String, _ key: ServerKey, _ database: Database) throws(SQLiteError) {
         try database.statement("UPDATE partner SET name = ?2, api_key = ?3 WHERE id = ?1").bind(1, id)
             .bind(2, key.name(of: apiKey)).bind(3, key.seal(Array(apiKey.utf8), of: apiKeyOwner(id))).run()
     }
 
-    /// With its keys opened. One that does not open is none: its partner lets nobody in until the key file is back.
+    /// The partner with its keys opened. A key that does not open is left out: its users cannot log in until the
+    /// key file is back.
     func partner(_ key: ServerKey) -> Partner {
         Partner(
             id: id, authKeys: sealedAuthKeys.compactMap { key.open($0, of: Self.authKeyOwner(id)) },

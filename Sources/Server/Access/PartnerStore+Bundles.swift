@@ -3,6 +3,7 @@ import ThicketSQLite
 
 // Sealed keys of partners' users (`EntityBundles`), each for one app.
 extension PartnerStore {
+    /// The user's sealed keys in the app; nil when it has none.
     public func bundle(of entity: String, in app: String) throws(DirectoryError) -> EntityBundle? {
         try asking { () throws(SQLiteError) in
             try database.statement(
@@ -23,9 +24,10 @@ extension PartnerStore {
         }
     }
 
+    /// Writes a bundle whose version follows the stored one; false, and nothing changes, when it does not.
     public func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool {
         try asking { () throws(SQLiteError) in
-            // Somebody else's first version is no conflict of rows but of writers.
+            // IGNORE: a first version written by another client is reported as a conflict of versions.
             let row = try database.statement(
                 bundle.bundle.version == 1
                     ? """
@@ -45,5 +47,6 @@ extension PartnerStore {
         }
     }
 
+    /// The keyed hash under which a secret that a client shows is kept.
     public func verifier(of secret: [UInt8]) -> [UInt8] { key.accountSecrets.verifier(secret) }
 }

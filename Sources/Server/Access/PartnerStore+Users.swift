@@ -2,8 +2,9 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketSQLite
 
-// Users whom partners' apps log in here (`PartnerUsers`).
+// Users that partners' apps log in on this server (`PartnerUsers`).
 extension PartnerStore {
+    /// The partner's user with that id, created as a guest if it does not exist. `now`: seconds since 1970.
     public func registerGuest(
         partner: String, partnerEntity: String, newID: String, now: Double
     ) throws(DirectoryError) -> Profile {
@@ -20,6 +21,7 @@ extension PartnerStore {
         }
     }
 
+    /// Counts one more login; nil when the user does not exist.
     public func loggedIn(_ entity: String, now: Double) throws(DirectoryError) -> Profile? {
         try writing { () throws(SQLiteError) in
             guard try profile(of: entity, now) != nil else { return nil }
@@ -28,6 +30,7 @@ extension PartnerStore {
         }
     }
 
+    /// Adds a user with a password; nil, and nothing is added, when the partner has a user of that name.
     public func add(_ user: NewUser, now: Double) throws(DirectoryError) -> Profile? {
         try writing { () throws(SQLiteError) in
             guard try find(user.username, user.partner) == nil else { return nil }
@@ -42,12 +45,14 @@ extension PartnerStore {
         }
     }
 
+    /// The user id and password hash of a username; nil when it is unknown.
     public func verifier(of username: String, partner: String) throws(DirectoryError) -> (
         entity: String, verifier: PasswordVerifier
     )? {
         try asking { () throws(SQLiteError) in try find(username, partner) }
     }
 
+    /// The name under which the user has a password; nil when it has none.
     public func username(of entity: String) throws(DirectoryError) -> String? {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT username FROM credential WHERE entity = ?1").bind(1, entity)
@@ -55,6 +60,7 @@ extension PartnerStore {
         }
     }
 
+    /// Replaces the user's password; ends its sessions but `keeping`, and its reset code.
     public func setVerifier(
         _ verifier: PasswordVerifier, of entity: String, keeping session: [UInt8]?, now: Double
     ) throws(DirectoryError) {
@@ -71,6 +77,7 @@ extension PartnerStore {
 
     // MARK: Sessions
 
+    /// Begins a session. The one on the same device ends, and the oldest beyond `LoginSession.perUserMax`.
     public func begin(_ session: LoginSession, now: Double) throws(DirectoryError) {
         let time = Self.milliseconds(now)
         try writing { () throws(SQLiteError) in
@@ -89,6 +96,7 @@ extension PartnerStore {
         }
     }
 
+    /// The session with this hash; nil when it is unknown. It may be over.
     public func session(_ hash: [UInt8]) throws(DirectoryError) -> LoginSession? {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT entity, device, ends FROM login WHERE hash = ?1").bind(1, hash)
@@ -99,6 +107,7 @@ extension PartnerStore {
         }
     }
 
+    /// Ends a session.
     public func endSession(_ hash: [UInt8]) throws(DirectoryError) {
         try asking { () throws(SQLiteError) in
             try database.statement("DELETE FROM login WHERE hash = ?1").bind(1, hash).run()
@@ -107,6 +116,7 @@ extension PartnerStore {
 
     // MARK: Codes
 
+    /// Keeps a reset code; false when another was kept less than `ResetCode.pause` ago. `now`: seconds since 1970.
     public func keep(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool {
         let time = Self.milliseconds(now)
         return try writing { () throws(SQLiteError) in
@@ -122,6 +132,7 @@ extension PartnerStore {
         }
     }
 
+    /// Whether the code is the kept one, in time and not used up; every call counts as a try.
     public func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool {
         let time = Self.milliseconds(now)
         return try writing { () throws(SQLiteError) in
@@ -132,7 +143,7 @@ extension PartnerStore {
                 abs(time - kept.made) < Self.milliseconds(ResetCode.seconds)
             else { return false }
             let isSame = ConstantTime.equal(kept.code, key.code(code, of: entity))
-            // A code that was used is no code; it stays so that no other is sent too soon.
+            // A used code is not good again; its row stays so that no other code is sent too soon.
             try database.statement("UPDATE reset_code SET tries = ?2 WHERE entity = ?1").bind(1, entity)
                 .bind(2, isSame ? Int64(ResetCode.triesMax) : kept.tries + 1).run()
             return isSame
@@ -158,7 +169,7 @@ extension PartnerStore {
             .run()
     }
 
-    /// The user's profile, made if it has none: those that partners registered have none before they are asked for.
+    /// The user's profile, created if it does not exist: partners register users without one.
     private func profile(of id: String, _ now: Double) throws(SQLiteError) -> Profile? {
         if let found = try readProfile(of: id) { return found }
         guard try database.statement("SELECT 1 FROM entity WHERE id = ?1").bind(1, id).first({ _ in true }) != nil

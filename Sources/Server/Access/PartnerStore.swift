@@ -2,29 +2,33 @@ public import ThicketAuth
 import ThicketProtocol
 import ThicketSQLite
 
-/// Partners and their users in the store's file. Belongs to one thread; sees what other processes change at once.
+/// Partners and their users in the store's file. Belongs to one thread; changes by other processes are visible at
+/// once.
 public final class PartnerStore: PartnerDirectory {
-    /// Devices kept of one user; of more the one seen longest ago goes.
+    /// Devices kept of one user; of more the one not seen for longest is deleted.
     public static let devicesPerUserMax = 64
-    /// Seconds for which a device that was seen is not written down again.
+    /// Seconds for which a device that was seen is not written again.
     private static let seenAgainSeconds: Double = 3_600
 
     let database: Database
     let key: ServerKey
-    /// All partners by the names of their API keys: there are few, and finding none must take as long as finding one.
+    /// All partners by the hashes of their API keys: they are few, and an unknown key must take as long to look up
+    /// as a known one.
     private var partners = [[UInt8]: Partner]()
     private var partnersByID = [String: Partner]()
-    /// Partners that were found disabled and that nobody has been told of.
+    /// Partners that were found disabled and have not been reported yet.
     private var disabled = Set<String>()
-    /// `Meta.partners` when they were read.
+    /// `Meta.partners` when the partners were read.
     private var read: Int64 = -1
 
+    /// Opens an existing store; throws when it cannot be opened or has another schema.
     public init(path: String, key: ServerKey, settings: StoreSettings = .init()) throws(StoreError) {
         database = try SQLiteStore.connect(path, .readWrite, settings)
         try Schema.check(database)
         self.key = key
     }
 
+    /// The partner with this API key; nil when no partner has it.
     public func partner(apiKey: String) throws(DirectoryError) -> Partner? {
         try asking { () throws(SQLiteError) in
             try refresh()
@@ -32,6 +36,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
+    /// The partner of an app; nil when it has none.
     public func partner(ofApp app: String) throws(DirectoryError) -> Partner? {
         try asking { () throws(SQLiteError) in
             try refresh()
@@ -41,12 +46,14 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
+    /// Partners found disabled since the last call, in the order of their ids.
     public func disabledPartners() throws(DirectoryError) -> [String] {
         try asking { () throws(SQLiteError) in try refresh() }
         defer { disabled = [] }
         return disabled.sorted()
     }
 
+    /// The user with this entity id; nil when it does not exist.
     public func entity(_ id: String) throws(DirectoryError) -> Entity? {
         try asking { () throws(SQLiteError) in
             try database.statement(
@@ -55,6 +62,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
+    /// The partner's user with that id, created under `newID` if it does not exist. `now`: seconds since 1970.
     public func register(
         partner: String, partnerEntity: String, email: String, newID: String, now: Double
     ) throws(DirectoryError) -> Entity {
@@ -68,7 +76,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
-    /// Leaves things as they are when the partner has a user of that name.
+    /// Changes nothing when the partner has a user with that id.
     func insertEntity(
         _ id: String, _ partner: String, _ partnerEntity: String, email: String, _ now: Double
     ) throws(SQLiteError) {
@@ -77,6 +85,7 @@ public final class PartnerStore: PartnerDirectory {
         ).bind(1, id).bind(2, partner).bind(3, partnerEntity).bind(4, email).bind(5, Self.milliseconds(now)).run()
     }
 
+    /// Stores the user's public keys if it has none; returns whether it has these keys now.
     public func setKeys(
         public publicKey: [UInt8], sign signKey: [UInt8], of entity: String
     ) throws(DirectoryError) -> Bool {
@@ -93,6 +102,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
+    /// Records that a device was seen, at most once an hour. `now`: seconds since 1970.
     public func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
         let time = Self.milliseconds(now)
         try asking { () throws(SQLiteError) in
@@ -130,6 +140,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
+    /// Denies tokens until their own ends; deletes entries whose time is over.
     public func deny(_ tokens: [DeniedToken], now: Double) throws(DirectoryError) {
         try asking { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
@@ -142,6 +153,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
+    /// Whether the token with this SHA-256 is denied.
     public func isDenied(_ hash: [UInt8]) throws(DirectoryError) -> Bool {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT 1 FROM denied WHERE hash = ?1").bind(1, hash).first { _ in true } ?? false
@@ -163,7 +175,7 @@ public final class PartnerStore: PartnerDirectory {
             signKey: row.optionalBytes(4))
     }
 
-    /// Reads the partners when somebody has changed one.
+    /// Reads the partners again when one has changed.
     private func refresh() throws(SQLiteError) {
         let current = try Meta.integer(Meta.partners, database) ?? 0
         guard current != read else { return }

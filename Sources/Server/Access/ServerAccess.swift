@@ -3,45 +3,46 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// The thread that answers the requests of partners' apps and judges the tokens of their users: it owns their
-/// directory, so that neither its disk nor its hashing ever keeps the network loop. Passwords are stretched on a second
-/// thread, one at a time: a storm of logins takes one core and 16 MiB at most, and nobody's token waits for it.
+/// The thread that answers requests of partners' apps and checks the tokens of their users. It owns their
+/// directory, so that neither its disk nor its hashing delays the network loop. Passwords are hashed on a second
+/// thread, one at a time: a storm of logins takes at most one core and 16 MiB, and tokens do not wait for it.
 final class ServerAccess: Sendable {
-    /// A request, and who waits for the answer.
+    /// A request and the connection that gets the answer.
     struct Asked: Sendable {
         let connection: ConnectionID
         let route: PartnerService.Route
         let request: HTTPRequest
-        /// Of the client, as text.
+        /// The client's address, as text.
         let address: String
-        /// That the answer carries whatever it is.
+        /// Header fields added to every answer.
         let fields: [HTTPField]
     }
 
-    /// What the loop is told.
+    /// What is reported to the loop.
     enum Answered: Sendable {
         case response(ConnectionID, HTTPResponse)
         case admission(AdmissionRequest, AdmissionAnswer)
         case revoked(Revocation)
     }
 
-    /// What the thread is made with.
+    /// Settings of the thread.
     struct Settings: Sendable {
         var rules = TokenRules()
         var registrationsPerMinute = PartnerService.registrationsPerMinute
         var failedLoginsPerMinute = PartnerService.failedLoginsPerMinute
     }
 
-    /// Requests that wait; one more is answered 503.
+    /// Requests that may wait; one more is answered 503.
     static let queuedMax = 1_024
-    /// Requests about passwords that wait; one more is answered 503. At 25 a second none waits for longer than 11 s.
+    /// Requests about passwords that may wait; one more is answered 503. At 25 a second none waits for longer than
+    /// 11 s.
     static let costlyQueuedMax = 256
-    /// Tokens of `init` messages that wait, and their bytes; with one more its connection is closed.
+    /// Tokens of `init` messages that may wait, and their bytes; the connection of one more is closed.
     static let admissionsMax = 65_536
     static let admissionBytesMax = 64 << 20
-    /// Orders of the loop that wait.
+    /// Commands of the loop that may wait.
     private static let ordersMax = 4_096
-    /// Nanoseconds between two looks whether a partner was disabled: its connections end within a second.
+    /// Nanoseconds between two checks for disabled partners: their connections end within a second.
     private static let lookNanoseconds: Int64 = 250_000_000
 
     private enum Work: Sendable {
@@ -51,7 +52,7 @@ final class ServerAccess: Sendable {
         case settings(Settings)
     }
 
-    /// What waits now.
+    /// What is waiting now.
     private struct Waiting: Sendable {
         var requests = 0
         var costly = 0
@@ -67,10 +68,10 @@ final class ServerAccess: Sendable {
 
     /// - Parameters:
     ///   - addresses: failed logins by address, counted together with those of built-in accounts.
-    ///   - open: gives the directory; called once on each of both threads, again after each failure.
+    ///   - open: opens the directory; called once on each of the two threads, again after each failure.
     ///   - outbox: takes messages to users; called on a thread, each time one is sent.
     ///   - now: milliseconds since 1970.
-    ///   - report: called on the thread after each answer, and by `admit` when too many wait.
+    ///   - report: called on the thread after each answer, and by `admit` when too many tokens wait.
     init(
         settings: Settings, addresses: SharedMeter, metrics: Metrics, log: Log,
         now: @escaping @Sendable () -> Int64,
@@ -79,7 +80,7 @@ final class ServerAccess: Sendable {
         report: @escaping @Sendable (Answered) -> Void
     ) {
         self.report = report
-        // What is tried on one thread counts on the other.
+        // Attempts on one thread count on the other.
         let attempts = PartnerAttempts(
             registrationsPerMinute: settings.registrationsPerMinute, addresses: addresses)
         let runners = (0..<2).map { _ in
@@ -94,7 +95,7 @@ final class ServerAccess: Sendable {
         threads.withLock { $0 = started }
     }
 
-    /// Hands over a request.
+    /// Queues a request.
     /// - Returns: false when too many wait.
     func push(_ asked: Asked) -> Bool {
         let isCostly = PartnerService.isCostly(asked.route)
@@ -108,7 +109,7 @@ final class ServerAccess: Sendable {
         return hasRoom && (isCostly ? costly : queue).add(.ask(asked))
     }
 
-    /// Hands over a token. Whatever comes of it is reported, `busy` when too many wait.
+    /// Queues a token. The result is reported, `busy` when too many wait.
     /// - Parameter address: of the client, as text.
     func admit(_ request: AdmissionRequest, from address: String) {
         let bytes = request.token.utf8.count
@@ -124,18 +125,18 @@ final class ServerAccess: Sendable {
         }
     }
 
-    /// Lets nobody in by these tokens any more.
+    /// Denies these tokens from now on.
     func deny(_ tokens: [DeniedToken]) { queue.add(.deny(tokens)) }
 
-    /// Other rules for the requests that are handed over from now on.
-    /// - Returns: false when too much waits: then they are for the next reload.
+    /// Sets other rules for requests queued from now on.
+    /// - Returns: false when too much waits; the next reload sets the rules then.
     @discardableResult
     func use(_ settings: Settings) -> Bool {
         let isTaken = costly.add(.settings(settings))
         return queue.add(.settings(settings)) && isTaken
     }
 
-    /// Answers what has been handed over and ends.
+    /// Answers everything queued and ends.
     func finish() {
         queue.close()
         costly.close()
@@ -164,7 +165,7 @@ final class ServerAccess: Sendable {
             let isCostly = PartnerService.isCostly(asked.route)
             waiting.withLock { waiting in if isCostly { waiting.costly -= 1 } else { waiting.requests -= 1 } }
             let outcome = runner.answer(asked)
-            // Whoever reads the answer finds the connections ending.
+            // Before the answer, so that its receiver finds the revoked connections ending.
             if let revocation = outcome?.revocation { report(.revoked(revocation)) }
             let response = (outcome?.response ?? PartnerAnswer.unavailable).adding(asked.fields)
             report(.response(asked.connection, response))
@@ -182,7 +183,7 @@ final class ServerAccess: Sendable {
 
     /// The body of the thread.
     private final class Runner: @unchecked Sendable {
-        // Touched on the thread only, but for its making before the thread starts.
+        // Used on the thread only, after `init`.
         private var settings: Settings
         private let attempts: PartnerAttempts
         private let metrics: Metrics
@@ -191,7 +192,7 @@ final class ServerAccess: Sendable {
         private let open: @Sendable () throws -> any PartnerDirectory
         private let outbox: @Sendable () -> (any MailOutbox)?
         private var service: PartnerService?
-        /// The directory is to be opened again.
+        /// The directory must be opened again.
         private var isFailed = false
 
         init(
@@ -211,9 +212,9 @@ final class ServerAccess: Sendable {
             service?.failedLoginsPerMinute = settings.failedLoginsPerMinute
         }
 
-        /// Whether anybody came in by a partner's token since the start.
+        /// Whether any partner's token was good since the start.
         private(set) var hasAdmitted = false
-        /// When the directory was last asked for disabled partners, nanoseconds.
+        /// When disabled partners were last looked up, nanoseconds.
         private var lookedAt = Int64.min
 
         /// - Returns: nil when the directory cannot be opened.
@@ -267,7 +268,7 @@ final class ServerAccess: Sendable {
             }
         }
 
-        /// A failure is logged: the tokens' own time ends them then.
+        /// A failure is logged; the tokens then end only at their own time.
         func deny(_ tokens: [DeniedToken]) {
             prepare()
             do throws(DirectoryError) {
@@ -277,7 +278,7 @@ final class ServerAccess: Sendable {
             }
         }
 
-        /// Partners that were disabled since the last look, a few times a second at most.
+        /// Partners disabled since the last check; checked a few times a second at most.
         func disabledPartners() -> [String] {
             let moment = SystemClock.monotonic()
             guard hasAdmitted, moment >= lookedAt &+ ServerAccess.lookNanoseconds else { return [] }
@@ -293,7 +294,7 @@ final class ServerAccess: Sendable {
 
         private var seconds: Double { Double(now()) / 1_000 }
 
-        /// Opens the directory, the first time or again; what was counted stays.
+        /// Opens the directory, for the first time or again; the counts of attempts stay.
         private func prepare() {
             guard service == nil || isFailed else { return }
             do {

@@ -2,28 +2,28 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// The thread of the built-in accounts: owns their directory and stretches passwords, one at a time. So a storm of
-/// logins takes one core and 16 MiB at most, and the network loop never waits for it, nor do partners' users.
+/// The thread of the built-in accounts: owns their directory and hashes passwords, one at a time. A storm of logins
+/// takes at most one core and 16 MiB, and neither the network loop nor partners' users wait for it.
 final class ServerAccounts: Sendable {
-    /// A request, and who waits for the answer.
+    /// A request and the connection that gets the answer.
     struct Asked: Sendable {
         let connection: ConnectionID
         let route: AccountService.Route
         let request: HTTPRequest
-        /// Of the client, as text.
+        /// The client's address, as text.
         let address: String
-        /// That the answer carries whatever it is.
+        /// Header fields added to every answer.
         let fields: [HTTPField]
     }
 
     struct Answered: Sendable {
         let connection: ConnectionID
         let response: HTTPResponse
-        /// Whose tokens have ended: what they opened is to be closed.
+        /// The user whose tokens have ended; its connections must be closed.
         let ended: Tenant.Name?
     }
 
-    /// Requests that wait; one more is answered 503. At 25 logins a second none waits for longer than 11 s.
+    /// Requests that may wait; one more is answered 503. At 25 logins a second none waits for longer than 11 s.
     static let queuedMax = 256
 
     private enum Work: Sendable {
@@ -36,7 +36,7 @@ final class ServerAccounts: Sendable {
 
     /// - Parameters:
     ///   - addresses: failed logins by address, counted together with those of partners' users.
-    ///   - open: gives the directory; called on the thread, again after each failure.
+    ///   - open: opens the directory; called on the thread, again after each failure.
     ///   - now: milliseconds since 1970.
     ///   - report: called on the thread after each answer.
     init(
@@ -62,16 +62,16 @@ final class ServerAccounts: Sendable {
         }
     }
 
-    /// Hands over a request.
+    /// Queues a request.
     /// - Returns: false when too many wait.
     func push(_ asked: Asked) -> Bool { queue.add(.ask(asked)) }
 
-    /// Other rules for the requests that are handed over from now on.
-    /// - Returns: false when too many requests wait: then they are for the next reload.
+    /// Sets other rules for requests queued from now on.
+    /// - Returns: false when too many requests wait; the next reload sets the rules then.
     @discardableResult
     func use(_ rules: AccountService.Rules) -> Bool { queue.add(.rules(rules)) }
 
-    /// Answers what has been handed over and ends.
+    /// Answers everything queued and ends.
     func finish() {
         queue.close()
         thread.join()
@@ -79,7 +79,7 @@ final class ServerAccounts: Sendable {
 
     /// The body of the thread.
     private final class Runner: @unchecked Sendable {
-        // Touched on the thread only, but for its making before the thread starts.
+        // Used on the thread only, after `init`.
         private var rules: AccountService.Rules
         private let secrets: AccountSecrets
         private let addresses: SharedMeter
@@ -88,7 +88,7 @@ final class ServerAccounts: Sendable {
         private let now: @Sendable () -> Int64
         private let open: @Sendable () throws -> any AccountDirectory
         private let outbox: @Sendable () -> (any MailOutbox)?
-        /// To whom a code is to be sent now.
+        /// The user that is sent a code next.
         private var forgetful: AccountService.Forgetful?
         private var service: AccountService?
 
@@ -132,7 +132,7 @@ final class ServerAccounts: Sendable {
                 ended: outcome.ended.map { Tenant.Name(app: asked.route.app, user: $0) })
         }
 
-        /// Sends the code that the request before has asked for.
+        /// Sends the code that the previous request asked for.
         func sendCode() {
             guard let forgetful else { return }
             self.forgetful = nil
@@ -151,7 +151,7 @@ final class ServerAccounts: Sendable {
             if let isProved = outcome.isProved { metrics.logins.add(1, isProved ? .good : .wrong) }
             if let limit = outcome.limit { metrics.limitHits.add(1, Metrics.LimitName(limit)) }
             guard let failure = outcome.failure else { return }
-            // The service stays, and with it what it counts: SQLite goes on by itself when the disk does.
+            // The service and its counts of attempts stay: SQLite recovers by itself when the disk does.
             log.error("accounts.failed", ["error": .text(failure.description)])
         }
     }

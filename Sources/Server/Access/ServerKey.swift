@@ -2,22 +2,22 @@ import Glibc
 public import ThicketAuth
 import ThicketCrypto
 
-/// The key under which secrets stand in the database, partners' auth keys, and by which keys of accounts are checked.
-/// It lies in a file of its own, so that neither the database nor a backup of it lets anybody act as a partner.
+/// The key that seals partners' auth keys in the database and checks the keys of accounts. It is in a file of its
+/// own, so that an attacker with the database or a backup cannot act as a partner.
 public struct ServerKey: Sendable {
     /// Bytes of the file.
     static let bytesCount = 32
     private let sealing: AEAD
     private let naming: MessageKey256
-    /// Of this file.
+    /// Hash key of this file, for verifiers.
     private let pepper: [UInt8]
-    /// What the files before this one have left (`KeyRotation`), or what this one begins with.
+    /// The same of earlier files (`KeyRotation`), the oldest first.
     private var peppersBefore = [[UInt8]]()
     private var pretending: [UInt8]
 
     init(_ secret: [UInt8]) {
         precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
-        // One secret, one key for each use.
+        // A separate key for each use is derived from the one secret.
         let sealingKey = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
         guard let sealing = try? AEAD(.aes256GCM, key: SecureBytes(copying: sealingKey)) else {
             preconditionFailure("a code of HMAC-SHA-256 has 32 bytes")
@@ -28,7 +28,7 @@ public struct ServerKey: Sendable {
         pretending = Hash.hmacSHA256(key: secret, Array("thicket/server/pretence/1".utf8))
     }
 
-    /// Reads the file; makes it, for its owner only, when there is none.
+    /// Reads the file; creates it, readable only by its owner, if it does not exist.
     public static func load(_ path: String) throws(ServerKeyError) -> ServerKey {
         if let kept = try read(path) { return kept }
         try make(path)
@@ -38,7 +38,7 @@ public struct ServerKey: Sendable {
         return made
     }
 
-    /// - Returns: nil when there is no such file.
+    /// - Returns: nil when the file does not exist.
     static func read(_ path: String) throws(ServerKeyError) -> ServerKey? {
         let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         if file < 0 {
@@ -59,7 +59,7 @@ public struct ServerKey: Sendable {
         return ServerKey(Array(secret.prefix(bytesCount)))
     }
 
-    /// A new key, on disk under its name only when it is complete. A file that has the name stays.
+    /// Makes a key file. It gets its name only when it is complete and on disk; an existing file stays.
     static func make(_ path: String) throws(ServerKeyError) {
         let partial = path + ".partial-\(getpid())"
         let secret = RandomBytes.make(bytesCount)
@@ -70,7 +70,7 @@ public struct ServerKey: Sendable {
         close(file)
         defer { unlink(partial) }
         guard isWritten else { throw ServerKeyError(path, reason) }
-        // A link, not a rename: of two programs that make it at once one must find it taken.
+        // A link, not a rename: of two programs that create it at once, one must find the name taken.
         guard link(partial, path) == 0 || errno == EEXIST else { throw ServerKeyError(path, DataFolder.reason(errno)) }
         let folder = Glibc.open(Files.folder(of: path), O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
@@ -78,31 +78,32 @@ public struct ServerKey: Sendable {
         guard fsync(folder) == 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
     }
 
-    /// - Parameter owner: whose secret it is; the same is needed to open it.
+    /// - Parameter owner: the purpose and owner of the secret; the same text is needed to open it.
     func seal(_ secret: [UInt8], of owner: String) -> [UInt8] {
         let nonce = AEADNonce.random()
         return nonce.octets + sealing.seal(secret, nonce: nonce, data: Array(owner.utf8))
     }
 
-    /// - Returns: nil when it was sealed under another key or for somebody else.
+    /// - Returns: nil when it was sealed under another key or for another owner.
     func open(_ sealed: [UInt8], of owner: String) -> [UInt8]? {
         guard let nonce = try? AEADNonce(sealed.prefix(AEADSuite.nonceBytes)) else { return nil }
         return try? sealing.open(
             Array(sealed.dropFirst(AEADSuite.nonceBytes)), nonce: nonce, data: Array(owner.utf8))
     }
 
-    /// What is kept of a code that was sent to somebody.
+    /// The keyed hash of a code sent to a user.
     func code(_ code: String, of entity: String) -> [UInt8] {
         naming.code(of: Array("code \(entity) \(code)".utf8))
     }
 
-    /// What an API key is looked up by: says nothing of the key, and comparing it says nothing either.
+    /// The keyed hash by which an API key is looked up; neither the hash nor comparing it reveals anything about
+    /// the key.
     func name(of apiKey: String) -> [UInt8] { naming.code(of: Array(apiKey.utf8)) }
 
-    /// Tells this key from others, and nothing of it.
+    /// Identifies this key without revealing it.
     var mark: [UInt8] { Array(naming.code(of: Array("mark".utf8)).prefix(16)) }
 
-    /// What built-in accounts are checked with.
+    /// The keyed hashes for built-in accounts.
     public var accountSecrets: AccountSecrets {
         AccountSecrets(
             verifier: { [peppers = peppersBefore + [pepper]] secret in
@@ -111,26 +112,30 @@ public struct ServerKey: Sendable {
             pretence: { [pretending] in Hash.hmacSHA256(key: pretending, $0) })
     }
 
-    // MARK: One file after another
+    // MARK: Successive key files
 
-    /// What the next key file has to know of this one.
+    /// What the next key file needs from this one.
     var heritage: KeyHeritage { KeyHeritage(pretence: pretending, peppers: peppersBefore + [pepper]) }
 
-    /// This file as the follower of others.
+    /// This key with the history of earlier files.
     func heir(of heritage: KeyHeritage) -> ServerKey {
         var heir = self
         (heir.pretending, heir.peppersBefore) = (heritage.pretence, heritage.peppers)
         return heir
     }
 
-    /// What is kept of a secret, from what was kept of it under the file before this one: nobody has the secret itself.
+    /// The verifier of a secret under this file, computed from its verifier under the previous one: the secret is
+    /// not known.
     func verifier(from before: [UInt8]) -> [UInt8] { Hash.hmacSHA256(key: pepper, before) }
 }
 
 /// Why the key file cannot be used.
 public struct ServerKeyError: Error, Hashable, CustomStringConvertible {
+    /// The path of the file.
     public let path: String
+    /// The reason, for the operator.
     public let problem: String
     init(_ path: String, _ problem: String) { (self.path, self.problem) = (path, problem) }
+    /// Path and reason in one line.
     public var description: String { "\(path): \(problem)" }
 }

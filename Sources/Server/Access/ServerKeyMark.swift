@@ -1,14 +1,14 @@
 import ThicketSQLite
 
-/// The database remembers by which key file it was sealed, so that a lost file is not quietly replaced by another one,
-/// with which partners let nobody in.
+/// The database records which key file sealed it, so that a lost file is not silently replaced by another, under
+/// which no partner's users could log in.
 enum ServerKeyMark {
-    /// How a key file stands to a database.
+    /// Relation of a key file to a database.
     enum Standing: Sendable, Hashable {
-        /// Nothing was ever sealed there.
+        /// Nothing was ever sealed in it.
         case unmarked
         case own
-        /// Another file sealed what is there.
+        /// It was sealed by another file.
         case foreign
     }
 
@@ -17,8 +17,8 @@ enum ServerKeyMark {
         return kept.isEmpty ? .unmarked : kept == key.mark ? .own : .foreign
     }
 
-    /// Sets the mark where there is none; inside a transaction that is about to write.
-    /// - Returns: whether this is the key by which the database is sealed.
+    /// Sets the mark if the database has none; inside a transaction that is about to write.
+    /// - Returns: whether the database is sealed by this key.
     static func claim(_ key: ServerKey, _ database: Database) throws(SQLiteError) -> Bool {
         switch try standing(of: key, database) {
         case .own: return true
@@ -29,20 +29,20 @@ enum ServerKeyMark {
         }
     }
 
-    /// Whether a key file belongs to the database at `path`; false also when that cannot be read.
+    /// Whether the database at `path` is marked with a key file; false also when it cannot be read.
     static func isSet(path: String) -> Bool {
         guard let database = try? SQLiteStore.connect(path, .readWrite, .init()) else { return false }
         return !((try? Meta.bytes(Meta.serverKey, database)) ?? []).isEmpty
     }
 
-    /// Whether the key is the one by which the database is sealed; false also when that cannot be read.
+    /// Whether the database is sealed by this key; false also when it cannot be read.
     static func isOwn(_ key: ServerKey, path: String) -> Bool {
         guard let database = try? SQLiteStore.connect(path, .readWrite, .init()) else { return false }
         return (try? standing(of: key, database)) == .own
     }
 
-    /// Sets the mark where there is none.
-    /// - Returns: the key with what the files before it have left; nil when another one sealed the database.
+    /// Sets the mark if the database has none.
+    /// - Returns: the key with the history of earlier files; nil when the database is sealed by another one.
     static func claim(_ key: ServerKey, path: String) throws(StoreError) -> ServerKey? {
         let database = try SQLiteStore.connect(path, .readWrite, .init())
         return try storing("looking at the mark of the key file") { () throws(SQLiteError) in

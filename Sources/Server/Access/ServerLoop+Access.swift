@@ -1,10 +1,10 @@
 import ThicketAuth
 import ThicketProtocol
 
-// Requests about accounts and of partners' apps, on the loop's thread: paths and methods are looked at here, all else
-// on the threads that own the directories.
+// Requests about accounts and of partners' apps, on the loop's thread: only paths and methods are checked here,
+// everything else on the threads that own the directories.
 extension ServerLoop {
-    /// A request about a built-in account.
+    /// Handles a request about a built-in account.
     /// - Returns: nil for other paths.
     func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
         guard let accounts, let route = AccountService.route(of: request.path)
@@ -26,7 +26,7 @@ extension ServerLoop {
         return .later
     }
 
-    /// A request of a partner's app.
+    /// Handles a request of a partner's app.
     /// - Returns: nil for other paths.
     func answerPartner(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
         guard let access, let route = ServerRoutes.partnerRoute(of: request)
@@ -46,7 +46,7 @@ extension ServerLoop {
         return .later
     }
 
-    /// What is answered to a request by its method alone: nil for one that the path takes.
+    /// The answer that follows from the method alone; nil when the path takes the method.
     private func early(_ request: HTTPRequest, _ methods: String, takes: Bool) -> HTTPResponse? {
         if request.method.utf8.elementsEqual("OPTIONS".utf8) {
             return routes.cors.preflight(request, allowed: methods + ", OPTIONS")

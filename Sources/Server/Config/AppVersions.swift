@@ -1,14 +1,15 @@
 import ThicketProtocol
 
-/// The newest versions of client programs, which `GET /version` tells: a text for each platform, as its clients call
-/// it. Clients compare it with their own for equality.
+/// The newest versions of client programs for `GET /version`: a text for each platform, named as its clients name it.
+/// Clients compare it with their own version for equality.
 struct AppVersions: Sendable, Equatable {
-    /// Bytes of the list at most.
+    /// Most bytes of the list.
     static let bytesMax = 4_096
     let versions: [(platform: String, version: String)]
 
-    /// - Parameter list: `none`, or `PLATFORM=VERSION` with commas between: letters, digits, `.`, `_`, `-` and `+`.
-    /// - Returns: nil for anything else, and for a platform that stands there twice.
+    /// - Parameter list: `none`, or `PLATFORM=VERSION` entries separated by commas: letters, digits, `.`, `_`, `-` and
+    ///   `+`.
+    /// - Returns: nil for other text and for a repeated platform.
     init?(_ list: String) {
         guard list.utf8.count <= Self.bytesMax else { return nil }
         if list.utf8.elementsEqual("none".utf8) {

@@ -1,22 +1,25 @@
-/// What a settings file that is read again changes in a running server.
+/// What a reloaded settings file changes in a running server.
 public struct ConfigChange: Sendable {
-    /// One setting with its two values as they would stand in the file; a secret's are not shown.
+    /// One setting with its two values as written in a settings file; secret values are not shown.
     public struct Entry: Sendable, Equatable {
+        /// The setting's name.
         public let name: String
+        /// The value in force before.
         public let before: String
+        /// The new value.
         public let after: String
     }
 
     /// Settings whose new value is in force from now on.
     public private(set) var applied: [Entry] = []
-    /// Settings whose new value waits for the next start, because what they govern was made at this one.
+    /// Settings whose new value takes effect at the next start, because their objects are created at the start.
     public private(set) var waiting: [Entry] = []
-    /// What runs from now on: the new values, and the old ones of what waits.
+    /// The settings in force from now on: the new values, and the old ones of `waiting`.
     public private(set) var config: ServerConfig
 
     /// - Parameters:
-    ///   - running: what is in force.
-    ///   - fresh: what was read now, from all places.
+    ///   - running: the settings in force.
+    ///   - fresh: the settings read now, from all sources.
     public init(
         from running: ServerConfig, to fresh: ServerConfig, table: [Setting] = ServerSettings.all,
         fixed: Set<String> = ServerSettings.fixed
@@ -31,7 +34,7 @@ public struct ConfigChange: Sendable {
                 : Entry(name: setting.name, before: before, after: after)
             if fixed.contains(setting.name) {
                 waiting.append(entry)
-                // It was read from there, so it can be written there.
+                // The value was read from there, so it can be written there.
                 try? setting.write(before, &config)
             } else {
                 applied.append(entry)

@@ -1,21 +1,27 @@
 import ThicketCommandLine
 
-/// Everything that is wrong with the settings, found in one go.
+/// All problems of the settings, found in one pass.
 public struct ConfigError: Error, Equatable, CustomStringConvertible {
-    /// One line each: where, what, and the nearest known name when there is one.
+    /// One line each: the source, the problem, and the nearest known name if one is close.
     public let problems: [String]
+    /// All problems, one per line.
     public var description: String { problems.joined(separator: "\n") }
 }
 
-/// The settings in force and where each came from.
+/// The settings in force and the source of each.
 public struct LoadedConfig: Sendable {
-    /// Where a value was found, the strongest first.
+    /// The source of a value, the strongest first.
     public enum Source: Sendable, Equatable, CustomStringConvertible {
+        /// A command line flag.
         case flag
+        /// An environment variable.
         case environment
+        /// A line of the settings file, counted from 1.
         case file(path: String, line: Int)
+        /// The default.
         case standard
 
+        /// The flag, the variable, or the file and line.
         public var description: String {
             switch self {
             case .flag: "flag"
@@ -26,13 +32,14 @@ public struct LoadedConfig: Sendable {
         }
     }
 
+    /// The settings in force.
     public let config: ServerConfig
     /// In the order of the table.
     public let sources: [(setting: Setting, source: Source)]
-    /// Variables that begin with `THICKET_` and are no setting.
+    /// Variables that begin with `THICKET_` and are not settings.
     public let ignoredVariables: [String]
 
-    /// Lines `name = value  # source`, which a settings file would read again; secrets hidden.
+    /// Lines `name = value  # source` that a settings file accepts; secrets are hidden.
     public var text: String {
         let rows = sources.map { (entry: (setting: Setting, source: Source)) in
             let value = entry.setting.isSecret ? "(hidden)" : ConfigLoader.quoted(entry.setting.read(config))
@@ -45,19 +52,22 @@ public struct LoadedConfig: Sendable {
     }
 }
 
-/// Reads settings: flags over environment over file over defaults.
+/// Reads settings. Flags override the environment, then the file, then the defaults.
 public struct ConfigLoader: Sendable {
     /// A settings file as text, with the path to show in errors.
     public struct File: Sendable {
+        /// Path of the file, as shown in errors.
         public let path: String
+        /// Content of the file.
         public let text: String
+        /// A file that was read.
         public init(path: String, text: String) {
             self.path = path
             self.text = text
         }
     }
 
-    /// Variables of the family that are no settings of the server.
+    /// Variables with our prefix that are not settings of the server.
     public static let otherVariables: Set<String> = [
         "THICKET_CONFIG", "THICKET_VECTORS", "THICKET_COMPOSE", "THICKET_SERVER", "THICKET_TOKEN", "THICKET_APP",
         "THICKET_HOME",
@@ -65,12 +75,13 @@ public struct ConfigLoader: Sendable {
 
     private let table: [Setting]
 
+    /// A loader for the settings of `table`.
     public init(table: [Setting] = ServerSettings.all) { self.table = table }
 
     /// - Parameters:
-    ///   - flags: `--name value` pairs; names are known, for the command line was parsed with the same table.
-    ///   - environment: all variables of the process; those that do not begin with `THICKET_` are passed over.
-    /// - Throws: `ConfigError` with every problem at once; nothing is half set then.
+    ///   - flags: `--name value` pairs; names are known, because the command line was parsed with the same table.
+    ///   - environment: all variables of the process; those that do not begin with `THICKET_` are ignored.
+    /// - Throws: `ConfigError` with all problems; no setting is applied then.
     public func load(
         flags: [(name: String, value: String)] = [], environment: [String: String] = [:], file: File? = nil
     ) throws(ConfigError) -> LoadedConfig {
@@ -110,13 +121,13 @@ public struct ConfigLoader: Sendable {
             try setting.write(text, &state.config)
             state.sources[setting.name] = source
         } catch {
-            // A secret is not shown, not even a wrong one.
+            // A secret is not shown, not even an invalid one.
             state.problems.append("\(place): " + (setting.isSecret ? "the value is not usable" : error.problem))
         }
     }
 
-    /// Returns the variables that are no setting and no slip of one either: a service manager may set such
-    /// (`THICKET_PORT_8000_TCP` comes from Kubernetes for a service named "thicket").
+    /// Returns the variables that are neither settings nor misspelled ones: a service manager may set such variables
+    /// (Kubernetes sets `THICKET_PORT_8000_TCP` for a service named "thicket").
     private func read(_ environment: [String: String], into state: inout State) -> [String] {
         var ignored = [String]()
         for (variable, value) in environment.sorted(by: { $0.key < $1.key })
@@ -134,7 +145,7 @@ public struct ConfigLoader: Sendable {
         return ignored
     }
 
-    /// `name = value` lines; `#` begins a comment at the start of a line or after a space; a value may stand in quotes.
+    /// Reads `name = value` lines; `#` begins a comment at the start of a line or after a space; a value may be quoted.
     private func read(_ file: File, into state: inout State) {
         var seen = [String: Int]()
         let lines: [Substring] = file.text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
@@ -177,7 +188,7 @@ public struct ConfigLoader: Sendable {
         return name.isEmpty ? nil : (String(name), String(value))
     }
 
-    /// In quotes when it would be read otherwise without them.
+    /// Adds quotes where the value would be read differently without them.
     static func quoted(_ value: String) -> String {
         trimmed(value[...]) != value || value.contains("#") ? "\"\(value)\"" : value
     }

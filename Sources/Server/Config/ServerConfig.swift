@@ -1,4 +1,4 @@
-/// What an operator may choose. `ServerSettings.all` names each with its bounds; the loader fills this in.
+/// The settings of an operator. `ServerSettings.all` lists each with its bounds; the loader fills this value.
 public struct ServerConfig: Sendable, Equatable {
     /// The data folder: the database, the lock and the control socket.
     public var data: String = "thicket-data"
@@ -6,13 +6,13 @@ public struct ServerConfig: Sendable, Equatable {
     /// Where clients connect.
     public var listen: ListenAddress = .init(host: "127.0.0.1", port: 8_000)
 
-    /// PEM file of the certificate with those between it and its authority; `none`: no TLS.
+    /// PEM file of the certificate with its intermediate certificates; `none`: no TLS.
     public var tlsCertificate: String = "none"
 
     /// PEM file of the certificate's private key.
     public var tlsKey: String = "none"
 
-    /// For how long browsers are told to come over TLS only, 0 (not told)...3,650 days.
+    /// How long browsers must use TLS only (HSTS), 0 (no such header)...3,650 days.
     public var hsts: Duration = .zero
 
     /// Lines below this level are not written.
@@ -24,85 +24,86 @@ public struct ServerConfig: Sendable, Equatable {
     /// on slow links.
     public var idleTimeout: Duration = .seconds(60)
 
-    /// Proxies whose word about their clients' addresses is taken: `none`, or networks with commas between.
+    /// Proxies whose statements about client addresses are trusted: `none`, or networks separated by commas.
     public var trustProxy: String = "none"
 
     /// Whether connections of those proxies begin with the PROXY protocol.
     public var proxyProtocol: Bool = false
 
-    /// Bytes a second that bodies, messages and the reading of responses keep to on average, 0 (any)...1 GiB.
+    /// Lowest average rate in bytes per second for sending bodies and messages and for reading responses, 0 (any)...1
+    /// GiB.
     public var paceBytesPerSecond: Int = 1 << 10
 
     /// Longest wait for a complete HTTP request head, 1 s...5 min.
     public var requestTimeout: Duration = .seconds(10)
 
-    /// Longest drain after SIGTERM before the rest is cut off, 0 s...10 min.
+    /// Longest drain after SIGTERM before the remaining connections are closed, 0 s...10 min.
     public var drainTimeout: Duration = .seconds(10)
 
-    /// Threads that read from the store, 0...64; 0 means one for each core.
+    /// Threads that read from the store, 0...64; 0 means one per core.
     public var readerThreads: Int = 0
 
     /// Time between two checks of the database file while it is served, 0 (never) or 1 min...365 days.
     public var checkInterval: Duration = .seconds(86_400)
 
-    /// Answer `/metrics` on the port of the clients.
+    /// Whether `/metrics` is served on the clients' port.
     public var metrics: Bool = true
 
-    /// Answer `/` with a page that says what this is and tests every way to it.
+    /// Whether `/` is served with a page that describes the server and tests every transport.
     public var page: Bool = true
 
-    /// File of the key under which secrets stand in the database; a name without a slash lies in the data folder.
+    /// File of the key that encrypts secrets in the database; a name without a slash is in the data folder.
     public var keyFile: String = "server.key"
 
-    /// How long after its end a partner's token is still good, 0 s...2 min.
+    /// How long a partner's token is accepted after its end, 0 s...2 min.
     public var tokenLeeway: Duration = .zero
 
-    /// Registrations a minute of one partner, 1...1,000,000.
+    /// Registrations per minute of one partner, 1...1,000,000.
     public var registrationsPerMinute: Int = 60
 
-    /// Failed logins a minute from one address, 1...1,000,000.
+    /// Failed logins per minute from one address, 1...1,000,000.
     public var failedLoginsPerMinute: Int = 30
 
-    /// How long the token of a login is good, 0 (until it is revoked) or 1 min...3,650 days.
+    /// How long the token of a login is valid, 0 (until it is revoked) or 1 min...3,650 days.
     public var tokenLifetime: Duration = .zero
 
-    /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list with commas.
+    /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list separated by commas.
     public var corsOrigins: String = "none"
 
-    /// Newest versions of client programs, for `/version`: `none`, or `PLATFORM=VERSION` with commas between.
+    /// Newest versions of client programs, for `/version`: `none`, or `PLATFORM=VERSION` entries separated by commas.
     public var appVersions: String = "none"
 
-    /// Whether SockJS sessions may be WebSockets; clients of a proxy that cannot carry these then do not try.
+    /// Whether SockJS sessions may be WebSockets; off spares clients behind a proxy without WebSockets the attempt.
     public var sockJSWebSocket: Bool = true
 
-    /// Silence after which a SockJS client gets a heartbeat, 1 s...10 min. Below `idleTimeout`, which ends a response
-    /// that nothing is written to.
+    /// Silence after which a SockJS client gets a heartbeat, 1 s...10 min. It must be below `idleTimeout`, which ends a
+    /// response that nothing is written to.
     public var sockJSHeartbeat: Duration = .seconds(25)
 
     /// How long a SockJS session waits for its client's next request, 1 s...5 min.
     public var sockJSPatience: Duration = .seconds(5)
 
-    /// Set the cookie `JSESSIONID`, by which some load balancers tell sessions apart.
+    /// Whether to set the cookie `JSESSIONID`, by which some load balancers distinguish sessions.
     public var sockJSCookie: Bool = false
 
-    /// Where browsers get the SockJS client for the iframe page: `auto` (from this machine, if it has one), a path or
-    /// an http address; any other word is none.
+    /// Where browsers get the SockJS client for the iframe page: `auto` (from this machine, if installed), a path or an
+    /// http address; any other word disables it.
     public var sockJSScript: String = "auto"
 
-    /// Folder where messages to users are put; a name without a slash lies in the data folder.
+    /// Folder for messages to users; a name without a slash is in the data folder.
     public var mailFolder: String = "outbox"
 
     /// Sender of messages to users.
     public var mailFrom: String = "thicket@localhost"
 
-    /// Mail server that takes messages to users, `smtp://host:port` or `smtps://host:port`; `none`: somebody else
-    /// empties the folder.
+    /// Mail server for messages to users, `smtp://host:port` or `smtps://host:port`; `none`: another program empties
+    /// the folder.
     public var smtpURL: String = "none"
 
-    /// File of two lines, user and password at the mail server; `none`: it asks for none.
+    /// File of two lines, user and password for the mail server; `none`: the server requires none.
     public var smtpLoginFile: String = "none"
 
-    /// Whether an `smtp://` connection must become TLS.
+    /// Whether an `smtp://` connection must switch to TLS.
     public var smtpStartTLS: Bool = true
 
     /// File of the authorities that sign the mail server's certificate; `none`: those of the system.
@@ -114,16 +115,17 @@ public struct ServerConfig: Sendable, Equatable {
     /// How much of the past is kept.
     public var retention: RetentionSettings = .init()
 
+    /// The defaults.
     public init() {}
 }
 
-// What the table of settings reaches as a duration or a plain number.
+// Retention settings as the durations and plain numbers that the settings table uses.
 extension RetentionSettings {
     var logAge: Duration {
         get { .milliseconds(logAgeMin) }
         set {
             logAgeMin = newValue.wholeMilliseconds
-            // Whoever keeps little wants it gone soon.
+            // A short retention also needs short intervals between two sweeps.
             sweepInterval = min(Self().sweepInterval, max(1_000, logAgeMin / 4))
         }
     }

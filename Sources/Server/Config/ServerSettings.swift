@@ -1,6 +1,6 @@
 import ThicketCommandLine
 
-/// The table of settings. Help, `thicketd config` and the check of `docs/OPERATIONS.md` all come from here.
+/// The table of settings, from which the help, `thicketd config` and the check of `docs/OPERATIONS.md` are generated.
 public enum ServerSettings {
     private static let largest: Int64 = 1_000_000
     private static let kib: Int64 = 1 << 10
@@ -13,7 +13,7 @@ public enum ServerSettings {
     public static let all: [Setting] =
         general + tls + proxies + access + connection + sockJS + user + bucket + queue + retention
 
-    /// Settings that SIGHUP does not change: what they govern is made at the start.
+    /// Settings that SIGHUP does not change, because their objects are created at the start.
     public static let fixed: Set<String> = [
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
         "segment-cache-bytes", "late-heads-max", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes",

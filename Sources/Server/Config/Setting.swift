@@ -1,25 +1,34 @@
 import ThicketProtocol
 
-/// One thing that can be set: by flag, environment or file, under one name.
+/// One setting, which has the same name as flag, environment variable and file entry.
 public struct Setting: Sendable {
-    /// What its values look like; the bounds are in the smallest unit (bytes, milliseconds, ones).
+    /// The form of its values; bounds are in the smallest unit (bytes, milliseconds, ones).
     public enum Kind: Sendable, Equatable {
+        /// Any text.
         case text
+        /// A path.
         case file
+        /// `HOST:PORT`.
         case address
-        /// Web origins with commas between.
+        /// Web origins separated by commas.
         case origins
-        /// Addresses and networks with commas between.
+        /// Addresses and networks separated by commas.
         case networks
+        /// `on` or `off`.
         case flag
+        /// One of these words.
         case choice([String])
+        /// A whole number within bounds.
         case integer(ClosedRange<Int64>)
+        /// A number of bytes, written with a unit.
         case bytes(ClosedRange<Int64>)
+        /// A duration, written with a unit.
         case duration(ClosedRange<Int64>)
     }
 
-    /// Small letters and hyphens: `idle-timeout`.
+    /// Lower-case letters and hyphens: `idle-timeout`.
     public let name: String
+    /// The form of its values.
     public let kind: Kind
     /// One or two sentences for help and documentation.
     public let summary: String
@@ -28,15 +37,15 @@ public struct Setting: Sendable {
     let read: @Sendable (ServerConfig) -> String
     let write: @Sendable (String, inout ServerConfig) throws(ValueError) -> Void
 
-    /// `THICKET_IDLE_TIMEOUT`.
+    /// For example `THICKET_IDLE_TIMEOUT`.
     public var environmentName: String {
         "THICKET_" + String(name.uppercased().map { (letter: Character) in letter == "-" ? "_" : letter })
     }
 
-    /// The value when nobody sets it.
+    /// The default value.
     public var defaultText: String { read(ServerConfig()) }
 
-    /// What to write for the value in help.
+    /// Placeholder for the value in help.
     public var valueName: String {
         switch kind {
         case .text: "TEXT"
@@ -52,7 +61,7 @@ public struct Setting: Sendable {
         }
     }
 
-    /// The values that are taken: `1KiB…64MiB`, `debug, info`; empty when there is no bound.
+    /// The accepted values: `1KiB…64MiB`, `debug, info`; empty when unbounded.
     public var boundsText: String {
         switch kind {
         case .text, .file, .address, .origins, .networks: ""

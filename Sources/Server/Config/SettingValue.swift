@@ -1,10 +1,12 @@
-/// Why a text is not a value of its kind; a sentence part that follows the setting's name.
+/// Why a text is not a valid value: a phrase that follows the setting's name.
 public struct ValueError: Error, Equatable {
+    /// The phrase, such as "is not a whole number".
     public let problem: String
+    /// An error with this phrase.
     public init(_ problem: String) { self.problem = problem }
 }
 
-/// Reads and writes values with units. Numbers never stand for an unnamed unit: `30` is refused where `30s` is meant.
+/// Reads and writes values with units. Numbers need an explicit unit: `30` is refused where `30s` is meant.
 public enum SettingValue {
     private static let durationUnits: [(name: String, milliseconds: Int64)] = [
         ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1),
@@ -19,7 +21,7 @@ public enum SettingValue {
         try quantity(text, durationUnits.map { ($0.name, $0.milliseconds) }, example: "30s, 5m or 250ms")
     }
 
-    /// `512B`, `64KiB`, `16MiB`, `1GiB`, and in thousands `64kB`, `16MB`, `1GB`.
+    /// `512B`, `64KiB`, `16MiB`, `1GiB`, and in powers of 1,000 `64kB`, `16MB`, `1GB`.
     public static func bytes(_ text: String) throws(ValueError) -> Int64 {
         try quantity(text, byteUnits.map { ($0.name, $0.bytes) }, example: "64KiB, 16MiB or 1GiB")
     }
@@ -89,15 +91,16 @@ public enum SettingValue {
 public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     /// A numeric address or a name; without the brackets of IPv6.
     public var host: String
-    /// 0 lets the kernel choose; the line printed at the start tells which.
+    /// 0 lets the kernel choose; the line printed at the start reports the port.
     public var port: UInt16
 
+    /// An address that is not checked.
     public init(host: String, port: UInt16) {
         self.host = host
         self.port = port
     }
 
-    /// - Throws: `ValueError` when there is no host or the port is not within 0...65535.
+    /// - Throws: `ValueError` when the host is missing or the port is not within 0...65535.
     public init(_ text: String) throws(ValueError) {
         guard let colon = text.lastIndex(of: ":") else {
             throw ValueError("'\(SettingValue.shown(text))' is not HOST:PORT, such as 127.0.0.1:8000")
@@ -120,5 +123,6 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
         self.init(host: String(host), port: port)
     }
 
+    /// `host:port`, with brackets around an IPv6 address.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -1,42 +1,41 @@
-/// Decides which message is handed over next, and when: a plain value that is told what is there and what became of
-/// each try.
+/// Decides which message is delivered next, and when: a plain value that receives the folder's content and each result.
 ///
-/// A message leaves the folder when the mail server has taken it, and not before: a server that says nothing gets it
-/// again. So one may come twice and none is lost. One that is refused for good, or that nobody took for a day, is set
-/// aside.
+/// A message leaves the folder only when the mail server has accepted it: a server that does not answer gets it again.
+/// So a message may arrive twice, and none is lost. A message that is refused for good, or not accepted for a day, is
+/// set aside.
 struct MailCourier: Sendable {
-    /// Seconds before the next try of a server that cannot be reached, doubled each time up to the second number.
+    /// Seconds before the next attempt on an unreachable server, doubled each time up to the second number.
     static let serverWaitMin: Double = 5
     static let serverWaitMax: Double = 300
-    /// The same for one message that the server does not want now.
+    /// The same for one message that the server rejects for now.
     static let messageWaitMin: Double = 60
     static let messageWaitMax: Double = 1_800
-    /// Seconds after which a message is set aside that no server has taken.
+    /// Seconds after which a message that no server has accepted is set aside.
     static let ageMax: Double = 86_400
 
-    /// What became of a try.
+    /// The result of an attempt.
     enum Result: Sendable, Hashable {
         case taken
-        /// The server will not take this message, now or later.
+        /// The server will never accept this message.
         case refused
-        /// The server does not want this message now.
+        /// The server does not accept this message now.
         case deferred
-        /// No message can be handed over now.
+        /// No message can be delivered now.
         case unreachable
-        /// The file holds no message of ours.
+        /// The file does not hold a message of this server.
         case unreadable
     }
 
-    /// What is done with the message then.
+    /// What to do with the message after an attempt.
     enum Fate: Sendable, Hashable {
         case remove, setAside
-        /// It stays; seconds until it is tried again.
+        /// It stays; seconds until the next attempt.
         case keep(wait: Double)
     }
 
     enum Step: Sendable, Hashable {
         case send(String)
-        /// nil: until there is something new.
+        /// nil: until a new message arrives.
         case wait(until: Double?)
     }
 
@@ -49,11 +48,11 @@ struct MailCourier: Sendable {
     private var delays = [String: Delay]()
     private var server = Delay(tries: 0, until: 0)
 
-    /// Messages that wait.
+    /// Number of waiting messages.
     var count: Int { names.count }
 
-    /// What lies in the folder now, in any order. Names begin with the milliseconds since 1970 at which they were put
-    /// there.
+    /// Sets the folder's content, in any order. Names begin with the milliseconds since 1970 at which the message was
+    /// stored.
     mutating func found(_ names: [String]) {
         self.names = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         let present = Set(names)
@@ -63,7 +62,7 @@ struct MailCourier: Sendable {
     /// - Parameter now: seconds since 1970.
     func next(now: Double) -> Step {
         guard !names.isEmpty else { return .wait(until: nil) }
-        // A clock that went back makes nobody wait for longer than the longest wait.
+        // After a clock that went back, no wait exceeds the longest wait.
         if server.until > now, server.until <= now + Self.serverWaitMax { return .wait(until: server.until) }
         var soonest = Double.infinity
         for name in names {
@@ -83,7 +82,7 @@ struct MailCourier: Sendable {
             forget(name)
             return result == .taken ? .remove : .setAside
         case .deferred, .unreachable:
-            // Nobody waits for a message that is a day old.
+            // A message that is a day old is not useful any more.
             if let birth: Double = Self.birth(of: name), now - birth > Self.ageMax {
                 forget(name)
                 return .setAside
@@ -116,7 +115,7 @@ struct MailCourier: Sendable {
         return min(seconds, most)
     }
 
-    /// Seconds since 1970 at which a message was put into the folder; nil when its name does not tell.
+    /// Seconds since 1970 at which a message was stored; nil when its name does not say.
     static func birth(of name: String) -> Double? {
         Int64(String(decoding: name.utf8.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)).map { Double($0) / 1_000 }
     }

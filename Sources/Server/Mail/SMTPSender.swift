@@ -2,16 +2,17 @@ import CCurl
 import Glibc
 import ThicketAuth
 
-/// Hands messages over to one mail server, over one connection as long as that holds. Belongs to one thread; a call
-/// waits for the network.
+/// Delivers messages to one mail server and keeps the connection while it works. Belongs to one thread; a call blocks
+/// on the network.
 final class SMTPSender {
-    /// What came of a try, and why, for the log. No text of the server is in it: it may hold addresses.
+    /// The result of an attempt and its reason, for the log. It contains no text of the server, which may hold
+    /// addresses.
     struct Outcome: Equatable {
         let result: MailCourier.Result
         let reason: String
     }
 
-    /// Milliseconds for a connection, and for one message in all.
+    /// Milliseconds for connecting, and for one whole message.
     static let connectMilliseconds = 10_000
     static let messageMilliseconds = 60_000
 
@@ -19,12 +20,13 @@ final class SMTPSender {
     private let isStopping: @Sendable () -> Bool
     private var handle: SMTPHandle?
 
-    /// - Parameter isStopping: asked several times a second from a call: true ends it, and the message stays.
+    /// - Parameter isStopping: polled several times a second during a call: true aborts the call, and the message
+    ///   stays.
     init(_ settings: SMTPSettings, isStopping: @escaping @Sendable () -> Bool) {
         (self.settings, self.isStopping) = (settings, isStopping)
     }
 
-    /// Ends the connection; the next message begins another.
+    /// Ends the connection; the next message opens another.
     func hangUp() { handle = nil }
 
     /// - Parameter message: RFC 5322, with lines that end in CR LF.
@@ -40,7 +42,7 @@ final class SMTPSender {
             }
         }
         let outcome = handle.send(message, from: settings.from, to: address)
-        // A connection on which something went wrong is not used again.
+        // A connection with a failure is not used again.
         if outcome.result != .taken { hangUp() }
         return outcome
     }
@@ -55,15 +57,15 @@ final class SMTPSender {
     }
 }
 
-/// One libcurl handle that speaks SMTP.
+/// One libcurl handle for SMTP.
 private final class SMTPHandle {
     private let raw: UnsafeMutableRawPointer
-    /// Where libcurl writes what went wrong.
+    /// Buffer for libcurl's error text.
     private let problem: UnsafeMutablePointer<CChar>
     private let payload: SMTPPayload
     private let needsStartTLS: Bool
 
-    /// libcurl's one-time start.
+    /// libcurl's one-time initialization.
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// nil: libcurl could not start, or is out of memory.
@@ -80,7 +82,7 @@ private final class SMTPHandle {
         let context = Unmanaged.passUnretained(payload).toOpaque()
         _ = thicket_curl_set_pointer(raw, CURLOPT_ERRORBUFFER, problem)
         set(CURLOPT_URL, settings.url)
-        // Nothing but mail, whatever the address says, and by no proxy that the environment names.
+        // Only mail protocols are allowed, whatever the URL says, and no proxy from the environment is used.
         set(CURLOPT_PROTOCOLS_STR, "smtp,smtps")
         set(CURLOPT_PROXY, "")
         set(CURLOPT_NOSIGNAL, 1)
@@ -128,13 +130,13 @@ private final class SMTPHandle {
         return outcome(code, status, String(cString: problem))
     }
 
-    /// What libcurl's answer means for the message and for those behind it.
+    /// What libcurl's result means for the message and for those after it.
     /// - Parameters:
-    ///   - status: the server's newest reply code; 0 when there was none.
-    ///   - words: what libcurl says, in its own words; empty when it has none.
+    ///   - status: the server's newest reply code; 0 when it sent none.
+    ///   - words: libcurl's error text; may be empty.
     private func outcome(_ code: CURLcode, _ status: Int, _ words: String) -> SMTPSender.Outcome {
         guard code != CURLE_OK else { return .init(result: .taken, reason: "") }
-        // Refusals of this one message: of its recipient, of its text, or of all of it at its end.
+        // Refusals of this one message: of its recipient, of its text, or of the whole message at its end.
         let isAboutMessage =
             words.hasPrefix("RCPT failed") || words.hasPrefix("DATA failed")
             || (code == CURLE_WEIRD_SERVER_REPLY && words.isEmpty)
@@ -148,7 +150,7 @@ private final class SMTPHandle {
         return .init(result: .unreachable, reason: advice(code, words).map { "\(what); \($0)" } ?? what)
     }
 
-    /// What an operator may do about it.
+    /// What an operator can do about it.
     private func advice(_ code: CURLcode, _ words: String) -> String? {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT: "look at smtp-url, and whether the server runs there"
@@ -165,14 +167,14 @@ private final class SMTPHandle {
     }
 }
 
-/// The message under way, for libcurl's calls. Used by the thread that calls `send`.
+/// The message in progress, for libcurl's callbacks. Used by the thread that calls `send`.
 private final class SMTPPayload {
     var rest: ArraySlice<UInt8> = []
     let isStopping: @Sendable () -> Bool
     init(_ isStopping: @escaping @Sendable () -> Bool) { self.isStopping = isStopping }
 }
 
-/// libcurl takes the next bytes of the message.
+/// libcurl requests the next bytes of the message.
 private func giveMessage(
     _ room: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
@@ -186,7 +188,7 @@ private func giveMessage(
     return part.count
 }
 
-/// libcurl asks whether to go on; anything but 0 ends the transfer.
+/// libcurl asks whether to continue; any value except 0 aborts the transfer.
 private func askToGoOn(
     _ context: UnsafeMutableRawPointer?, _: curl_off_t, _: curl_off_t, _: curl_off_t, _: curl_off_t
 ) -> Int32 {

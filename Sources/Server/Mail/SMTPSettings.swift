@@ -1,31 +1,32 @@
 import Glibc
 import ThicketAuth
 
-/// Where messages to users are handed over, and as whom.
+/// The mail server for messages to users, and their sender.
 public struct SMTPSettings: Sendable, Equatable {
-    /// `smtp://host:port` or `smtps://host:port`, as libcurl wants it.
+    /// `smtp://host:port` or `smtps://host:port`, as libcurl expects it.
     public let url: String
     /// The connection begins with TLS (RFC 8314, 3.3).
     public let isSMTPS: Bool
-    /// The connection must become TLS before anything else is said (RFC 3207).
+    /// The connection must switch to TLS before any other command (RFC 3207).
     public let needsStartTLS: Bool
-    /// A file of two lines: user and password; nil where none is asked for.
+    /// A file of two lines, user and password; nil where the server requires none.
     public let loginFile: String?
-    /// A file of the authorities whose certificates are good; nil: those of the system.
+    /// A file of trusted certificate authorities; nil: those of the system.
     public let authorityFile: String?
     /// Sender of the messages.
     public let from: MailAddress
 
-    /// Bytes of the file of user and password at most.
+    /// Most bytes of the file with user and password.
     static let loginBytesMax = 2_048
 
-    /// What of the settings cannot be used, and what to do about it.
+    /// The unusable setting, and what to do about it.
     public struct Problem: Error, Equatable, CustomStringConvertible {
+        /// The setting, the problem and the remedy in one line.
         public let description: String
         init(_ description: String) { self.description = description }
     }
 
-    /// The settings of a server; nil where mail is left in its folder.
+    /// The settings of a server; nil where mail stays in its folder.
     init?(_ config: ServerConfig) throws(Problem) {
         guard let url = Self.named(config.smtpURL) else { return nil }
         guard let from = MailAddress(config.mailFrom) else {
@@ -49,7 +50,7 @@ public struct SMTPSettings: Sendable, Equatable {
         _ = try login()
     }
 
-    /// User and password, read anew each time: who changes them need not start the server again.
+    /// User and password, read each time, so that a change needs no restart.
     func login() throws(Problem) -> (user: String, password: String)? {
         guard let path = loginFile else { return nil }
         var info = stat()
@@ -71,7 +72,7 @@ public struct SMTPSettings: Sendable, Equatable {
         return (lines[0], lines[1])
     }
 
-    /// The value of a setting whose `none` is nothing.
+    /// The value of a setting; nil for `none`.
     private static func named(_ value: String) -> String? { value.utf8.elementsEqual("none".utf8) ? nil : value }
 
     /// - Returns: whether the address begins with TLS.
@@ -108,7 +109,7 @@ public struct SMTPSettings: Sendable, Equatable {
     }
 
     private static func problem(_ url: String, _ what: String) -> Problem {
-        // What stands before an '@' may be a password.
+        // The part before an '@' may be a password.
         let shown = url.utf8.contains(UInt8(ascii: "@")) ? "it" : "'\(SettingValue.shown(url))'"
         return Problem("smtp-url: \(shown) cannot be used: \(what), as in smtp://mail.example.com:587")
     }

@@ -1,19 +1,19 @@
 import Synchronization
 import ThicketAuth
 
-/// The thread that hands the messages of the spool over to a mail server. Nobody waits for it: a message is safe as
-/// soon as it lies in its folder, and leaves that when the server has taken it.
+/// The thread that delivers the spool's messages to a mail server. No request waits for it: a message is safe once it
+/// is in its folder, and leaves the folder when the mail server has accepted it.
 public final class ServerMail: Sendable {
-    /// Messages handed over on one connection; then another is begun.
+    /// Messages delivered on one connection; then another is opened.
     static let perConnectionMax = 100
-    /// Seconds between two looks into the folder without a call.
+    /// Seconds between two scans of the folder without a `wake`.
     private static let lookSeconds: Double = 60
 
     private let monitor = Monitor()
     private let state = State()
     private let thread = Mutex<OwnThread?>(nil)
 
-    /// Touched only inside `monitor`, but for `isOver`.
+    /// Accessed only inside `monitor`, except `isOver`.
     private final class State: @unchecked Sendable {
         var hasNews = true
         let isOver = Atomic<Bool>(false)
@@ -21,7 +21,7 @@ public final class ServerMail: Sendable {
 
     /// Starts the thread.
     /// - Parameters:
-    ///   - spool: its folder belongs to this server alone.
+    ///   - spool: only this server uses its folder.
     ///   - now: milliseconds since 1970.
     init(
         _ settings: SMTPSettings, spool: MailSpool, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64
@@ -34,7 +34,7 @@ public final class ServerMail: Sendable {
         thread.withLock { $0 = made }
     }
 
-    /// Something was put into the folder. Never waits.
+    /// Reports that a message was put into the folder. Never blocks.
     func wake() {
         monitor.locked {
             state.hasNews = true
@@ -42,7 +42,7 @@ public final class ServerMail: Sendable {
         }
     }
 
-    /// Ends the thread; a message under way stays in the folder.
+    /// Ends the thread; a message in progress stays in the folder.
     func finish() {
         state.isOver.store(true, ordering: .relaxed)
         wake()
@@ -63,9 +63,9 @@ public final class ServerMail: Sendable {
         }
     }
 
-    /// The body of the thread.
+    /// Runs on the thread.
     private final class Runner: @unchecked Sendable {
-        // Touched on the thread only, but for its making before the thread starts.
+        // Accessed on the thread only, except for its creation before the thread starts.
         private let spool: MailSpool
         private let sender: SMTPSender
         private let metrics: Metrics
@@ -73,7 +73,7 @@ public final class ServerMail: Sendable {
         private let now: @Sendable () -> Int64
         private let isStopping: @Sendable () -> Bool
         private var courier = MailCourier()
-        /// A folder that could not be read is told of once.
+        /// Whether an unreadable folder was already logged.
         private var isBlind = false
 
         init(
@@ -86,8 +86,8 @@ public final class ServerMail: Sendable {
             spool.dropPartial()
         }
 
-        /// Hands over what can be handed over now.
-        /// - Returns: seconds until there is something to do again; nil: when something new comes.
+        /// Delivers all messages that are due.
+        /// - Returns: seconds until the next message is due; nil: when a new message arrives.
         func turn() -> Double? {
             defer { sender.hangUp() }
             do throws(DirectoryError) {

@@ -1,15 +1,15 @@
 import ThicketProtocol
 
-/// One accepted socket. Belongs to the loop's thread; small, because most of them only wait.
+/// One accepted socket. Belongs to the loop's thread. Small, because most connections only wait.
 final class Connection {
     enum Phase: UInt8 {
         /// Requests are read.
         case http
         /// A WebSocket.
         case open
-        /// Our close frame is queued or out, the peer's is awaited; its messages are dropped.
+        /// Our close frame is queued or sent, the peer's is awaited; its messages are dropped.
         case closing
-        /// What is queued goes out, then our end is shut; whatever comes in is thrown away until the peer ends too.
+        /// Queued bytes are sent, then our direction is shut; input is discarded until the peer ends too.
         case draining
         /// The descriptor is closed.
         case dead
@@ -20,31 +20,31 @@ final class Connection {
     var group: LoopGroup
     var phase = Phase.http
 
-    /// The delegate wants no more messages for now.
+    /// The delegate accepts no more messages for now.
     var isPaused = false
     /// Too much is queued to read on.
     var isThrottled = false
-    /// The socket takes no more; epoll tells when it does.
+    /// The socket accepts no more; epoll reports when it does.
     var isBlocked = false
     /// In the loop's list of connections with something to write.
     var isDirty = false
-    /// In the loop's list of connections to read on with.
+    /// In the loop's list of connections whose waiting input can be handled.
     var isResuming = false
-    /// Its group's, while it stands there: it is not listened to until it is its turn.
+    /// Its tenant's queue, while it waits in it: it is not read until its turn.
     var row: ConnectionRow?
-    /// Its place there.
+    /// Its place in `row`.
     var place = 0
-    /// In its group's list of those that are written to when the group has rested.
+    /// In its tenant's list of connections to write to after the throttle.
     var isResting = false
-    /// In the loop's list of those that are to be ended.
+    /// In the loop's list of broken connections to end.
     var isBroken = false
     /// The peer sends no more.
     var sawEnd = false
-    /// The peer takes nothing more: a WebSocket that is heard to its end and written to no more.
+    /// The peer accepts nothing more: a WebSocket that is read to its end and no longer written to.
     var isGone = false
     /// Our direction is shut.
     var isShut = false
-    /// What epoll was last told.
+    /// The interest last registered with epoll.
     var watchesReads = true
     var watchesWrites = false
     var watchesOnce = false
@@ -53,13 +53,13 @@ final class Connection {
     var reader: WebSocketReader
     /// Of a connection that speaks TLS, from its first byte on.
     var tls: TLSStream?
-    /// Where proxies are trusted.
+    /// Set where proxies are trusted.
     var names: PeerNames?
-    /// Present until what comes before the first request has come.
+    /// Set until everything that precedes the first request has arrived.
     var greeting: Greeting?
-    /// Present until the connection becomes a WebSocket.
+    /// Set until the connection becomes a WebSocket.
     var exchange: HTTPExchange?
-    /// Bytes of its unfinished message, as counted into the loop's sum.
+    /// Bytes of its unfinished message, as counted in the loop's sum.
     var gathered = 0
     /// Input that was read and may not be handled yet.
     var backlog = [UInt8]()
@@ -76,13 +76,13 @@ final class Connection {
     /// Whether it waits for its turn to be read.
     var isQueued: Bool { row != nil }
 
-    /// Whether a request waits for its answer that nobody needs when the peer is gone.
+    /// Whether it waits for an answer that is not needed once the peer is gone.
     var isWatched: Bool { phase == .http && exchange?.isWatched == true }
 
-    /// Whether there is input that epoll does not know of: read from the socket, and not handled yet.
+    /// Whether input was read from the socket and not handled yet; epoll does not report it.
     var hasUnread: Bool { !backlog.isEmpty || tls?.hasMore == true }
 
-    /// Whether input may be handed to the delegate now.
+    /// Whether input may be passed to the delegate now.
     var mayConsume: Bool {
         switch phase {
         case .http: !isThrottled && exchange?.awaited == nil
@@ -98,16 +98,16 @@ final class HTTPExchange {
     var requests: HTTPRequestReader
     /// The request whose answer comes later.
     var awaited: HTTPRequest?
-    /// The peer's end is watched for while it waits.
+    /// Whether the end of the peer is watched for during the wait.
     var isWatched = false
-    /// The answer has begun and has no end yet.
+    /// Set while an answer has begun and not ended.
     var stream: HTTPStream?
 
     init(limits: HTTPLimits) { requests = HTTPRequestReader(limits: limits) }
 }
 
-/// How the rest of a response is written whose length nobody knows.
+/// How to write a response whose length is not known in advance.
 struct HTTPStream {
-    /// In chunks (HTTP/1.1); otherwise the end of the connection is the end of the body.
+    /// In chunks (HTTP/1.1); otherwise the end of the connection ends the body.
     let isChunked: Bool
 }

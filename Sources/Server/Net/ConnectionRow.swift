@@ -1,24 +1,25 @@
-/// Connections that wait until their group has time to read them, those first that came first.
+/// A first-in, first-out queue of connections that wait until their tenant has time to read them.
 ///
-/// Who leaves is let go of at once: thousands may leave, and to free them all when their places are met would take as
-/// long as many turns. Their places are given up when there are twice as many as those that stand there, and 64.
+/// A connection that leaves is released at once: thousands may leave, and to release them only when their places are
+/// reached would take as long as many turns. Empty places are removed when the queue has twice as many places as
+/// connections, and at least 64.
 final class ConnectionRow {
     private static let leastRoom = 64
 
-    /// nil: left, or handed out.
+    /// nil: left or taken.
     private var places = [Connection?]()
-    /// Before it nobody stands.
+    /// Index of the first place that may hold a connection.
     private var head = 0
-    /// So many places before the empty ones are given up.
+    /// Number of places at which empty ones are removed.
     private var room = leastRoom
-    /// Those that stand here.
+    /// Number of connections in the queue.
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
-    /// With the empty ones.
+    /// Number of places, including empty ones.
     var placeCount: Int { places.count - head }
 
-    /// Puts a connection at the end. It stands in no other row from now on.
+    /// Appends a connection and removes it from any other queue.
     func append(_ connection: Connection) {
         if places.count >= room { closeUp() }
         connection.row?.remove(connection)
@@ -27,7 +28,7 @@ final class ConnectionRow {
         count += 1
     }
 
-    /// Lets a connection leave that stands here.
+    /// Removes a connection if it is in this queue.
     func remove(_ connection: Connection) {
         guard connection.row === self else { return }
         connection.row = nil
@@ -36,7 +37,7 @@ final class ConnectionRow {
         if isEmpty { (places, head, room) = ([], 0, Self.leastRoom) }
     }
 
-    /// Takes out the first.
+    /// Removes and returns the first connection.
     func popFirst() -> Connection? {
         while head < places.count {
             let first = places[head]

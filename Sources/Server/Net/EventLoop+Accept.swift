@@ -7,8 +7,8 @@ extension EventLoop {
     ///
     /// - Parameters:
     ///   - host: a numeric address or a name; empty for every address of this machine.
-    ///   - port: 0 takes a free one, told by the result.
-    ///   - isSecure: connections speak TLS; `use(_: TLSContext)` must have been called.
+    ///   - port: 0 picks a free port, which the result reports.
+    ///   - isSecure: connections use TLS; `use(_: TLSContext)` must have been called.
     public func listen(host: String, port: Int, isSecure: Bool = false) throws(NetError) -> Listener {
         let shown = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
         let descriptor = thicket_listen_tcp(host, String(port), settings.backlog)
@@ -22,17 +22,17 @@ extension EventLoop {
         return try register(descriptor, address: "\(shown):\(bound)", port: bound, isSecure: isSecure)
     }
 
-    /// Listens on a Unix-domain socket that only this user may open.
+    /// Listens on a Unix-domain socket that only this system user may open.
     ///
-    /// A socket file that a dead server left behind is replaced. The file is not removed at the end.
+    /// A socket file left by a dead server is replaced. The file is not removed at the end.
     public func listen(path: String) throws(NetError) -> Listener {
         let descriptor = thicket_listen_unix(path, settings.backlog)
         guard descriptor >= 0 else { throw NetError.listen(address: path, reason: systemReason(-descriptor)) }
         return try register(descriptor, address: path, port: 0)
     }
 
-    /// Bytes that the kernel keeps of one connection beyond what its peer has room for. When half of them are gone it
-    /// says that it takes more: as much as is written in a turn.
+    /// Unsent bytes that the kernel buffers for one connection. It reports the socket as writable when half of them are
+    /// sent, which is as much as a turn writes.
     static let unsentMax: UInt32 = 512 << 10
 
     private func register(
@@ -56,9 +56,9 @@ extension EventLoop {
         listeners = [:]
     }
 
-    /// Accepts until nobody waits any more, or this turn's time for it is over.
+    /// Accepts until no connection waits or this turn's time for it is over.
     func accept(_ descriptor: Int32, _ listener: Listener) {
-        // They wait in the kernel while those that have shown no token rest.
+        // New connections wait in the kernel while the unauthenticated ones are throttled.
         guard strangers.restsUntil <= now else {
             return mute(descriptor, listener, for: .nanoseconds(strangers.restsUntil - now))
         }
@@ -83,8 +83,8 @@ extension EventLoop {
         } while thicket_monotonic_ns() < end
     }
 
-    /// Lets a listener rest that would stay ready without end: the kernel has no memory for another connection, or
-    /// there are too many.
+    /// Pauses a listener that would stay ready forever: the kernel has no memory for another connection, or the server
+    /// has too many connections.
     func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerRest) {
         let token = UInt64(UInt32(descriptor))
         poller.change(descriptor, reads: false, writes: false, token: token)
@@ -95,7 +95,7 @@ extension EventLoop {
         }
     }
 
-    /// How long a listener rests when the kernel cannot accept.
+    /// How long a listener pauses when the kernel cannot accept.
     private static let listenerRest = Duration.milliseconds(100)
 
     private func admit(_ descriptor: Int32, _ listener: Listener) {
@@ -130,7 +130,7 @@ extension EventLoop {
     private func refuse(_ descriptor: Int32, _ listener: Listener) {
         metrics.connectionsRefused.add()
         metrics.limitHits.add(1, .connections)
-        // A handshake would cost more than there is.
+        // A TLS handshake would cost more than the server has left.
         guard !listener.isSecure else {
             _ = Glibc.close(descriptor)
             return
@@ -143,10 +143,10 @@ extension EventLoop {
         _ = Glibc.close(descriptor)
     }
 
-    /// Out of descriptors: gives up the spare one to answer whoever waits, lest they wait for ever and the listener
-    /// stay ready.
+    /// Out of descriptors: uses the spare one to answer a waiting client, which otherwise would wait forever and keep
+    /// the listener ready.
     ///
-    /// - Returns: whether there is a point in trying again.
+    /// - Returns: whether another attempt is useful.
     private func refuseWithSpare(_ descriptor: Int32, _ listener: Listener) -> Bool {
         guard spareDescriptor >= 0 else { return false }
         _ = Glibc.close(spareDescriptor)
@@ -159,6 +159,6 @@ extension EventLoop {
 }
 
 extension ConnectionID {
-    /// What epoll reports for it.
+    /// The token that epoll reports for it.
     var token: UInt64 { UInt64(serial) << 32 | UInt64(UInt32(bitPattern: slot)) }
 }

@@ -3,8 +3,8 @@ import Glibc
 import ThicketProtocol
 
 extension EventLoop {
-    /// Closes a WebSocket: a close frame behind what is queued, then the peer has the close timeout to answer. The
-    /// delegate hears of it by `closed`, as of every end. An HTTP connection is closed behind what is queued.
+    /// Closes a WebSocket: a close frame follows the queued bytes, then the peer has the close timeout to answer. The
+    /// delegate receives `closed`, as for every end. An HTTP connection is closed after its queued bytes.
     public func close(_ id: ConnectionID, _ code: WebSocketCloseCode = .normal, reason: String = "") {
         checkThread()
         guard let connection = lookup(id) else { return }
@@ -26,7 +26,7 @@ extension EventLoop {
         watch(connection)
     }
 
-    /// What a stop means for one connection.
+    /// Ends one connection because the server stops.
     func stop(_ connection: Connection) {
         switch connection.phase {
         case .open: close(connection, .goingAway, reason: "the server stops", .stopping)
@@ -38,8 +38,8 @@ extension EventLoop {
         watch(connection)
     }
 
-    /// Remembers that an open WebSocket has ended; the delegate is told at the end of the turn. The caller takes the
-    /// connection out of its open phase, so it happens once.
+    /// Records that an open WebSocket has ended; the delegate is notified at the end of the turn. The caller then
+    /// changes the connection's phase, so this happens once.
     func end(_ connection: Connection, _ end: ConnectionEnd) {
         guard connection.phase == .open else { return }
         ended.append((connection.id, end))
@@ -47,7 +47,7 @@ extension EventLoop {
         metrics.connectionsClosed.add(1, .init(end))
     }
 
-    /// Lets what is queued go out, then shuts our direction and waits a little for the peer to do so too.
+    /// Sends the queued bytes, then shuts our direction and waits briefly for the peer to do the same.
     func drain(_ connection: Connection) {
         guard connection.phase != .dead && connection.phase != .draining else { return }
         let isResponse = connection.phase == .http && !connection.outbox.isEmpty
@@ -57,14 +57,14 @@ extension EventLoop {
         forgetStream(connection)
         connection.exchange = nil
         forgetGathered(connection)
-        // A response that is long in being read is not cut off for that.
+        // A response that takes long to read must not be cut off.
         expire(connection, after: isResponse ? settings.keepAliveTimeout : settings.lingerTimeout)
         if connection.outbox.isEmpty { finishWriting(connection) }
         watch(connection)
     }
 
-    /// Everything is out. A close of the socket now could reset the connection and destroy bytes the peer has not read
-    /// yet, so only our direction is shut; the peer's end, or the linger timeout, does the rest.
+    /// All bytes are sent. To close the socket now could reset the connection and destroy bytes that the peer has not
+    /// read. So only our direction is shut; the peer's end or the linger timeout closes the socket.
     func finishWriting(_ connection: Connection) {
         guard !connection.sawEnd, !connection.isGone else { return drop(connection, .vanished) }
         guard !connection.isShut else { return }
@@ -77,7 +77,7 @@ extension EventLoop {
         _ = thicket_shut_write(connection.id.slot)
     }
 
-    /// Closes the descriptor. `end` is what a WebSocket's end is called if it was not told yet.
+    /// Closes the descriptor. `end` is reported as the end of a WebSocket whose end was not recorded yet.
     func drop(_ connection: Connection, _ end: ConnectionEnd) {
         guard connection.phase != .dead else { return }
         self.end(connection, end)
@@ -96,13 +96,13 @@ extension EventLoop {
         leaveRow(connection)
         move(connection, to: strangers)
         strangers.members -= 1
-        // What the socket does not take now is not said.
+        // TLS closure bytes that the socket does not accept now are skipped.
         _ = connection.tls?.sayFarewell()
         (connection.tls, connection.greeting) = (nil, nil)
         _ = Glibc.close(connection.id.slot)
     }
 
-    /// With what it has gathered. Nobody looks at that: whoever waits is not being read.
+    /// Leaves the queue and drops gathered input. The input is not in use: a waiting connection is not being read.
     private func leaveRow(_ connection: Connection) {
         guard connection.isQueued else { return }
         connection.row?.remove(connection)
@@ -110,14 +110,14 @@ extension EventLoop {
         connection.reader.finish()
     }
 
-    /// Only the count: the delegate may be looking at the bytes just now.
+    /// Resets only the count: the delegate may be using the bytes.
     private func forgetGathered(_ connection: Connection) {
         gatheredTotal -= connection.gathered
         connection.group.gathered -= connection.gathered
         connection.gathered = 0
     }
 
-    // MARK: Reading on
+    // MARK: Waiting input
 
     /// Has the connection's waiting input handled at the end of this turn or in the next.
     func resume(_ connection: Connection) {
@@ -132,12 +132,12 @@ extension EventLoop {
         for connection in batch {
             connection.isResuming = false
             guard connection.mayConsume else { continue }
-            // Otherwise it stands in its group's row.
+            // Otherwise the connection waits in its tenant's `row`.
             _ = reads(connection) { readOn(connection) }
         }
     }
 
-    /// Handles what was read before.
+    /// Handles input that was read earlier.
     func readOn(_ connection: Connection) {
         var backlog = connection.backlog
         connection.backlog = []
@@ -150,10 +150,10 @@ extension EventLoop {
 
     // MARK: Deadlines
 
-    /// A sign of life of a WebSocket's peer: a byte from it, or a byte of ours that it took.
+    /// Restarts the idle timeout of a WebSocket after a byte was received or sent.
     func touch(_ connection: Connection) { expire(connection, after: settings.idleTimeout) }
 
-    /// Sets the time at which the connection is given up; nil: never.
+    /// Sets the time at which the connection is dropped; nil: never.
     func expire(_ connection: Connection, after delay: Duration?) {
         deadlines[Int(connection.id.slot)] = delay.map { now + $0.nanoseconds } ?? .max
     }

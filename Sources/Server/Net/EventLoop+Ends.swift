@@ -1,23 +1,23 @@
 import ThicketProtocol
 
-// Connections that end without a word: their time is over, or their peer has gone. Thousands may at once, and closing
-// each takes the kernel some microseconds: a turn ends as many as its time for that lasts, on the account of their
-// groups, and the next one goes on.
+// Ends connections without a close exchange: their deadline has passed or their peer is gone. Thousands may end at
+// once, and the kernel takes some microseconds to close each. So a turn ends as many as fit into its time for that,
+// charged to their tenants, and the next turn continues.
 extension EventLoop {
-    /// Nanoseconds of a turn for each kind of end: time for one at least.
+    /// Nanoseconds per turn for each kind of end, at least enough for one connection.
     private var endTime: Int64 { max(1, settings.endNanosecondsPerTurn) }
 
-    /// Ends some of the connections that are to be ended.
+    /// Ends some of the connections that must end.
     func endSome() {
         endBroken()
         if now >= nextSweep { beginSweep() }
         sweepOn()
     }
 
-    // MARK: Peers that have gone
+    // MARK: Peers that are gone
 
-    /// Epoll says that a connection is broken of which nothing is read now. It says so once: of thousands it would tell
-    /// in each turn, before anything else, until they are ended.
+    /// Epoll reports a broken connection that is not being read. It reports it once: otherwise thousands of them would
+    /// fill every turn, ahead of other events, until they are ended.
     func tellsBroken(_ connection: Connection) {
         guard connection.phase != .dead, !connection.isBroken else { return }
         connection.isBroken = true
@@ -29,7 +29,7 @@ extension EventLoop {
         var used: Int64 = 0
         while used < endTime, let connection = broken.takeFirst() {
             connection.isBroken = false
-            // One that is listened to again is told of again, and read to its end.
+            // A connection with read interest is reported again and read to its end.
             guard connection.phase != .dead && !connection.watchesReads else { continue }
             used += timed(connection.group, isWanted: false) {
                 broke(connection)
@@ -40,15 +40,15 @@ extension EventLoop {
 
     // MARK: Deadlines
 
-    /// Begins to look at every deadline, unless that is under way.
+    /// Starts a sweep over all deadlines, unless one is in progress.
     private func beginSweep() {
         nextSweep = now + sweepInterval
         if sweepNext == nil { sweepNext = 0 }
         forgetGroups()
     }
 
-    /// Deadlines lie side by side in one array, so 100,000 of them are a matter of microseconds. The sweep has time of
-    /// its own: however many peers go, those whose time is over are found.
+    /// Deadlines are contiguous in one array, so that checking 100,000 takes microseconds. The sweep has its own time:
+    /// however many peers leave, expired connections are found.
     private func sweepOn() {
         guard var slot = sweepNext else { return }
         var used: Int64 = 0
@@ -65,14 +65,15 @@ extension EventLoop {
         sweepNext = nil
     }
 
-    /// What it said in time is read first: `serve` looks at its deadline then.
+    /// Input that arrived in time is read first; `serve` checks the deadline after that.
     private func waitsInRow(_ connection: Connection) -> Bool {
         connection.isQueued && (connection.phase == .http || connection.phase == .open)
     }
 
     func expired(_ connection: Connection) {
         switch connection.phase {
-        // What it said in time may wait; it is looked at again when that has been read (`serve`, and the next sweep).
+        // Input that arrived in time may wait; the deadline is checked again when it was read (`serve`, and the next
+        // sweep).
         case .http where waitsUnread(connection), .open where waitsUnread(connection): break
         case .http:
             if connection.tls?.isHandshaking == true {

@@ -1,54 +1,53 @@
 internal import CThicketNet
 import ThicketProtocol
 
-/// The connections that share one part of the loop: those of one user, or all that belong to nobody yet.
+/// The connections that share one part of the loop: those of one user, or all unauthenticated ones.
 final class LoopGroup {
-    /// As the delegate calls it; 0: strangers.
+    /// The delegate's number for the tenant; 0: unauthenticated.
     let number: UInt32
     var members = 0
-    /// The turn for which `reading` and `writing` count.
+    /// The turn to which `reading` and `writing` refer.
     var turn: UInt64 = 0
-    /// Nanoseconds that the group has had of it: what comes in must not keep answers from leaving.
+    /// Nanoseconds used in that turn, counted separately, so that input cannot delay answers.
     var reading: Int64 = 0
     var writing: Int64 = 0
     /// Bytes queued for its connections.
     var pending = 0
     /// Bytes of its unfinished requests and messages.
     var gathered = 0
-    /// What it took of the loop, reading and writing.
+    /// The time it used of the loop, reading and writing.
     var account = ShareAccount()
-    /// Nanoseconds of the monotonic clock until which nothing is done for it.
+    /// Nanoseconds of the monotonic clock until which the tenant is not served.
     var restsUntil = Int64.min
-    /// Its connections to read when it has rested, or in its part of a later turn.
+    /// Its connections to read after a throttle, or within its share of a later turn.
     let row = ConnectionRow()
-    /// Its connections to write to when it has rested. Not in the row: what comes in must not keep answers from
-    /// leaving.
+    /// Its connections to write to after a throttle. They are separate from `row`, so that input cannot delay answers.
     var resting = [Connection]()
-    /// In the loop's list of groups to go on with.
+    /// In the loop's list of tenants to continue with.
     var isDue = false
 
     init(number: UInt32) { self.number = number }
 }
 
-// Fairness: one turn gives each group a bounded time, and each connection a bounded number of messages and bytes, so
+// Fairness: one turn gives each tenant a bounded time, and each connection a bounded number of messages and bytes, so
 // that a turn is short whatever one of them sends.
 extension EventLoop {
     /// Messages of one connection that are handled in one turn.
     static let messagesPerTurn = 32
-    /// Messages as which a plain HTTP request counts: the page of metrics takes a tenth of a millisecond.
+    /// Number of messages that a plain HTTP request counts as: the metrics page takes a tenth of a millisecond.
     static let requestMessages = 8
-    /// Nanoseconds that a group may owe the loop before it rests: a change to some hundred receivers, or what a client
-    /// missed in a while, is not a flood. It comes in turns as short as ever.
+    /// Nanoseconds of debt that a tenant may have before it is throttled: a change to some hundred receivers, or
+    /// catching up after a while, is not a flood. The work is still split into short turns.
     static let owedFree: Int64 = 1_000_000
-    /// Nanoseconds of a piece of work from which on the processor's time is asked for: that is a call to the kernel.
+    /// Nanoseconds of a piece of work above which the processor time is read, because reading it is a system call.
     static let longPiece: Int64 = 200_000
     /// Bytes written to one connection in one turn.
     static let writtenPerTurn = 256 << 10
 
-    /// Reads for a connection in the time of its group.
-    /// - Returns: false when the group has had its share of this turn and nothing was done.
+    /// Reads for a connection within its tenant's time.
+    /// - Returns: false when the tenant has used its share of this turn; nothing was done then.
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
-        // Whoever has shown who it is does not wait with the strangers.
+        // An authenticated connection must not wait among the unauthenticated ones.
         sort(connection)
         let group = begin(connection)
         guard group.restsUntil <= now, group.row.isEmpty || group === served, hasTime(group) else {
@@ -59,9 +58,10 @@ extension EventLoop {
         return true
     }
 
-    /// The same for writing.
+    /// Writes for a connection within its tenant's time.
+    /// - Returns: false when the tenant is throttled or has used its share of this turn; nothing was done then.
     func writes(_ connection: Connection, _ body: () -> Void) -> Bool {
-        // Whoever has said one thing only, and listens since then, is no stranger.
+        // A client that sent one message and has only received since then is also assigned to its tenant here.
         sort(connection)
         let group = begin(connection)
         guard !rests(connection, group) else { return false }
@@ -70,10 +70,10 @@ extension EventLoop {
         return true
     }
 
-    /// Does something on a group's account.
-    /// - Parameter isWanted: whether the group wanted it; who is ended did not, and others do not share with it for
-    ///   that.
-    /// - Returns: nanoseconds that it took of the loop.
+    /// Does work and charges it to a tenant.
+    /// - Parameter isWanted: whether the tenant asked for the work. Ending a connection is not asked for, so it does
+    ///   not make other tenants share the loop with this one.
+    /// - Returns: nanoseconds used of the loop.
     @discardableResult
     func timed(_ group: LoopGroup, isWanted: Bool = true, _ body: () -> Void) -> Int64 {
         let begun = thicket_monotonic_ns()
@@ -85,8 +85,8 @@ extension EventLoop {
         return used
     }
 
-    /// Does something for several groups: each is charged by the number of its pieces. One that is gone pays nothing.
-    /// - Parameter numbers: whose each piece is, those of one group best side by side.
+    /// Does work for several tenants and charges each by its number of pieces. A tenant that has left is not charged.
+    /// - Parameter numbers: the tenant of each piece; best with the pieces of one tenant side by side.
     func timed(_ numbers: some Collection<UInt32>, _ body: () -> Void) {
         let begun = thicket_monotonic_ns()
         body()
@@ -107,10 +107,10 @@ extension EventLoop {
         charge(group, used, at: time)
     }
 
-    /// What was taken of the loop in a time that has just passed. Of a long one the processor's: while others had the
-    /// core, nobody had the loop, and whoever was about to be served would rest four times as long for it. What was
-    /// computed in the turn before it and not asked for counts with it, up to the time that has passed: no piece costs
-    /// more than before.
+    /// The time used of the loop in a span that has just passed. For a long span it is processor time: while other
+    /// threads had the core, the loop did not run, and the tenant being served would be throttled four times as long
+    /// for it. Processor time used earlier in the turn and not read yet is included, up to the length of the span, so
+    /// that no piece costs more than its elapsed time.
     private func taken(in passed: Int64) -> Int64 {
         guard passed >= Self.longPiece else { return passed }
         let processor = SystemClock.threadTime()
@@ -118,24 +118,24 @@ extension EventLoop {
         return min(passed, processor - processorTime)
     }
 
-    /// Nanoseconds of a turn for what the group says, and as many for what it is told.
+    /// Nanoseconds of a turn for a tenant's input, and the same again for its output.
     func part(of group: LoopGroup) -> Int64 {
         group === strangers ? max(1, settings.turnNanosecondsPerGroup / 4) : settings.turnNanosecondsPerGroup
     }
 
-    /// Whether the group's connections may be read on in this turn.
+    /// Whether the tenant's connections may be read further in this turn.
     private func hasTime(_ group: LoopGroup) -> Bool {
         guard group.reading >= part(of: group) else { return true }
         if group.reading < .max / 2 {
-            // Counted once a turn.
+            // Counted once per turn.
             group.reading = .max / 2
             metrics.limitHits.add(1, .turn)
         }
         return false
     }
 
-    /// Puts a connection that is written to aside while its group rests. It is listened to: of a thousand receivers of
-    /// one change nobody has anything to say.
+    /// Sets aside a connection to write to while its tenant is throttled. The connection is still read: of a thousand
+    /// receivers of one change, most send nothing.
     private func rests(_ connection: Connection, _ group: LoopGroup) -> Bool {
         guard group.restsUntil > now else { return false }
         if !connection.isResting {
@@ -145,12 +145,13 @@ extension EventLoop {
         return true
     }
 
-    /// Puts a connection aside until its group has rested, or until its part of a later turn. Epoll says no more of
-    /// what it sent: of thousands that are ready it would tell in each turn, for one or two that can be read in it.
+    /// Sets a connection aside until its tenant's throttle ends, or until the tenant's share of a later turn. Epoll
+    /// stops reporting its input: of thousands of ready connections it would report all in each turn, for one or two
+    /// that can be read.
     private func waits(_ connection: Connection, _ group: LoopGroup) {
         if !connection.isQueued { group.row.append(connection) }
         watch(connection)
-        // One that rests comes back by its timer.
+        // The connections of a throttled tenant are resumed by its timer.
         if group.restsUntil <= now { makeDue(group) }
     }
 
@@ -160,7 +161,7 @@ extension EventLoop {
         due.append(group)
     }
 
-    /// Reads on with connections that wait, before any that come now.
+    /// Continues with waiting connections, before any with new events.
     func serveRows() {
         let batch = due
         due = []
@@ -174,7 +175,7 @@ extension EventLoop {
         served = group
         defer { served = nil }
         begin(group)
-        // No more than epoll tells of in a turn: those of whom nothing is read now take none of the group's time.
+        // At most as many as epoll reports in a turn: connections that are not read use none of the tenant's time.
         for _ in 0..<Poller.eventsMax {
             guard group.restsUntil <= now, !group.row.isEmpty, hasTime(group),
                 let connection = group.row.popFirst()
@@ -192,7 +193,7 @@ extension EventLoop {
         } else if wasDeaf && connection.watchesReads {
             _ = reads(connection) { readable(connection) }
         }
-        // Its time may have run out while it waited.
+        // Its deadline may have passed while it waited.
         guard connection.phase != .dead && deadlines[Int(connection.id.slot)] <= now else { return }
         let group = connection.group
         group.reading += timed(group, isWanted: false) { expired(connection) }
@@ -206,7 +207,8 @@ extension EventLoop {
         }
     }
 
-    /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
+    /// Charges time of the loop to a tenant. A tenant that exceeds its share while other tenants want theirs is
+    /// throttled.
     func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
         let rest = group.account.take(
             used, percent: settings.percentPerGroup, free: Self.owedFree,
@@ -219,17 +221,18 @@ extension EventLoop {
         _ = timers.schedule(at: rest) { [unowned self] in wake(group) }
     }
 
-    /// Whether anybody but the group has wanted the loop of late, or waits for an answer. Strangers count while they
-    /// are there: one that has gone, or has shown since that it is of the group itself, waits for nothing.
+    /// Whether another tenant has wanted the loop recently or waits for an answer. Unauthenticated connections count
+    /// only while they exist and stay unauthenticated: one that has ended, or has proved to be of this tenant, waits
+    /// for nothing.
     func isWanted(beside group: LoopGroup, at time: Int64) -> Bool {
         if recentGroups.hasOther(than: group.number, now: time) { return true }
         if group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory { return true }
         return delegate?.othersWait(than: group.number) == true
     }
 
-    /// The group has rested: its connections are written to in this turn, and read in the next.
+    /// Ends a throttle: the tenant's connections are written to in this turn and read in the next.
     func wake(_ group: LoopGroup) {
-        // It took more after the rest had been set.
+        // The tenant used more time after the throttle was set.
         if group.restsUntil > now {
             _ = timers.schedule(at: group.restsUntil) { [unowned self] in wake(group) }
             return
@@ -244,8 +247,7 @@ extension EventLoop {
         if !group.row.isEmpty { makeDue(group) }
     }
 
-    /// Forgets groups that nobody is in any more. Not at once: what a user owes the loop is not paid by coming back on
-    /// another connection.
+    /// Forgets tenants without connections. Not at once: a user must not clear its debt by reconnecting.
     func forgetGroups() {
         emptied.removeAll { number in
             guard let group = groups[number], group.members == 0 else { return true }
@@ -264,19 +266,19 @@ extension EventLoop {
         if group.turn != turnNumber { (group.turn, group.reading, group.writing) = (turnNumber, 0, 0) }
     }
 
-    /// Whether the connection's user has half of what it may have queued.
+    /// Whether the connection's user has more than half of its allowed bytes queued.
     func isCrowded(_ id: ConnectionID) -> Bool {
         guard let connection = lookup(id) else { return false }
         return connection.group.pending > settings.pendingBytesPerGroupMax / 2
     }
 
-    /// Whether anybody but the connection's user has wanted the loop of late.
+    /// Whether another user has wanted the loop recently.
     func isShared(_ id: ConnectionID) -> Bool {
         guard let connection = lookup(id) else { return true }
         return isWanted(beside: connection.group, at: now)
     }
 
-    /// Asks the delegate whose connection it is, until it knows.
+    /// Asks the delegate for the connection's tenant, until the delegate knows it.
     func sort(_ connection: Connection) {
         guard connection.group.number == 0, connection.phase == .open || connection.exchange?.stream != nil else {
             return
@@ -286,8 +288,8 @@ extension EventLoop {
         sort(connection, into: number)
     }
 
-    /// Counts a connection to a user: a request that came on it shows whose it is.
-    /// - Parameter group: as the delegate numbers users; 0 for nobody.
+    /// Assigns a connection to the user that a request on it has authenticated.
+    /// - Parameter tenant: the delegate's tenant ID; 0 for unauthenticated.
     public func count(_ id: ConnectionID, to group: UInt32) {
         checkThread()
         guard let connection = lookup(id), connection.phase == .http else { return }
@@ -295,7 +297,7 @@ extension EventLoop {
         if connection.group !== strangers { move(connection, to: strangers) }
     }
 
-    /// Counts a connection to a group.
+    /// Assigns a connection to a tenant.
     func sort(_ connection: Connection, into number: UInt32) {
         guard connection.group.number != number else { return }
         let group = groups[number] ?? LoopGroup(number: number)
@@ -313,7 +315,7 @@ extension EventLoop {
         group.members += 1
         group.pending += connection.outbox.count
         group.gathered += connection.gathered
-        // It waits with its new group, behind those that wait there.
+        // It waits with its new tenant, at the end of that queue.
         guard connection.isQueued, connection.phase != .dead else { return }
         connection.row?.remove(connection)
         waits(connection, group)

@@ -4,7 +4,7 @@ import ThicketCrypto
 import ThicketProtocol
 
 extension EventLoop {
-    /// Stops handing this connection's messages to the delegate, also those read already, until `resumeReading`.
+    /// Stops passing this connection's messages to the delegate, including those already read, until `resumeReading`.
     public func pauseReading(_ id: ConnectionID) {
         checkThread()
         guard let connection = lookup(id), connection.phase == .open else { return }
@@ -12,7 +12,7 @@ extension EventLoop {
         watch(connection)
     }
 
-    /// Goes on after `pauseReading`, in this turn or the next.
+    /// Continues after `pauseReading`, in this turn or the next.
     public func resumeReading(_ id: ConnectionID) {
         checkThread()
         guard let connection = lookup(id), connection.isPaused else { return }
@@ -21,9 +21,9 @@ extension EventLoop {
         resume(connection)
     }
 
-    /// Takes what the socket has, once; epoll says so if there is more.
+    /// Reads once from the socket; epoll reports whether more is available.
     func readable(_ connection: Connection) {
-        // Else it was paused by somebody else's event since epoll spoke, and what it sent waits.
+        // Otherwise an event of another connection paused this one after epoll reported it; its input waits.
         guard connection.watchesReads else { return }
         if let greeting = connection.greeting, !greet(connection, greeting) { return }
         if let stream = connection.tls { return receive(connection, stream) }
@@ -40,8 +40,8 @@ extension EventLoop {
         }
     }
 
-    /// Bytes came from a WebSocket's peer: a sign of life, but in the middle of a message only as far as they keep the
-    /// pace.
+    /// Bytes arrived from a WebSocket's peer. They extend the deadline; within a message only as far as the minimum
+    /// data rate allows.
     func heard(_ connection: Connection, _ count: Int) {
         guard connection.phase == .open else { return }
         guard connection.gathered > 0 else { return touch(connection) }
@@ -67,7 +67,7 @@ extension EventLoop {
         watch(connection)
     }
 
-    /// Keeps the sum of unfinished requests and messages, and within its bound.
+    /// Keeps the sum of unfinished requests and messages, and enforces its bounds.
     private func countGathered(_ connection: Connection) {
         let gathered: Int
         switch connection.phase {
@@ -105,7 +105,7 @@ extension EventLoop {
         if connection.isWatched { return drop(connection, .vanished) }
         let mayStillWrite = connection.phase == .http || connection.phase == .draining
         guard mayStillWrite && (isAwaited || !connection.outbox.isEmpty) else { return drop(connection, .vanished) }
-        // A client that has shut its end only still gets its answer.
+        // A client that has shut only its own direction still gets its answer.
         if !isAwaited { drain(connection) }
         watch(connection)
     }
@@ -141,7 +141,7 @@ extension EventLoop {
         }
     }
 
-    /// After our close frame only the peer's matters. It is the answer to ours, so nothing of ours is unread any more.
+    /// After our close frame only the peer's close frame matters. It answers ours, so the peer has read all our output.
     private func onlyClose(_ event: WebSocketEvent, _ connection: Connection) {
         if case .close = event { drop(connection, .vanished) }
     }
@@ -155,7 +155,7 @@ extension EventLoop {
         drain(connection)
     }
 
-    /// With much queued, what was read waits: a peer that does not take its answers asks no more questions.
+    /// Input waits while much output is queued: a peer that does not read its answers cannot ask for more.
     private func throttleIfFull(_ connection: Connection) {
         guard connection.outbox.count > settings.pendingBytesPause, connection.phase != .dead else { return }
         flush(connection)
@@ -186,9 +186,9 @@ extension EventLoop {
         throttleIfFull(connection)
     }
 
-    /// The clock of a head starts with its first byte, not with each. That of a body starts with the head's end, and
-    /// goes on for those that keep the pace.
-    /// - Parameter count: bytes of a body whose head was there before; nil: none.
+    /// The timeout of a head starts with its first byte and is not extended. That of a body starts at the end of the
+    /// head and is extended while the minimum data rate is kept.
+    /// - Parameter count: bytes of a body whose head arrived earlier; nil: none.
     private func awaitRest(_ connection: Connection, _ exchange: HTTPExchange, wasInside: Bool, _ count: Int?) {
         if let count {
             keepPace(connection, count, patience: settings.requestTimeout)
@@ -232,8 +232,8 @@ extension EventLoop {
         delegate?.opened(connection.id, request)
     }
 
-    /// Answers a request for which the delegate had said `.later` or `.waits`. Without such a request nothing happens.
-    /// - Parameter group: whose it is; its bytes count for them from now on.
+    /// Answers a request for which the delegate returned `.later` or `.waits`. Without such a request it has no effect.
+    /// - Parameter tenant: the tenant of the request; the answer's bytes are counted for it from now on.
     public func respond(_ id: ConnectionID, _ response: HTTPResponse, group: UInt32 = 0) {
         checkThread()
         guard let connection = lookup(id), let exchange = connection.exchange,
@@ -257,7 +257,7 @@ extension EventLoop {
         }
     }
 
-    /// Answers a request that broke a rule; the bytes behind it are thrown away.
+    /// Answers a request that broke a rule; the bytes that follow it are discarded.
     func refuse(_ connection: Connection, _ failure: HTTPFailure) {
         let response = HTTPResponse.refusal(failure)
         metrics.httpErrors.add(1, .init(status: failure.status))

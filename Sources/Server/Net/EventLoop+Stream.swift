@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-// Responses without an end: a head now, chunks as they come. Their queue has the bounds of every connection's.
+// Responses without a known length: the head first, then chunks. Their queue has the bounds of every connection.
 extension EventLoop {
     /// Adds to the response that the delegate began with `.stream`; it leaves at the end of the turn. Without such a
-    /// response, or with nothing to add, nothing happens.
+    /// response, or with an empty chunk, it has no effect.
     public func write(_ id: ConnectionID, chunk: [UInt8]) {
         checkThread()
         guard let connection = lookup(id), let stream = connection.exchange?.stream else {
@@ -13,10 +13,10 @@ extension EventLoop {
         write(chunk, stream, connection)
     }
 
-    /// Ends the response that the delegate began with `.stream`. The connection takes the next request, if its peer
+    /// Ends the response that the delegate began with `.stream`. The connection accepts the next request if its peer
     /// wants that.
     ///
-    /// - Parameter closes: end the connection behind it too.
+    /// - Parameter closes: ends the connection after the response too.
     public func finish(_ id: ConnectionID, closes: Bool = false) {
         checkThread()
         guard let connection = lookup(id), let exchange = connection.exchange,
@@ -48,12 +48,12 @@ extension EventLoop {
     }
 
     private func write(_ chunk: [UInt8], _ stream: HTTPStream, _ connection: Connection) {
-        // An empty chunk would be the end.
+        // An empty chunk would end the body.
         guard !chunk.isEmpty else { return }
         enqueue(connection, stream.isChunked ? HTTPResponse.chunk(chunk) : chunk)
     }
 
-    /// The connection is over, and with it a response that had no end yet.
+    /// The connection is over, and with it a response without an end.
     func forgetStream(_ connection: Connection) {
         guard let exchange = connection.exchange, exchange.stream != nil else { return }
         exchange.stream = nil

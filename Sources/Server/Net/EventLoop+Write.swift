@@ -10,10 +10,10 @@ extension EventLoop {
         enqueue(connection, frame.bytes)
     }
 
-    /// Queues a text message. The caller vouches that it is UTF-8.
+    /// Queues a text message. The caller guarantees that it is UTF-8.
     public func send(_ id: ConnectionID, text: [UInt8]) { send(id, SharedFrame(text: text)) }
 
-    /// Queues a text message. The caller vouches that it is UTF-8.
+    /// Queues a text message. The caller guarantees that it is UTF-8.
     public func send(_ id: ConnectionID, text: UnsafeRawBufferPointer) { send(id, SharedFrame(text: text)) }
 
     /// Queues a binary message.
@@ -21,10 +21,10 @@ extension EventLoop {
         send(id, SharedFrame(encoded: WebSocketWriter.frame(.binary, binary)))
     }
 
-    /// Bytes queued for a connection and not yet taken by its socket.
+    /// Bytes queued for a connection that its socket has not accepted yet.
     public func pendingBytes(_ id: ConnectionID) -> Int { lookup(id)?.outbox.count ?? 0 }
 
-    /// Queues bytes, or gives the connection up when its reader is too slow for what is queued already.
+    /// Queues bytes, or closes the connection when its reader is too slow for what is already queued.
     func enqueue(_ connection: Connection, _ bytes: [UInt8]) {
         if connection.outbox.count > pendingMax { flush(connection) }
         guard connection.phase != .dead, !connection.isGone else { return }
@@ -44,7 +44,7 @@ extension EventLoop {
         markDirty(connection)
     }
 
-    /// Bytes that one connection may have queued: less for everybody while all together have too much.
+    /// Bytes that one connection may have queued; lower while all connections together have too much queued.
     private var pendingMax: Int {
         pendingTotal > settings.pendingBytesTotalMax ? settings.pendingBytesPause : settings.pendingBytesMax
     }
@@ -61,7 +61,7 @@ extension EventLoop {
         dirty.append(connection)
     }
 
-    /// A slow reader gets nothing more but the end of the frame it is reading and the advice to come back.
+    /// Sends a slow reader only the rest of the frame in progress and the advice to reconnect.
     private func giveUp(_ connection: Connection) {
         metrics.outboxOverflows.add()
         guard connection.phase == .open else { return drop(connection, .slowReader) }
@@ -76,7 +76,7 @@ extension EventLoop {
         drain(connection)
     }
 
-    /// Writes what the turn has left.
+    /// Writes everything that the turn has queued.
     func flushDirty() {
         let batch = dirty
         dirty = []
@@ -88,8 +88,8 @@ extension EventLoop {
         }
     }
 
-    /// Writes until all is out, or the socket takes no more, or `most` bytes are out; the rest follows in the next
-    /// turn.
+    /// Writes until the queue is empty, the socket accepts no more, or `most` bytes are written; the next turn
+    /// continues.
     func flush(_ connection: Connection, most: Int = .max) {
         guard connection.phase != .dead else { return }
         let before = connection.outbox.count
@@ -109,12 +109,12 @@ extension EventLoop {
         watch(connection)
     }
 
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func writeOnce(_ connection: Connection) -> Bool {
         if let stream = connection.tls { return writeOnce(connection, stream) }
         let slot = connection.id.slot
         let (written, asked) = connection.outbox.withNext(gather: gather) { bytes in
-            // The kernel copies in one step what it has room for, and that may be megabytes.
+            // The kernel copies as much as it has room for in one call, which can be megabytes.
             let part = min(bytes.count, Self.writtenPerTurn)
             return (thicket_send(slot, bytes.baseAddress, part), part)
         }
@@ -132,21 +132,21 @@ extension EventLoop {
         return true
     }
 
-    /// The socket took so many bytes.
+    /// Accounts for bytes that the socket accepted.
     func wrote(_ connection: Connection, _ written: Int) {
         connection.outbox.consume(written)
         metrics.sentBytes.add(written)
         metrics.socketWrites.add()
         countPending(connection, -written)
         if connection.phase == .open || connection.exchange?.stream != nil { return touch(connection) }
-        // A response is to be read at a pace too; when it is out, others decide how long to wait.
+        // A client must also read its response at the minimum data rate; after the last byte other timeouts apply.
         guard !connection.outbox.isEmpty, connection.phase != .closing, connection.exchange?.awaited == nil else {
             return
         }
         keepPace(connection, written, patience: settings.keepAliveTimeout)
     }
 
-    /// Tells epoll what we want to know of a connection, if that has changed.
+    /// Updates epoll's interest in a connection if it has changed.
     func watch(_ connection: Connection) {
         guard connection.phase != .dead else { return }
         let isHeld = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
@@ -154,7 +154,7 @@ extension EventLoop {
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
             && !isHeld && !connection.isQueued
         let writes = connection.isBlocked && !connection.isResting
-        // Broken or not, it stays in the row, or until the delegate takes more of it.
+        // Broken or not, the connection stays in the row, or waits until the delegate accepts input again.
         let once = (connection.isQueued || (connection.isGone || connection.isBroken) && !reads) && !writes
         let told = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
         guard told != (reads, writes, once) else { return }

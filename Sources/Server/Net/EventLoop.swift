@@ -3,20 +3,21 @@ import Glibc
 import ThicketCrypto
 import ThicketProtocol
 
-/// Serves sockets on one thread: HTTP/1.1 until a connection becomes a WebSocket, then messages both ways.
+/// Serves sockets on one thread: HTTP/1.1 until a connection becomes a WebSocket, then messages in both directions.
 ///
-/// The loop belongs to the thread that calls `run`, and so do its delegate and all methods; other threads use `handle`
-/// and mailboxes. One turn handles everything that is ready, tells the delegate, and only then writes: all that was
-/// sent to a connection during the turn leaves in one call to the kernel.
+/// The loop, its delegate and all methods belong to the thread that calls `run`; other threads use `handle` and
+/// mailboxes. One turn handles everything that is ready, calls the delegate, and only then writes: everything sent to a
+/// connection during the turn leaves in one system call.
 public final class EventLoop {
+    /// Bounds and timeouts in force.
     public private(set) var settings: NetSettings
     /// For other threads.
     public let handle: LoopHandle
-    /// Told about everything; released when `run` returns.
+    /// Receives all events; released when `run` returns.
     public var delegate: (any LoopDelegate)?
-    /// Nanoseconds of the monotonic clock at the begin of this turn.
+    /// Nanoseconds of the monotonic clock at the start of this turn.
     public internal(set) var now: Int64
-    /// Processor time of the loop's thread when it was last asked for: at the begin of this turn, or later.
+    /// Processor time of the loop's thread when it was last read: at the start of this turn or later.
     var processorTime: Int64 = 0
 
     let metrics: Metrics
@@ -37,17 +38,17 @@ public final class EventLoop {
     var listeners = [Int32: Listener]()
     var listenerCount = 0
 
-    /// By number; without the strangers.
+    /// By tenant ID, without the unauthenticated connections.
     var groups = [UInt32: LoopGroup]()
     let strangers = LoopGroup(number: 0)
-    /// Groups whose last connection has gone since the last sweep, or that rested then.
+    /// Tenants whose last connection ended since the last sweep, or that were throttled at that sweep.
     var emptied = [UInt32]()
     var turnNumber: UInt64 = 1
-    /// Users who wanted the loop of late.
+    /// Users that wanted the loop recently.
     var recentGroups = RecentUsers()
-    /// When somebody who had shown no token did.
+    /// When an unauthenticated connection last wanted the loop.
     var strangersWantedAt = Int64.min / 2
-    /// Messages that the connection at hand may still have handled in this turn.
+    /// Messages of the current connection that may still be handled in this turn.
     var messagesLeft = 0
 
     /// Sums over all connections.
@@ -56,24 +57,24 @@ public final class EventLoop {
 
     /// Connections with something to write at the end of the turn.
     var dirty = [Connection]()
-    /// Connections to read on with.
+    /// Connections whose waiting input can be handled.
     var resuming = [Connection]()
-    /// Groups with connections that wait and may be served in the next turn.
+    /// Tenants with waiting connections that may be served in the next turn.
     var due = [LoopGroup]()
-    /// Whose row is being served.
+    /// The tenant whose `row` is being served.
     var served: LoopGroup?
-    /// WebSockets that ended and whose end the delegate does not know yet.
+    /// WebSockets that ended, with ends that were not reported to the delegate yet.
     var ended = [(ConnectionID, ConnectionEnd)]()
 
-    /// Connections that are broken and were not ended yet, each once.
+    /// Broken connections that were not ended yet, each once.
     var broken = WaitingLine<Connection>()
     var nextSweep: Int64 = 0
-    /// The slot whose deadline is looked at next; nil between two sweeps.
+    /// The slot whose deadline is checked next; nil between two sweeps.
     var sweepNext: Int?
     private(set) var sweepInterval: Int64
     var isStopping = false
     var isQuiet = false
-    /// What secure listeners speak.
+    /// The TLS context of secure listeners.
     var tls: TLSContext?
     var isFinished = false
     var stopDeadline = Int64.max
@@ -83,13 +84,13 @@ public final class EventLoop {
     let gather: UnsafeMutableRawBufferPointer
     private var thread: pthread_t
 
-    /// Descriptors for which the kernel makes room at the start (8 bytes each); more when they come.
+    /// Descriptors for which the kernel reserves memory at the start (8 bytes each); it adds more when needed.
     private static let descriptorsPrepared = 65_536
-    /// Bytes read from one connection in one turn at most.
+    /// Most bytes read from one connection in one turn.
     static let scratchBytes = 128 << 10
     /// Bytes of small frames joined for one write.
     static let gatherBytes = 64 << 10
-    /// Nanoseconds between two looks at all deadlines, at most and at least.
+    /// Longest and shortest interval between two sweeps over all deadlines, in nanoseconds.
     private static let sweepMax: Int64 = 1_000_000_000
     private static let sweepMin: Int64 = 10_000_000
 
@@ -113,7 +114,7 @@ public final class EventLoop {
         gather = .allocate(byteCount: Self.gatherBytes, alignment: 64)
         sweepInterval = Self.sweepInterval(settings)
         signal(SIGPIPE, SIG_IGN)
-        // A file that may not grow any further is to fail its write, not to end the process.
+        // A write to a file that may not grow further must fail; it must not end the process.
         signal(SIGXFSZ, SIG_IGN)
         guard poller.add(bell.descriptor, reads: true, writes: false, token: UInt64(UInt32(bell.descriptor))) else {
             throw NetError.setup(call: "epoll_ctl", reason: systemReason(errno))
@@ -121,7 +122,7 @@ public final class EventLoop {
         drains.append { [unowned self] in for work in work.takeAll() { work(self) } }
     }
 
-    /// Other bounds and waits from now on. Connections that are open keep the size of a message they were opened with.
+    /// Sets bounds and timeouts for the future. Open connections keep the message size bound they were opened with.
     public func use(_ settings: NetSettings) {
         self.settings = settings
         sweepInterval = Self.sweepInterval(settings)
@@ -146,12 +147,12 @@ public final class EventLoop {
 
     // MARK: For the delegate
 
-    /// Connections of all kinds.
+    /// Number of connections of all kinds.
     public var openConnections: Int { connectionCount }
 
-    /// Makes a way for values from any thread to this one.
+    /// Creates a mailbox through which any thread sends values to the loop's thread.
     ///
-    /// - Parameter deliver: gets each batch, on the loop's thread, before `turnEnded`.
+    /// - Parameter deliver: receives each batch, on the loop's thread, before `turnEnded`.
     public func mailbox<Message: Sendable>(
         of type: Message.Type = Message.self, deliver: @escaping ([Message]) -> Void
     ) -> Mailbox<Message> {
@@ -169,32 +170,33 @@ public final class EventLoop {
         timers.schedule(at: now + max(0, delay.nanoseconds), action)
     }
 
-    /// Takes a timer back; one that has run is ignored.
+    /// Cancels a timer; a timer that has run is ignored.
     public func cancel(_ timer: TimerID) { timers.cancel(timer) }
 
     // MARK: Running
 
-    /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and every one it starts. Call it first of all in a synchronous
-    /// main, before any thread or task: a thread that does not block them would take them the usual way.
+    /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and every thread it starts. Call it first in a synchronous
+    /// main, before any thread or task starts: a thread that does not block them would receive them with their default
+    /// effect.
     public static func blockSignals() { _ = thicket_block_signals() }
 
-    /// Sets how the C library gives memory to threads; once, before the first one is started.
+    /// Sets how the C library divides memory among threads; call it once, before the first thread is started.
     public static func tuneHeap() { thicket_tune_heap() }
 
-    /// Leaves room for 500 KiB at the end of the calling thread's heap, which is not the first thread's.
+    /// Reserves 500 KiB at the end of the calling thread's heap. The thread must not be the main thread.
     static func padHeap() { thicket_pad_heap() }
 
-    /// Has the calling thread, the loop's, overtake others that compute when it wakes up. Where the kernel knows no
-    /// such thing nothing changes.
+    /// Asks the kernel for a short time slice, so that the calling thread (the loop's) runs ahead of computing threads
+    /// when it wakes up. No effect on kernels without this feature.
     public static func overtake() { _ = thicket_short_slices(sliceNanoseconds) }
 
-    /// Cores that the calling thread may use; 0 when the kernel does not say.
+    /// Number of cores that the calling thread may use; 0 when the kernel does not report it.
     static var cores: Int { Int(thicket_core_count()) }
 
-    /// The shortest slice that the kernel gives.
+    /// The shortest time slice that the kernel grants, in nanoseconds.
     private static let sliceNanoseconds: UInt64 = 100_000
 
-    /// Turns the three signals into calls of the delegate; `blockSignals` must have been called.
+    /// Turns the three signals into delegate calls; `blockSignals` must have been called.
     public func watchSignals() throws(NetError) {
         signalDescriptor = thicket_signalfd()
         let token = UInt64(UInt32(bitPattern: signalDescriptor))
@@ -203,7 +205,7 @@ public final class EventLoop {
         }
     }
 
-    /// Serves until `stop` has done its work.
+    /// Serves until `stop` or `abort` has taken effect.
     public func run() {
         thread = pthread_self()
         while !isFinished { turn() }
@@ -212,8 +214,8 @@ public final class EventLoop {
         delegate = nil
     }
 
-    /// Ends in an orderly way: no new connections, close code 1001 to every WebSocket, and `run` returns when all
-    /// connections have drained or `grace` is over.
+    /// Stops in order: accepts no new connections, closes every WebSocket with code 1001, and makes `run` return when
+    /// all connections have drained or `grace` is over.
     public func stop(within grace: Duration) {
         checkThread()
         guard !isStopping else { return }
@@ -223,7 +225,7 @@ public final class EventLoop {
         for case let connection? in connections { stop(connection) }
     }
 
-    /// Takes no new connection and reads nothing more, so that what is under way can be answered before `stop`.
+    /// Accepts no connection and reads nothing more, so that work in progress can be answered before `stop`.
     public func quiesce() {
         checkThread()
         guard !isQuiet else { return }
@@ -232,10 +234,10 @@ public final class EventLoop {
         for case let connection? in connections { watch(connection) }
     }
 
-    /// Makes `run` return without waiting for anybody.
+    /// Makes `run` return without waiting for any connection.
     public func abort() { isFinished = true }
 
-    /// Handles everything that is ready, waiting for the first of it.
+    /// Handles everything that is ready; waits for the first event.
     func turn() {
         let count = waitForEvents()
         now = thicket_monotonic_ns()
@@ -277,7 +279,7 @@ public final class EventLoop {
             let hasWritten =
                 !wasResting && writes(connection) { flush(connection, most: Self.writtenPerTurn) }
             if !hasWritten && connection.phase != .dead {
-                // Whoever rests comes back by itself; epoll is to say no more of it.
+                // A throttled tenant's connections are resumed by a timer; epoll must not report them.
                 if !connection.isResting { markDirty(connection) }
                 watch(connection)
             }
@@ -288,7 +290,7 @@ public final class EventLoop {
         if event.isBroken && !connection.watchesReads { return tellsBroken(connection) }
         let mustLook = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
-            // Otherwise it stands in its group's row.
+            // Otherwise the connection waits in its tenant's `row`.
             _ = reads(connection) { readable(connection) }
         }
     }
@@ -307,8 +309,8 @@ public final class EventLoop {
         }
     }
 
-    /// Waits, for a moment without sleeping when an answer of another thread is due: waking up takes as long as a fast
-    /// disk's sync.
+    /// Waits for events. While another thread's answer is due, it polls without sleeping: a wake-up takes as long as
+    /// the sync of a fast disk.
     private func waitForEvents() -> Int {
         let patience = waitMilliseconds()
         if patience != 0, let end = delegate?.expectsAnswerUntil {
@@ -331,7 +333,7 @@ public final class EventLoop {
         return Int32(min(60_000, (nanoseconds + 999_999) / 1_000_000))
     }
 
-    /// Tells the delegate of WebSockets that ended. Never from inside one of its own calls.
+    /// Reports WebSockets that ended to the delegate. Never called from inside a delegate call.
     func tellEnds() {
         while !ended.isEmpty {
             let batch = ended
@@ -352,7 +354,7 @@ public final class EventLoop {
 }
 
 extension Duration {
-    /// Whole nanoseconds; more than 292 years become that many.
+    /// Whole nanoseconds; durations over 292 years are cut to half of `Int64.max`.
     var nanoseconds: Int64 {
         let parts = components
         let (product, overflows) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)

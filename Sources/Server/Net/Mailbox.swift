@@ -2,7 +2,7 @@ internal import CThicketNet
 import Glibc
 import Synchronization
 
-/// Wakes the loop from another thread; one write per wake, however many ring.
+/// Wakes the loop from another thread, with one write per wake-up, however many threads signal.
 final class Bell: Sendable {
     let descriptor: Int32
     private let isRung = Atomic<Bool>(false)
@@ -20,7 +20,7 @@ final class Bell: Sendable {
         _ = Glibc.write(descriptor, &one, 8)
     }
 
-    /// Quiets the bell. To be called before the mailboxes are emptied: who posts afterwards rings again.
+    /// Resets the signal. Must be called before the mailboxes are emptied: a later post then signals again.
     func answer() {
         var count: UInt64 = 0
         _ = Glibc.read(descriptor, &count, 8)
@@ -28,18 +28,18 @@ final class Bell: Sendable {
     }
 }
 
-/// Carries values from any thread to the loop's, in order, and wakes the loop only for the first of a batch.
+/// Carries values from any thread to the loop's thread, in order; only the first of a batch wakes the loop.
 ///
-/// It has no bound of its own: who posts bounds what it has under way (the shard its group, a reader its request).
+/// It has no bound of its own: each sender bounds what it has in progress (the shard its group, a reader its request).
 public final class Mailbox<Message: Sendable>: Sendable {
     private let waiting = Mutex<[Message]>([])
     private let bell: Bell
 
     init(bell: Bell) { self.bell = bell }
 
-    /// Leaves one message. After the loop has ended nobody reads it any more.
+    /// Posts one message. After the loop has ended it is never read.
     ///
-    /// - Parameter rings: false is for the loop's own thread, which empties the box itself in the same turn.
+    /// - Parameter rings: false is for the loop's own thread, which empties the mailbox itself in the same turn.
     public func post(_ message: Message, rings: Bool = true) {
         let wasEmpty = waiting.withLock { waiting in
             waiting.append(message)
@@ -48,7 +48,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
         if wasEmpty && rings { bell.ring() }
     }
 
-    /// Leaves several messages that are handled in one batch.
+    /// Posts several messages that are handled in one batch.
     public func post(contentsOf messages: [Message]) {
         guard !messages.isEmpty else { return }
         let wasEmpty = waiting.withLock { waiting in
@@ -70,6 +70,6 @@ public final class Mailbox<Message: Sendable>: Sendable {
 public struct LoopHandle: Sendable {
     let work: Mailbox<@Sendable (EventLoop) -> Void>
 
-    /// Runs `work` on the loop's thread, soon. After the loop has ended it is dropped.
+    /// Runs `work` on the loop's thread soon. After the loop has ended it is dropped.
     public func post(_ work: @escaping @Sendable (EventLoop) -> Void) { self.work.post(work) }
 }

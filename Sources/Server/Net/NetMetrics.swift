@@ -21,7 +21,7 @@ extension Metrics.CloseReason {
 extension Metrics.CloseCode {
     init(_ code: WebSocketCloseCode) { self = Self(known: code) ?? .protocolError }
 
-    /// Nil for codes that are no error, such as 1000.
+    /// nil for codes that are not errors, such as 1000.
     init?(known code: WebSocketCloseCode) { self.init(rawValue: String(code.rawValue)) }
 }
 
@@ -34,7 +34,7 @@ struct HTTPDate {
     private var cached = ""
     private var validUntil = Int64.min
 
-    /// - Parameter now: nanoseconds of the monotonic clock, which decides only when to look at the wall clock again.
+    /// - Parameter now: nanoseconds of the monotonic clock; it only decides when to read the wall clock again.
     mutating func text(_ now: Int64) -> String {
         if now >= validUntil {
             var text = [CChar](repeating: 0, count: 40)

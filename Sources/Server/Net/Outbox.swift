@@ -1,14 +1,14 @@
-/// What a connection has to write, as frames that may be shared with other connections.
+/// The bytes a connection has to write, as frames that may be shared with other connections.
 ///
-/// The usual case, one frame that leaves in the same turn, costs no allocation: the first frame has its own place.
+/// The usual case, one frame that leaves in the same turn, costs no allocation: the first frame has its own field.
 struct Outbox {
     private var first = [UInt8]()
     private var rest = [[UInt8]]()
-    /// Frames of `rest` that are gone; cut off now and then, so that taking one from the front stays cheap.
+    /// Number of written frames in `rest`; removed in batches, so that taking a frame from the front stays cheap.
     private var restStart = 0
-    /// Bytes of the first frame that are gone.
+    /// Bytes of the first frame that are written.
     private var sent = 0
-    /// Bytes still to write.
+    /// Bytes left to write.
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
@@ -19,7 +19,7 @@ struct Outbox {
         count += frame.count
     }
 
-    /// Hands out what to write next: a large frame in place, small ones gathered in `gather`.
+    /// Passes the next bytes to write to `body`: a large frame in place, small ones gathered in `gather`.
     func withNext<Result>(gather: UnsafeMutableRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         let isAlone = restStart == rest.count
         if isAlone || first.count - sent >= gather.count / 2 {
@@ -45,7 +45,7 @@ struct Outbox {
         filled += taken
     }
 
-    /// Forgets `written` bytes from the front, and frees frames that are through.
+    /// Removes `written` bytes from the front and frees finished frames.
     mutating func consume(_ written: Int) {
         count -= written
         var written = written
@@ -78,8 +78,7 @@ struct Outbox {
         if restStart == rest.count { (rest, restStart) = ([], 0) }
     }
 
-    /// Drops everything but the rest of a frame whose beginning is out already, and the frames of the next `least`
-    /// bytes.
+    /// Drops all frames except the rest of a frame in progress and the frames of the next `least` bytes.
     mutating func dropUnstarted(keeping least: Int = 0) {
         if sent == 0 && least == 0 { first = [] }
         count = first.count - sent

@@ -1,17 +1,17 @@
-/// How slowly bytes may come: so many a second on average, after a pause that is no longer than the patience. Whoever
-/// keeps the pace goes on for ever, whoever sends a byte now and then does not.
+/// A bound on how slowly bytes may move: an average rate per second, after a pause of at most `patience`. A peer that
+/// keeps the rate may continue forever; a peer that sends a byte now and then may not.
 struct Pace {
-    /// 0: any pace.
+    /// 0 accepts every rate.
     let bytesPerSecond: Int
     /// Nanoseconds.
     let patience: Int64
 
-    /// The deadline after some progress. Each byte is good for its part of a second, and none for more than the
-    /// patience.
+    /// The deadline after some progress. Each byte extends it by its part of a second, but never beyond `patience` from
+    /// now.
     ///
     /// - Parameters:
-    ///   - deadline: before it, nanoseconds of the monotonic clock.
-    ///   - count: bytes that came, or went, now.
+    ///   - deadline: the previous deadline, in nanoseconds of the monotonic clock.
+    ///   - count: bytes received or sent now.
     func deadline(_ deadline: Int64, after count: Int, now: Int64) -> Int64 {
         guard bytesPerSecond > 0 else { return now + patience }
         let (product, overflows) = Int64(count).multipliedReportingOverflow(by: 1_000_000_000)
@@ -21,7 +21,7 @@ struct Pace {
 }
 
 extension EventLoop {
-    /// Bytes came, or went: gives a connection the time that they are worth.
+    /// Extends a connection's deadline by the time that the bytes received or sent are worth.
     func keepPace(_ connection: Connection, _ count: Int, patience: Duration) {
         let pace = Pace(bytesPerSecond: settings.paceBytesPerSecond, patience: patience.nanoseconds)
         let slot = Int(connection.id.slot)

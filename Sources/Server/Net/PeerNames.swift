@@ -2,23 +2,23 @@ internal import CThicketNet
 import Glibc
 import ThicketProtocol
 
-/// Whose a connection is, where proxies stand before the server.
+/// The addresses of a connection that may come through proxies.
 final class PeerNames {
-    /// Who speaks to us, or whom its proxy's preface named.
+    /// The other end of the connection, or the client named in the proxy's preface.
     var peer: IPAddress
-    /// Whose the newest request is.
+    /// The client of the newest request.
     var client: IPAddress
-    /// Its proxy did not say who the client is: then the client's own word about that does not count either.
+    /// The proxy did not name the client: then the client's own header about its address is not trusted either.
     var isUnknown = false
 
     init(_ peer: IPAddress) { (self.peer, client) = (peer, peer) }
 }
 
-/// What a connection has to say before its first request.
+/// What a connection must send before its first request.
 final class Greeting {
-    /// What its proxy says of its client.
+    /// The proxy's statement about its client.
     var preface: ProxyPreface?
-    /// Whether TLS comes then.
+    /// Whether TLS follows.
     let isSecure: Bool
 
     init(preface: ProxyPreface?, isSecure: Bool) { (self.preface, self.isSecure) = (preface, isSecure) }
@@ -40,17 +40,17 @@ extension IPAddress {
     }
 }
 
-// What proxies say of their clients, and what comes before the first request.
+// What proxies report about their clients, and what precedes the first request.
 extension EventLoop {
-    /// The client's address without its port; empty for a Unix-domain socket or a connection that is gone. Behind a
-    /// proxy that is trusted it is the one that the proxy named for the newest request.
+    /// The client's address without its port; empty for a Unix-domain socket or a connection that has ended. Behind a
+    /// trusted proxy it is the address that the proxy named for the newest request.
     public func peerAddress(_ id: ConnectionID) -> String {
         guard let connection = lookup(id) else { return "" }
         if let names = connection.names { return names.client.description }
         return IPAddress(peerOf: connection.id.slot)?.description ?? ""
     }
 
-    /// A connection was accepted: notes whose it is, and what it has to say first.
+    /// Records the peer of an accepted connection, and what it must send first.
     func name(_ connection: Connection) {
         let isSecure = connection.listener.isSecure
         var preface: ProxyPreface?
@@ -61,13 +61,13 @@ extension EventLoop {
         if isSecure || preface != nil { connection.greeting = Greeting(preface: preface, isSecure: isSecure) }
     }
 
-    /// Whose a request is.
+    /// Records the client of a request.
     func name(_ request: HTTPRequest, _ connection: Connection) {
         guard let names = connection.names, !names.isUnknown else { return }
         names.client = settings.trustedProxies.client(of: names.peer, request.fields)
     }
 
-    /// Reads what comes before the first request.
+    /// Reads what precedes the first request.
     /// - Returns: whether to read on.
     func greet(_ connection: Connection, _ greeting: Greeting) -> Bool {
         if greeting.preface != nil, !readPreface(connection, greeting) { return false }
@@ -78,10 +78,10 @@ extension EventLoop {
         return greetSecurely(connection)
     }
 
-    /// Bytes looked at for a preface at once.
+    /// Most bytes examined for a preface at once.
     private static let prefaceLook = 256
 
-    /// Takes only what belongs to it: what stands behind it is OpenSSL's, or the first request.
+    /// Takes only the bytes of the preface: what follows belongs to OpenSSL or to the first request.
     private func readPreface(_ connection: Connection, _ greeting: Greeting) -> Bool {
         guard let count = look(connection, Self.prefaceLook) else { return false }
         var input = UnsafeRawBufferPointer(rebasing: scratch[..<count])
@@ -107,8 +107,8 @@ extension EventLoop {
         }
     }
 
-    /// Looks at what has come without taking it, into the loop's buffer.
-    /// - Returns: nil when there is nothing, or the connection is over.
+    /// Copies received bytes into the loop's buffer without taking them from the socket.
+    /// - Returns: nil when nothing has arrived or the connection is over.
     func look(_ connection: Connection, _ most: Int) -> Int? {
         let count = thicket_peek(connection.id.slot, scratch.baseAddress, most)
         guard count <= 0 else { return count }

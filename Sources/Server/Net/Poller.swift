@@ -1,9 +1,9 @@
 internal import CThicketNet
 import Glibc
 
-/// epoll, level-triggered. Each descriptor is watched under a token of 64 bits.
+/// epoll, level-triggered. Each descriptor is registered with a token of 64 bits.
 struct Poller: ~Copyable {
-    /// Descriptors reported by one wait: only to put one aside that has to wait takes a microsecond or two.
+    /// Most descriptors reported by one wait: merely setting aside one that must wait takes one or two microseconds.
     static let eventsMax = 128
 
     private let descriptor: Int32
@@ -20,12 +20,12 @@ struct Poller: ~Copyable {
         _ = Glibc.close(descriptor)
     }
 
-    /// - Returns: whether the kernel took it.
+    /// - Returns: whether the kernel accepted it.
     func add(_ fd: Int32, reads: Bool, writes: Bool, token: UInt64) -> Bool {
         thicket_epoll_add(descriptor, fd, thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0), token) == 0
     }
 
-    /// - Parameter once: that the connection is broken, which is always told, is told once and not at each wait.
+    /// - Parameter once: epoll always reports a broken connection; with `once` it does so once, not at each wait.
     func change(_ fd: Int32, reads: Bool, writes: Bool, once: Bool = false, token: UInt64) {
         let interest = thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0) | (once ? thicket_epoll_once() : 0)
         _ = thicket_epoll_change(descriptor, fd, interest, token)
@@ -35,8 +35,8 @@ struct Poller: ~Copyable {
 
     /// Waits for events.
     ///
-    /// - Parameter milliseconds: at most so long; negative: until something happens.
-    /// - Returns: how many; 0 when the time is up or a signal came between.
+    /// - Parameter milliseconds: longest wait; negative waits without a limit.
+    /// - Returns: number of events; 0 after a timeout or a signal.
     func wait(milliseconds: Int32) -> Int {
         Int(max(0, thicket_epoll_wait(descriptor, events, Int32(Self.eventsMax), milliseconds)))
     }
@@ -57,5 +57,5 @@ struct Poller: ~Copyable {
     }
 }
 
-/// The C library's words for an error number.
+/// The C library's description of an error number.
 func systemReason(_ number: Int32) -> String { String(cString: strerror(number)) }

@@ -1,9 +1,9 @@
-/// Names a timer for `EventLoop.cancel`.
+/// Identifies a timer for `EventLoop.cancel`.
 public struct TimerID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// Work to be done at a time: a binary heap by deadline, then by order of scheduling. Knows no clock.
+/// Actions scheduled for times: a binary heap by deadline, then by order of scheduling. It reads no clock.
 struct TimerQueue {
     private struct Entry {
         let deadline: Int64
@@ -12,7 +12,7 @@ struct TimerQueue {
     }
 
     private var heap = [Entry]()
-    /// Work by timer. Cancelled timers are missing here, and leave the heap when their turn comes.
+    /// Action by timer. Cancelled timers are missing here and leave the heap when they reach its top.
     private var work = [UInt64: () -> Void]()
     private var lastNumber: UInt64 = 0
 
@@ -49,7 +49,7 @@ struct TimerQueue {
         while let first = heap.first, work[first.number] == nil { removeFirst() }
     }
 
-    /// Throws out cancelled timers once they outnumber the living.
+    /// Removes cancelled timers from the heap once they outnumber the active ones.
     private mutating func rebuild() {
         let living = heap.filter { work[$0.number] != nil }
         heap = []

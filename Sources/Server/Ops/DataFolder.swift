@@ -1,22 +1,23 @@
 import Glibc
 
-/// The folder a server keeps everything in: database, lock, control socket.
+/// A server's data folder: database, lock, control socket.
 public struct DataFolder: Sendable {
+    /// The path as given.
     public let path: String
 
     /// The database file; SQLite keeps `-wal` and `-shm` beside it.
     public var databasePath: String { path + "/thicket.db" }
-    /// Locked by the one server of the folder for as long as it lives; holds its process id as text.
+    /// Locked by the folder's server while it runs; contains its process id as text.
     public var lockPath: String { path + "/lock" }
-    /// Where `thicketd ask` reaches the running server.
+    /// The control socket of the running server (`thicketd ask`).
     public var controlPath: String { path + "/control.sock" }
-    /// Key of the hash that hides ids in the log; kept so that lines of one user can be found over restarts.
+    /// Key of the hash that hides ids in the log; kept so that lines of one user can be matched across restarts.
     public var logKeyPath: String { path + "/log.key" }
 
-    /// A file or folder of the settings: a name without a slash lies in the data folder.
+    /// Path of a file or folder from the settings: a name without a slash is inside the data folder.
     func place(of name: String) -> String { name.utf8.contains(0x2F) ? name : path + "/" + name }
 
-    /// An existing folder, or one that is made (with the folders above it, for the owner only).
+    /// An existing folder, or a new one (with the folders above it, accessible only to the owner) when `creating`.
     public init(_ path: String, creating: Bool) throws(DataFolderError) {
         self.path = path
         var info = stat()
@@ -35,7 +36,7 @@ public struct DataFolder: Sendable {
         try DataFolder.make(path)
     }
 
-    /// Whether a database is there.
+    /// Whether the database file exists.
     public var hasDatabase: Bool { access(databasePath, F_OK) == 0 }
 
     /// Takes the folder's lock.
@@ -79,7 +80,7 @@ public struct DataFolder: Sendable {
     static func reason(_ number: Int32) -> String { String(cString: strerror(number)) }
 }
 
-/// Holds a data folder's lock until it is released or the process ends, however it ends.
+/// Holds a data folder's lock until it is released or the process ends in any way.
 public final class FolderLock: Sendable {
     private let file: Int32
     init(file: Int32) { self.file = file }
@@ -88,7 +89,9 @@ public final class FolderLock: Sendable {
 
 /// Why a data folder cannot be used.
 public struct DataFolderError: Error, Equatable, CustomStringConvertible {
+    /// The folder or file.
     public let path: String
+    /// The reason, for the operator.
     public let problem: String
     /// The class of the failure, as an exit code.
     let kind: Kind
@@ -100,12 +103,13 @@ public struct DataFolderError: Error, Equatable, CustomStringConvertible {
         self.kind = kind
     }
 
+    /// Path and reason in one line.
     public var description: String { "\(path): \(problem)" }
 }
 
 /// Small files as text.
 enum FileText {
-    /// nil when it cannot be read or is larger than `bytesMax`; `errno` tells why then (`EFBIG` for the size).
+    /// nil when it cannot be read or is larger than `bytesMax`; `errno` has the reason (`EFBIG` for the size).
     static func read(_ path: String, bytesMax: Int) -> String? {
         readBytes(path, bytesMax: bytesMax).map { (bytes: [UInt8]) in String(decoding: bytes, as: UTF8.self) }
     }

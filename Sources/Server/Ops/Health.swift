@@ -2,9 +2,9 @@ import Synchronization
 
 /// Whether the server can take a change now: the answer of `/health/ready`.
 ///
-/// `/health/live` needs no state: a loop that turns can answer it. Any thread may tell and ask.
+/// `/health/live` needs no state: a running loop can answer it. Any thread may report and ask.
 public final class Health: Sendable {
-    /// What stands in the way of a commit.
+    /// Whether a commit is possible, or what prevents it.
     public enum Condition: String, Sendable, Equatable {
         /// The store is being opened.
         case starting
@@ -19,12 +19,13 @@ public final class Health: Sendable {
     private let state = Mutex<(condition: Condition, reason: String)>((.starting, "the store is being opened"))
     private let readyFlag = Atomic<Bool>(false)
 
+    /// Begins as `starting`.
     public init() {}
 
     /// Whether a change would be taken; one atomic load.
     public var isReady: Bool { readyFlag.load(ordering: .relaxed) }
 
-    /// The condition, and in words what is the matter (safe to show: no user content).
+    /// The condition, and its reason in words (safe to show: no user content).
     public var report: (condition: Condition, reason: String) { state.withLock { $0 } }
 
     /// A commit reached the disk, or the store was opened and probed.
@@ -36,7 +37,7 @@ public final class Health: Sendable {
     /// A commit failed.
     public func cannotCommit(_ reason: String) { set(.cannotCommit, reason) }
 
-    /// The server is going down; stays so.
+    /// The server is shutting down; this condition is final.
     public func stop() { set(.stopping, "the server is going down") }
 
     /// The body of `/health/ready`: one line, with 200 when ready and 503 when not.

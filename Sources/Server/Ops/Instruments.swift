@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Something the metrics page shows: one Prometheus metric with its help text.
+/// One Prometheus metric of the metrics page, with its help text.
 ///
 /// Conforming types are lock-free, so any thread may count without waiting for another.
 public protocol Instrument: Sendable {
@@ -10,78 +10,99 @@ public protocol Instrument: Sendable {
     var help: String { get }
     /// The word after `# TYPE <name>`: `counter`, `gauge` or `histogram`.
     var kind: String { get }
-    /// Name of the label that tells its samples apart, if it has one.
+    /// Name of the label that distinguishes its samples, if it has one.
     var labelName: String? { get }
     /// Appends the sample lines, without the `# HELP` and `# TYPE` head.
     func renderSamples(to text: inout String)
 }
 
 extension Instrument {
+    /// nil: no label.
     public var labelName: String? { nil }
 }
 
-/// One of a closed set of label values; labels never come from input, so a stranger cannot grow the page.
+/// One of a closed set of label values. Labels never come from input, so a client cannot grow the page.
 public protocol MetricLabel: Hashable, CaseIterable, Sendable {
     /// The text between the quotes.
     var labelText: String { get }
 }
 
 extension MetricLabel where Self: RawRepresentable, RawValue == String {
+    /// The raw value.
     public var labelText: String { rawValue }
 }
 
-/// A number that only grows (and begins again at 0 when the process does).
+/// A number that only grows, from 0 at the start of the process.
 public final class Counter: Instrument {
+    /// Name on the metrics page.
     public let name: String
+    /// One sentence about the metric.
     public let help: String
+    /// `counter`.
     public var kind: String { "counter" }
     private let cell = Atomic<Int>(0)
 
+    /// Starts at 0.
     public init(_ name: String, _ help: String) {
         self.name = name
         self.help = help
     }
 
-    /// What has been counted so far.
+    /// The current count.
     public var value: Int { cell.load(ordering: .relaxed) }
 
+    /// Adds to the count; the amount must not be negative.
     @inline(__always)
     public func add(_ amount: Int = 1) { cell.wrappingAdd(amount, ordering: .relaxed) }
 
+    /// Appends one sample line.
     public func renderSamples(to text: inout String) { text += "\(name) \(value)\n" }
 }
 
 /// A number that goes up and down.
 public final class Gauge: Instrument {
+    /// Name on the metrics page.
     public let name: String
+    /// One sentence about the metric.
     public let help: String
+    /// `gauge`.
     public var kind: String { "gauge" }
     private let cell = Atomic<Int>(0)
 
+    /// Starts at 0.
     public init(_ name: String, _ help: String) {
         self.name = name
         self.help = help
     }
 
+    /// The current value.
     public var value: Int { cell.load(ordering: .relaxed) }
 
+    /// Replaces the value.
     @inline(__always)
     public func set(_ value: Int) { cell.store(value, ordering: .relaxed) }
 
+    /// Adds to the value.
     @inline(__always)
     public func add(_ amount: Int = 1) { cell.wrappingAdd(amount, ordering: .relaxed) }
 
+    /// Subtracts from the value.
     @inline(__always)
     public func subtract(_ amount: Int = 1) { cell.wrappingSubtract(amount, ordering: .relaxed) }
 
+    /// Appends one sample line.
     public func renderSamples(to text: inout String) { text += "\(name) \(value)\n" }
 }
 
 /// One counter for each value of a label.
 public final class CounterFamily<Label: MetricLabel>: Instrument {
+    /// Name on the metrics page.
     public let name: String
+    /// One sentence about the metric.
     public let help: String
+    /// `counter`.
     public var kind: String { "counter" }
+    /// The label's name.
     public var labelName: String? { label }
     private let label: String
     private let counters: [Label: Counter]
@@ -98,10 +119,13 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
         self.counters = counters
     }
 
+    /// Adds to the counter of one label.
     public func add(_ amount: Int = 1, _ label: Label) { counters[label]?.add(amount) }
 
+    /// The count of one label.
     public func value(_ label: Label) -> Int { counters[label]?.value ?? 0 }
 
+    /// Appends one line for each label.
     public func renderSamples(to text: inout String) {
         for label in Label.allCases { counters[label]?.renderSamples(to: &text) }
     }
@@ -109,9 +133,13 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
 
 /// One gauge for each value of a label.
 public final class GaugeFamily<Label: MetricLabel>: Instrument {
+    /// Name on the metrics page.
     public let name: String
+    /// One sentence about the metric.
     public let help: String
+    /// `gauge`.
     public var kind: String { "gauge" }
+    /// The label's name.
     public var labelName: String? { label }
     private let label: String
     private let gauges: [Label: Gauge]
@@ -123,32 +151,39 @@ public final class GaugeFamily<Label: MetricLabel>: Instrument {
             uniqueKeysWithValues: Label.allCases.map { ($0, Gauge("\(name){\(label)=\"\($0.labelText)\"}", help)) })
     }
 
-    /// The gauge of one label, for who sets it often.
+    /// The gauge of one label, for frequent use.
     public func gauge(_ label: Label) -> Gauge { gauges[label] ?? Gauge(name, help) }
 
+    /// The value of one label.
     public func value(_ label: Label) -> Int { gauges[label]?.value ?? 0 }
 
+    /// Appends one line for each label.
     public func renderSamples(to text: inout String) {
         for label in Label.allCases { gauges[label]?.renderSamples(to: &text) }
     }
 }
 
-/// How often values fell into each of a fixed row of ranges.
+/// Counts of values in a fixed series of ranges.
 ///
-/// Observed values are whole numbers in a small unit (microseconds, bytes, changes); the page shows them times `scale`.
+/// Observed values are whole numbers in a small unit (microseconds, bytes, changes); the page shows them times
+/// `scale`.
 public final class Histogram: Instrument {
+    /// Name on the metrics page.
     public let name: String
+    /// One sentence about the metric.
     public let help: String
+    /// `histogram`.
     public var kind: String { "histogram" }
-    /// Upper ends (inclusive) of the ranges, in the unit that `observe` takes; what lies above is counted in `+Inf`.
+    /// Upper ends (inclusive) of the ranges, in the unit that `observe` takes; larger values count in `+Inf`.
     public let bounds: [Int]
     private let scale: Double
     private let counts: [Counter]
     private let sum = Atomic<Int>(0)
 
     /// - Parameters:
-    ///   - bounds: rising upper ends.
-    ///   - scale: what one observed unit is on the page: 0.000001 when microseconds are observed and seconds shown.
+    ///   - bounds: ascending upper ends.
+    ///   - scale: the size of one observed unit on the page: 0.000001 when microseconds are observed and seconds
+    ///     shown.
     public init(_ name: String, bounds: [Int], scale: Double = 1, _ help: String) {
         self.name = name
         self.help = help
@@ -196,6 +231,7 @@ public final class Histogram: Instrument {
     /// Their sum, in the unit that `observe` takes.
     public var total: Int { sum.load(ordering: .relaxed) }
 
+    /// Appends the bucket lines, cumulative as Prometheus expects, then sum and count.
     public func renderSamples(to text: inout String) {
         var running = 0
         for (index, bound) in bounds.enumerated() {

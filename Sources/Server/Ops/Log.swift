@@ -1,15 +1,15 @@
 import Synchronization
 import ThicketCrypto
 
-/// How much a line matters.
+/// Severity of a line.
 public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
-    /// For the developer who looks for something.
+    /// Details for a developer.
     case debug
-    /// What an operator may want to know afterwards.
+    /// Events an operator may want to look up later.
     case info
-    /// Something is not as it should be, and the server copes.
+    /// A fault that the server handles by itself.
     case warning
-    /// Somebody should look for a bug.
+    /// A fault that points to a bug or needs the operator.
     case error
 
     /// The word in the line and in the setting `log-level`.
@@ -22,10 +22,11 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
         }
     }
 
+    /// By severity.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where finished lines go.
+/// Destination of finished lines.
 public protocol LogSink: Sendable {
     /// Takes one line that ends with a line feed. May be called from any thread at once.
     func write(_ line: [UInt8])
@@ -33,8 +34,8 @@ public protocol LogSink: Sendable {
 
 /// Structured log: one line for one event, `time=… level=info event=session.closed channels=3 reason=idle`.
 ///
-/// Holds no user content by construction of habit: names of users, apps, buckets and objects are passed as
-/// `.hashed(…)`, tokens and object bodies never. A value type: copies share the sink and the level. Any thread may log.
+/// Callers keep user content out: names of users, apps, buckets and objects are passed as `.hashed(…)`, tokens and
+/// object bodies never. A value type: copies share the sink and the level. Any thread may log.
 public struct Log: Sendable {
     /// The level, shared by all copies: it may change while the server runs.
     private final class Threshold: Sendable {
@@ -49,8 +50,8 @@ public struct Log: Sendable {
 
     /// - Parameters:
     ///   - level: lines below it are not made.
-    ///   - idKey: key of the hash that hides ids. The same key gives the same hash, so lines of one user can be found;
-    ///     without the key nobody can try names.
+    ///   - idKey: key of the hash that hides ids. The same key gives the same hash, so lines of one user can be
+    ///     matched; without the key, guessed names cannot be tested.
     public init(
         level: LogLevel = .info, sink: any LogSink, idKey: [UInt8],
         clock: @escaping @Sendable () -> UnixTime = UnixTime.now
@@ -61,18 +62,22 @@ public struct Log: Sendable {
         self.clock = clock
     }
 
-    /// A log that says nothing; for tests and tools.
+    /// A log that writes nothing; for tests and tools.
     public static let silent = Log(level: .error, sink: NoSink(), idKey: [])
 
+    /// Logs at level `debug`.
     public func debug(_ event: StaticString, _ fields: LogFields = [:]) { write(.debug, event, fields) }
+    /// Logs at level `info`.
     public func info(_ event: StaticString, _ fields: LogFields = [:]) { write(.info, event, fields) }
+    /// Logs at level `warning`.
     public func warning(_ event: StaticString, _ fields: LogFields = [:]) { write(.warning, event, fields) }
+    /// Logs at level `error`.
     public func error(_ event: StaticString, _ fields: LogFields = [:]) { write(.error, event, fields) }
 
-    /// Whether a line of this level would be written; ask before computing something costly for it.
+    /// Whether a line of this level would be written; to be asked before computing an expensive field.
     public func writes(_ level: LogLevel) -> Bool { level.rawValue >= threshold.number.load(ordering: .relaxed) }
 
-    /// Lines below it are not made.
+    /// Lines below this level are not made.
     public var level: LogLevel { LogLevel(rawValue: threshold.number.load(ordering: .relaxed)) ?? .info }
 
     /// Changes the level of this log and of all its copies, from any thread.
@@ -98,25 +103,31 @@ public struct Log: Sendable {
 /// The fields of a line, in order: `["session": .int(7), "reason": .text("idle")]`.
 public struct LogFields: Sendable, ExpressibleByDictionaryLiteral {
     let pairs: [(StaticString, LogValue)]
+    /// The fields in the order of the literal.
     public init(dictionaryLiteral elements: (StaticString, LogValue)...) { self.pairs = elements }
 }
 
 /// One value of a line.
 public enum LogValue: Sendable, ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
+    /// A number.
     case int(Int64)
+    /// Written as seconds with milliseconds, `31.204s`.
     case duration(Duration)
-    /// Text that is known to be safe: our own words, error descriptions, paths the operator gave. Quoted when needed,
-    /// control characters escaped, cut after 300 bytes.
+    /// Text that is known to be safe: fixed words, error descriptions, paths given by the operator. Quoted when
+    /// needed, control characters escaped, cut after 300 bytes.
     case text(String)
     /// A name of a user, app, bucket, object or client: 12 hex digits of a keyed hash are written.
     case hashed(String)
 
+    /// As `int`.
     public init(integerLiteral value: Int64) { self = .int(value) }
+    /// As `text`.
     public init(stringLiteral value: String) { self = .text(value) }
+    /// As `int`, from an `Int`.
     public static func int(_ value: Int) -> LogValue { .int(Int64(value)) }
 }
 
-/// Builds one line and keeps it short enough that one `write` to a pipe is never split.
+/// Builds one line, short enough that one `write` to a pipe is never split.
 private struct LogLine {
     /// Longest line, the line feed included. A pipe takes up to 4,096 bytes in one piece (POSIX, PIPE_BUF).
     static let bytesMax = 4_000
@@ -158,7 +169,7 @@ private struct LogLine {
         return "\(sign)\(parts.seconds.magnitude).\(zeros)\(milliseconds)s"
     }
 
-    /// As it is when it holds only plain printable characters, else in quotes with `\"`, `\\`, `\n` and `\xNN`.
+    /// Unchanged when it has only plain printable characters, otherwise in quotes with `\"`, `\\`, `\n` and `\xNN`.
     static func quoted(_ text: String) -> String {
         let plain =
             !text.isEmpty && text.utf8.count <= valueBytesMax

@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// Writes lines to a file descriptor, whole or not at all.
+/// Writes each line to a file descriptor, completely or not at all.
 ///
-/// A reader that does not keep up must not stop the loop: a pipe without room loses the line, the loss is counted, and
-/// the next line that gets through is preceded by one that says how many were lost.
+/// A slow reader must not stop the loop: when a pipe is full the line is lost and counted, and the next line that
+/// can be written is preceded by one with the number of lost lines.
 public final class DescriptorSink: LogSink {
     private let descriptor: Int32
     private let dropped: Counter
-    /// Lines lost since the last that got through; the lock also keeps lines of several threads apart.
+    /// Lines lost since the last one written; the lock also keeps lines of several threads apart.
     private let lost = Mutex<Int>(0)
 
     /// - Parameters:
@@ -19,6 +19,7 @@ public final class DescriptorSink: LogSink {
         self.dropped = dropped
     }
 
+    /// Writes a line, or counts it as lost; never waits for the reader.
     public func write(_ line: [UInt8]) {
         lost.withLock { (lost: inout Int) in
             if lost > 0 {
@@ -56,15 +57,19 @@ public final class DescriptorSink: LogSink {
 /// Keeps lines in memory, for tests.
 public final class MemorySink: LogSink {
     private let kept = Mutex<[String]>([])
+    /// An empty sink.
     public init() {}
+    /// Appends a line.
     public func write(_ line: [UInt8]) { kept.withLock { $0.append(String(decoding: line.dropLast(), as: UTF8.self)) } }
     /// The lines so far, without their line feeds.
     public var lines: [String] { kept.withLock { $0 } }
 }
 
-/// A moment, in milliseconds since 1970-01-01T00:00:00Z.
+/// A time, in milliseconds since 1970-01-01T00:00:00Z.
 public struct UnixTime: Sendable, Hashable, Comparable {
+    /// Milliseconds since 1970; negative before.
     public var milliseconds: Int64
+    /// A time from its milliseconds since 1970.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// The wall clock.
@@ -74,6 +79,7 @@ public struct UnixTime: Sendable, Hashable, Comparable {
         return UnixTime(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
+    /// The earlier time is less.
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
     /// `2026-01-31T23:59:59.000Z` (RFC 3339).

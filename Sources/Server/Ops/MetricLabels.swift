@@ -1,45 +1,47 @@
 extension Metrics {
-    /// How a TLS handshake went.
+    /// Outcome of a TLS handshake.
     public enum Handshake: String, MetricLabel {
-        /// With a signature of our key.
+        /// With a signature of the server's key.
         case full
         /// The client showed a ticket of an earlier session.
         case resumed
-        /// It ended before it was done: no version or cipher in common, or the client did not like the certificate.
+        /// It ended early: no version or cipher in common, or the client rejected the certificate.
         case failed
-        /// It was not done within the request timeout.
+        /// It was not complete within the request timeout.
         case timeout
         /// The client did not speak TLS.
         case plain
     }
 
-    /// What a trusted proxy's connection began with.
+    /// Outcome of reading the PROXY header of a trusted proxy's connection.
     public enum Preface: String, MetricLabel {
+        /// The header was valid.
         case taken
-        /// Nothing of the kind, or broken.
+        /// The header was missing or malformed.
         case refused
     }
 
-    /// How it went to read certificate and key again.
+    /// Outcome of reading certificate and key again.
     public enum Reload: String, MetricLabel {
+        /// The new ones are in force.
         case done
-        /// They cannot be used; the old ones are in force.
+        /// They cannot be used; the old ones stay in force.
         case failed
     }
 
     /// Why a connection ended.
     public enum CloseReason: String, MetricLabel {
-        /// The other side closed it.
+        /// The client closed it.
         case client
         /// Silent for longer than the idle timeout.
         case idle
         /// Its queue was full.
         case slowReader = "slow_reader"
-        /// It broke the WebSocket or HTTP rules.
+        /// It violated the WebSocket or HTTP rules.
         case protocolError = "protocol_error"
-        /// It met a limit.
+        /// It exceeded a limit.
         case limit
-        /// The server is going down.
+        /// The server is shutting down.
         case shutdown
         /// The answer to a plain HTTP request was complete.
         case done
@@ -47,191 +49,267 @@ extension Metrics {
         case failed
     }
 
-    /// What an HTTP request asked for.
+    /// Route of an HTTP request.
     public enum Route: String, MetricLabel {
+        /// A WebSocket upgrade.
         case websocket
+        /// `/health/live`.
         case live
+        /// `/health/ready`.
         case ready
+        /// `/metrics`.
         case metrics
-        /// What apps of partners ask: registration, keys.
+        /// Requests of partners' apps: registration, keys.
         case partner
         /// The data API.
         case rest
-        /// Its description.
+        /// The description of the data API.
         case openAPI = "openapi"
         /// The newest versions of client programs.
         case version
         /// Below `/sock/1/APP`, raw WebSockets left out.
         case sockjs
-        /// Built-in accounts: making, logging in, changing, ending.
+        /// Built-in accounts: creation, login, change, end.
         case account
         /// The page at `/` and its parts.
         case page
+        /// Any other path.
         case other
     }
 
-    /// The status of an answer of the data API.
+    /// Status of an answer of the data API.
     public enum RESTStatus: String, MetricLabel {
+        /// 200 OK.
         case ok = "200"
+        /// 204 No Content.
         case noContent = "204"
+        /// 304 Not Modified.
         case notModified = "304"
+        /// 400 Bad Request.
         case badRequest = "400"
+        /// 401 Unauthorized.
         case unauthorized = "401"
+        /// 403 Forbidden.
         case forbidden = "403"
+        /// 404 Not Found.
         case notFound = "404"
+        /// 405 Method Not Allowed.
         case methodNotAllowed = "405"
+        /// 409 Conflict.
         case conflict = "409"
+        /// 412 Precondition Failed.
         case preconditionFailed = "412"
+        /// 413 Content Too Large.
         case tooLarge = "413"
+        /// 500 Internal Server Error, and any status not listed.
         case serverError = "500"
+        /// 503 Service Unavailable.
         case unavailable = "503"
 
         init(status: Int) { self = Self(rawValue: String(status)) ?? .serverError }
     }
 
-    /// How a SockJS session began.
+    /// The first transport of a SockJS session.
     public enum SockJSTransportLabel: String, MetricLabel {
+        /// WebSocket.
         case websocket
+        /// XHR long polling.
         case xhr
+        /// XHR streaming.
         case xhrStreaming = "xhr_streaming"
+        /// Server-sent events.
         case eventsource
+        /// Streaming into a hidden iframe.
         case htmlfile
+        /// JSONP polling.
         case jsonp
     }
 
-    /// How a partner's token was judged.
+    /// Result of checking a partner's token.
     public enum TokenVerdict: String, MetricLabel {
+        /// The token is good.
         case good
-        /// Something is wrong with it or with who showed it: 403.
+        /// The token, or its use by this client, is wrong: 403.
         case denied
-        /// Nothing but its time: 401.
+        /// Only its time is over: 401.
         case expired
     }
 
-    /// How the proof of an account was judged.
+    /// Result of checking the proof of an account.
     public enum LoginVerdict: String, MetricLabel {
+        /// The proof is right.
         case good
-        /// Another password or key, or no such user.
+        /// Wrong password or key, or unknown user.
         case wrong
     }
 
-    /// What became of a message to a user.
+    /// Outcome of creating a message to a user.
     public enum MailOutcome: String, MetricLabel {
-        /// Handed to whoever sends it on.
+        /// Handed over for delivery.
         case sent
+        /// The message could not be written.
         case failed
     }
 
-    /// How a try ended to hand a message over to the mail server.
+    /// Outcome of one attempt to deliver a message to the mail server.
     public enum MailDelivery: String, MetricLabel {
+        /// The server accepted it.
         case taken
-        /// The server will not take it: it was set aside.
+        /// The server rejected it permanently: it was set aside.
         case refused
-        /// The server does not want it now.
+        /// The server rejected it temporarily.
         case deferred
-        /// The server was not reached, or would take no message.
+        /// The server was not reached, or accepts no messages.
         case unreachable
-        /// The file is no message of ours: it was set aside.
+        /// The file was not written by this server: it was set aside.
         case unreadable
     }
 
-    /// The status of an HTTP request that was refused.
+    /// Status of a refused HTTP request.
     public enum HTTPFault: String, MetricLabel {
+        /// 400 Bad Request.
         case badRequest = "400"
+        /// 404 Not Found.
         case notFound = "404"
+        /// 405 Method Not Allowed.
         case methodNotAllowed = "405"
+        /// 408 Request Timeout.
         case timeout = "408"
+        /// 413 Content Too Large.
         case tooLarge = "413"
+        /// 414 URI Too Long.
         case targetTooLong = "414"
+        /// 417 Expectation Failed.
         case expectationFailed = "417"
+        /// 426 Upgrade Required.
         case upgradeRequired = "426"
+        /// 431 Request Header Fields Too Large.
         case headTooLarge = "431"
+        /// 501 Not Implemented.
         case notImplemented = "501"
+        /// 503 Service Unavailable.
         case unavailable = "503"
+        /// 505 HTTP Version Not Supported.
         case versionNotSupported = "505"
     }
 
-    /// The close code of a WebSocket connection that we ended (RFC 6455, 7.4.1).
+    /// Close code of a WebSocket connection that the server ended (RFC 6455, 7.4.1).
     public enum CloseCode: String, MetricLabel {
+        /// 1001: the server stops.
         case goingAway = "1001"
+        /// 1002: a violation of the WebSocket protocol.
         case protocolError = "1002"
+        /// 1003: a kind of data that is not accepted.
         case unsupportedData = "1003"
+        /// 1007: text that is not UTF-8.
         case invalidPayload = "1007"
+        /// 1008: a violation of the server's rules, such as an ended token.
         case policy = "1008"
+        /// 1009: a message over the bound.
         case tooBig = "1009"
+        /// 1011: a fault of the server.
         case internalError = "1011"
+        /// 1013: the server is busy.
         case tryAgainLater = "1013"
     }
 
-    /// The command of a client's message.
+    /// Command of a client's message.
     public enum Command: String, MetricLabel {
+        /// Heartbeat.
         case heartbeat = "h"
+        /// Opens a channel.
         case initialize = "init"
+        /// A page of the index.
         case index = "i"
+        /// One version of an object.
         case entity = "e"
+        /// Changes since a position.
         case changesSince = "cv"
+        /// One or more changes.
         case change = "c"
+        /// The client's state, as an administrator asked for it.
         case remoteIndex = "index"
+        /// A log message of the client.
         case remoteLog = "log"
+        /// Removals of objects.
         case removed
+        /// A message with any other command, or none.
         case unknown
     }
 
-    /// How an `init` was answered.
+    /// Outcome of an `init`.
     public enum Authorization: String, MetricLabel {
+        /// The channel is open.
         case authorized
         /// The token is not good: 401.
         case refused
         /// Anything else: 500.
         case failed
-        /// Authorized before; its token has ended, or was signed out or disabled.
+        /// It was authorized before; its token has ended, or was signed out or disabled.
         case ended
     }
 
-    /// Where the answer to `cv` came from.
+    /// Source of the answer to `cv`.
     public enum CatchUp: String, MetricLabel {
-        /// Nothing had happened since.
+        /// The position is the newest one.
         case current
         /// From the tail kept in memory.
         case memory
         /// From the log on disk.
         case disk
-        /// `cv:?`: unknown, forgotten, or of another life of the data.
+        /// `cv:?`: the position is unknown, no longer kept, or of another generation of the store.
         case unknown
     }
 
-    /// Something that is kept in memory up to a bound, to be made or read anew when it is wanted again.
+    /// A bounded cache: its entries can be made or read again.
     public enum CacheName: String, MetricLabel {
+        /// Objects.
         case objects
+        /// Buckets.
         case buckets
         /// The newest changes of all buckets.
         case tails
+        /// Pages of index scans.
         case indexPages = "index_pages"
+        /// Segments of the log.
         case segments
+        /// Index scans.
         case walks
-        /// What is left of catch-ups from disk.
+        /// Remainders of catch-ups from disk.
         case catchUps = "catch_ups"
+        /// Identifiers of recent changes.
         case changeIDs = "change_ids"
     }
 
-    /// A limit that was met. The settings carry the same names.
+    /// A limit that was reached. The settings have the same names.
     public enum LimitName: String, MetricLabel {
+        /// Size of an object.
         case objectBytes = "object_bytes"
+        /// Size of a WebSocket frame or message.
         case frameBytes = "frame_bytes"
+        /// Channels of one connection.
         case channels
+        /// Channels on one bucket.
         case subscribers
+        /// Buckets of one user.
         case buckets
+        /// Bytes queued for a slow reader.
         case pendingBytes = "pending_bytes"
+        /// Changes a second of one connection.
         case changeRate = "change_rate"
+        /// Messages a second of one connection.
         case messageRate = "message_rate"
+        /// Connections of the server.
         case connections
+        /// Size of the head of an HTTP request.
         case headBytes = "head_bytes"
+        /// Changes or reads waiting in all queues together.
         case queue
-        /// So many changes of all clients await their commit that a sender is read no further for a while.
+        /// So many changes of all clients await their commit that a sender is not read for a while.
         case queueHighWater = "queue_high_water"
-        /// So many reads of a connection await their answer that it is read no further for a while.
+        /// So many reads of a connection await their answer that it is not read for a while.
         case connectionReads = "connection_reads"
-        /// The same of all connections: who asks next is read no further for a while.
+        /// So many reads of all connections await their answer that the next one to ask is not read for a while.
         case queuedReads = "queued_reads"
         /// Too many channels of one user.
         case userChannels = "user_channels"
@@ -239,41 +317,42 @@ extension Metrics {
         case userChanges = "user_changes"
         /// Too many reads of one user await their answer.
         case userReads = "user_reads"
-        /// Too much waits to be read by one user.
+        /// Too many bytes wait to be read by one user.
         case userPendingBytes = "user_pending_bytes"
-        /// Too many bytes of unfinished messages of one user, of strangers, or in all.
+        /// Too many bytes of unfinished messages of one user, of unauthenticated connections, or in all.
         case gatheredBytes = "gathered_bytes"
-        /// A user, or the strangers, had their share of a turn of the loop.
+        /// A user, or the unauthenticated connections, used up their share of a turn of the loop.
         case turn
-        /// A user, or the strangers, took more than their part of the loop's time and rest.
+        /// A user, or the unauthenticated connections, took more than their share of the loop's time and are
+        /// throttled.
         case loopShare = "loop_share"
-        /// A user took more than its part of the time of the thread that decides changes, and rests.
+        /// A user took more than its share of the time of the thread that decides changes, and is throttled.
         case shardShare = "shard_share"
-        /// An object of a user was forgotten because the user had more of them in memory than one may.
+        /// An object was evicted because its user had more in memory than allowed.
         case userObjects = "user_objects"
-        /// A message cost the loop much.
+        /// A message was costly for the loop.
         case costlyMessages = "costly_messages"
-        /// A change cost the shard much.
+        /// A change was costly for the shard.
         case costlyChanges = "costly_changes"
         /// Too many requests of partners' apps wait.
         case accessQueue = "access_queue"
         /// Too many SockJS sessions without a socket.
         case sockJSSessions = "sockjs_sessions"
-        /// A SockJS client sent more before its last messages were taken.
+        /// A SockJS client sent more before its previous messages were taken.
         case sockJSSends = "sockjs_sends"
         /// Too many failed tokens or registrations in a minute.
         case attempts
         /// Too many HTTP requests wait for changes.
         case waiters
-        /// The head of a request was not there in time.
+        /// The head of a request was not complete in time.
         case headTime = "head_time"
-        /// A body came too slowly.
+        /// A body arrived too slowly.
         case bodyPace = "body_pace"
-        /// A WebSocket message came too slowly.
+        /// A WebSocket message arrived too slowly.
         case messagePace = "message_pace"
         /// A response was read too slowly.
         case readPace = "read_pace"
-        /// A TLS handshake was not done in time.
+        /// A TLS handshake was not complete in time.
         case handshakeTime = "handshake_time"
         /// Too many requests about accounts wait.
         case accountQueue = "account_queue"
@@ -285,13 +364,13 @@ extension Metrics {
         case accountAddress = "account_address"
         /// Too many failed logins of one name.
         case accountName = "account_name"
-        /// Too many questions from one address how to stretch a password.
+        /// Too many requests from one address for the parameters of a password's key derivation.
         case prelogins
         /// Too many new accounts of one app.
         case registrations
         /// Too many requests about pairings from one address, or pairings at one time.
         case pairings
-        /// A user has too many tokens: the oldest went.
+        /// A user has too many tokens: the oldest ended.
         case userTokens = "user_tokens"
     }
 }

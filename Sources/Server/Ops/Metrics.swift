@@ -1,151 +1,216 @@
 public import ThicketProtocol
 
 extension ErrorCode: MetricLabel {
+    /// The numeric code.
     public var labelText: String { String(rawValue) }
 }
 
-/// Everything the server counts, one property each; `/metrics` shows them all.
+/// Everything the server counts, one property each; `/metrics` shows them all. The help text of each metric is its
+/// full description.
 ///
-/// To add a metric, add a property here and a row in `docs/OPERATIONS.md` (a test compares the two). Metrics are named
-/// `thicket_<noun>_<unit>[_total]`. One instance belongs to one server and is handed to its parts; any thread may use
-/// it.
+/// To add a metric, add a property here and a row in `docs/OPERATIONS.md` (a test compares the two). Metrics are
+/// named `thicket_<noun>_<unit>[_total]`. One instance belongs to one server and is passed to its parts; any thread
+/// may use it.
 public final class Metrics: Sendable {
+    /// All metrics, at 0.
     public init() {}
 
     // MARK: Connections
 
+    /// Connections open now.
     public let connections: Gauge = .init("thicket_connections", "Connections open now.")
+    /// Connections accepted.
     public let connectionsAccepted: Counter = .init(
         "thicket_connections_accepted_total", "Connections accepted.")
+    /// Connections closed at once: no file descriptor was free, or the limit was reached.
     public let connectionsRefused: Counter = .init(
         "thicket_connections_refused_total", "Connections closed at once for want of file descriptors or by the limit.")
+    /// Connections closed, by reason.
     public let connectionsClosed: CounterFamily<CloseReason> = .init(
         "thicket_connections_closed_total", by: "reason", "Connections closed, by why.")
+    /// WebSockets open now.
     public let webSockets: Gauge = .init("thicket_websockets", "WebSocket connections open now.")
+    /// Bytes read from sockets.
     public let receivedBytes: Counter = .init("thicket_received_bytes_total", "Bytes read from sockets.")
+    /// Bytes written to sockets.
     public let sentBytes: Counter = .init("thicket_sent_bytes_total", "Bytes written to sockets.")
+    /// Write calls on sockets.
     public let socketWrites: Counter = .init(
         "thicket_socket_writes_total", "Calls that wrote to a socket; one carries all a turn has for a connection.")
+    /// Bytes queued for slow readers.
     public let outboxBytes: Gauge = .init("thicket_outbox_bytes", "Bytes queued for readers that are slower than us.")
+    /// Slow readers whose queue exceeded its bound.
     public let outboxOverflows: Counter = .init(
         "thicket_outbox_overflows_total", "Slow readers whose queue grew over the bound.")
+    /// HTTP requests, by route.
     public let httpRequests: CounterFamily<Route> = .init(
         "thicket_http_requests_total", by: "route", "HTTP requests, by route.")
+    /// Responses of unbounded length in progress.
     public let httpStreams: Gauge = .init(
         "thicket_http_streams", "HTTP responses under way that have no end yet.")
+    /// HTTP requests refused before routing, by status.
     public let httpErrors: CounterFamily<HTTPFault> = .init(
         "thicket_http_errors_total", by: "code", "HTTP requests refused before they reached a route.")
+    /// Answers of the data API, by status.
     public let restAnswers: CounterFamily<RESTStatus> = .init(
         "thicket_rest_answers_total", by: "code", "Answers of the data API, by status.")
+    /// HTTP requests that wait for changes now.
     public let restWaiters: Gauge = .init("thicket_rest_waiters", "HTTP requests that wait for changes now.")
+    /// WebSockets that the server ended, by close code.
     public let webSocketErrors: CounterFamily<CloseCode> = .init(
         "thicket_websocket_errors_total", by: "code", "WebSocket connections failed by us, by close code.")
+    /// Time of one turn of the loop, without waiting.
     public let loopSeconds: Histogram = .seconds(
         "thicket_loop_turn_seconds", "Time one turn of the network loop took, waiting left out.")
 
     // MARK: TLS
 
+    /// TLS handshakes, by outcome.
     public let tlsHandshakes: CounterFamily<Handshake> = .init(
         "thicket_tls_handshakes_total", by: "result", "TLS handshakes, by how they went.")
+    /// Reloads of certificate and key, by outcome.
     public let tlsReloads: CounterFamily<Reload> = .init(
         "thicket_tls_reloads_total", by: "result", "Times certificate and key were read again, by how it went.")
+    /// End of the certificate, seconds since 1970; 0 without TLS.
     public let tlsCertificateEnd: Gauge = .init(
         "thicket_tls_certificate_end_seconds",
         "When the certificate in use ends, in seconds since 1970; 0 without TLS.")
 
+    /// PROXY headers, by outcome.
     public let proxyPrefaces: CounterFamily<Preface> = .init(
         "thicket_proxy_prefaces_total", by: "result",
         "Connections of proxies that were to begin with the PROXY protocol, by whether they did.")
 
     // MARK: SockJS
 
+    /// SockJS sessions kept now.
     public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions that are remembered now.")
+    /// SockJS sessions begun, by first transport.
     public let sockJSOpened: CounterFamily<SockJSTransportLabel> = .init(
         "thicket_sockjs_sessions_opened_total", by: "transport", "SockJS sessions begun, by their first transport.")
+    /// Bytes that wait for the next request of a SockJS client.
     public let sockJSQueuedBytes: Gauge = .init(
         "thicket_sockjs_queued_bytes", "Bytes that wait for the next request of a SockJS client.")
 
     // MARK: Sessions
 
+    /// Authorized channels open now.
     public let channels: Gauge = .init("thicket_channels", "Authorized channels open now.")
+    /// Messages from clients, by command.
     public let messagesReceived: CounterFamily<Command> = .init(
         "thicket_messages_received_total", by: "command", "Messages from clients, by command.")
+    /// `init` messages, by outcome.
     public let authorizations: CounterFamily<Authorization> = .init(
         "thicket_authorizations_total", by: "result",
         "init messages, by how they were answered; ended: channels whose token has ended or was signed out.")
+    /// Partners' tokens, by verdict.
     public let tokens: CounterFamily<TokenVerdict> = .init(
         "thicket_partner_tokens_total", by: "result", "Tokens of partners, by how they were judged.")
+    /// Proofs of built-in accounts, by verdict.
     public let logins: CounterFamily<LoginVerdict> = .init(
         "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by how they were judged.")
+    /// Messages to users, by outcome.
     public let mails: CounterFamily<MailOutcome> = .init(
         "thicket_mails_total", by: "result", "Messages to users, by what became of them.")
+    /// Attempts to deliver a message, by outcome.
     public let mailDeliveries: CounterFamily<MailDelivery> = .init(
         "thicket_mail_deliveries_total", by: "result",
         "Tries to hand a message over to the mail server, by how they ended.")
+    /// Messages that wait for a mail server.
     public let mailsWaiting: Gauge = .init(
         "thicket_mails_waiting", "Messages to users that no mail server has taken yet.")
+    /// Changes queued for subscribers, the author's own copy included.
     public let deliveries: Counter = .init(
         "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
+    /// Limits reached, by limit.
     public let limitHits: CounterFamily<LimitName> = .init(
         "thicket_limit_hits_total", by: "limit", "Times a limit was met, by which.")
 
     // MARK: Changes
 
+    /// Changes committed.
     public let changesApplied: Counter = .init("thicket_changes_applied_total", "Changes accepted and on disk.")
+    /// Changes refused, by code.
     public let changesRefused: CounterFamily<ErrorCode> = .init(
         "thicket_changes_refused_total", by: "code", "Changes refused, by the code of the answer.")
+    /// Changes refused in sealed buckets, by reason.
     public let sealedRefused: CounterFamily<SealedFault> = .init(
         "thicket_sealed_refused_total", by: "reason", "Changes not taken in a sealed bucket, by what they had.")
+    /// Changes of older versions that were transformed.
     public let changesRebased: Counter = .init(
         "thicket_changes_rebased_total", "Changes made on an older version and transformed.")
+    /// Time from a change's arrival until its acknowledgement is queued.
     public let changeSeconds: Histogram = .seconds(
         "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
+    /// Processor time of each deferred change.
     public let longDecisionSeconds: Histogram = .seconds(
         "thicket_long_decision_seconds", "Processor time of each change that was decided beside the others.")
+    /// Changes that await their commit.
     public let changesQueued: Gauge = .init("thicket_changes_queued", "Changes that await their commit.")
+    /// Memory of the changes that await their commit, bytes.
     public let changesQueuedBytes: Gauge = .init(
         "thicket_changes_queued_bytes", "Bytes that changes take in memory while they await their commit.")
+    /// Buckets in memory.
     public let bucketsLive: Gauge = .init("thicket_buckets_live", "Buckets held in memory.")
+    /// Bytes in memory, by cache.
     public let cacheBytes: GaugeFamily<CacheName> = .init(
         "thicket_cache_bytes", by: "cache", "Bytes kept in memory for what may be wanted again, by cache.")
+    /// `cv` requests, by source of the answer.
     public let catchUps: CounterFamily<CatchUp> = .init(
         "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
+    /// Index scans restarted because the log was cut.
     public let walksRestarted: Counter = .init(
         "thicket_walks_restarted_total", "Index walks that began anew because the log was cut under them.")
 
     // MARK: Store
 
+    /// Commit groups committed.
     public let commits: Counter = .init("thicket_store_commits_total", "Groups of changes committed.")
+    /// Commit groups that the loop committed itself.
     public let commitsInline: Counter = .init(
         "thicket_store_commits_inline_total",
         "Groups that the network loop committed itself, without waking the shard's thread.")
+    /// Commit groups that failed.
     public let commitFailures: Counter = .init(
         "thicket_store_commit_failures_total", "Groups that could not be committed; their changes were answered 503.")
+    /// Time of a commit, fsync included.
     public let commitSeconds: Histogram = .seconds(
         "thicket_store_commit_seconds", "Time to commit one group, fsync included.")
+    /// Changes in a commit group.
     public let commitGroupChanges: Histogram = .counts(
         "thicket_store_commit_group_changes", "Changes in one committed group.")
+    /// Time of one piece of maintenance on the thread that decides changes.
     public let maintenanceSeconds: Histogram = .seconds(
         "thicket_store_maintenance_seconds", "Time one piece of background work held the thread that decides changes.")
+    /// Size of the database file.
     public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
+    /// Write-behind heads in memory.
     public let storeLateHeads: Gauge = .init(
         "thicket_store_late_heads",
         "Heads of changed objects that are kept because they are in the log and not yet, or only just, in their table.")
+    /// Size of the write-ahead log.
     public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
+    /// Full bodies written beside a diff.
     public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")
+    /// Time of one request on a reader.
     public let readSeconds: Histogram = .seconds(
         "thicket_store_read_seconds", "Time a reader took for one request.")
+    /// Requests that wait for a reader.
     public let readsQueued: Gauge = .init("thicket_store_reads_queued", "Requests waiting for a reader.")
+    /// Log rows removed by retention.
     public let versionsCut: Counter = .init(
         "thicket_store_retention_rows_total", "Log rows removed by retention.")
 
+    /// Completed checks of the database.
     public let storeChecks: Counter = .init(
         "thicket_store_checks_total", "Checks of the database file that came to their end.")
+    /// Findings of the newest check; 0 in a sound database.
     public let storeFindings: Gauge = .init(
         "thicket_store_check_findings", "What the newest check of the database file found; 0 in a sound one.")
 
     // MARK: Process
 
+    /// Log lines lost to a slow reader of standard error.
     public let logLinesDropped: Counter = .init(
         "thicket_log_lines_dropped_total", "Log lines dropped because the reader of standard error was too slow.")
 

@@ -1,10 +1,10 @@
 import Glibc
 
-/// A lock with one condition to wait for, for state that several threads share.
+/// A mutex with one condition variable, for state that several threads share.
 ///
-/// Waits are measured on the clock that never goes back. Whoever waits may be woken for nothing: look again.
+/// Waits are measured on the monotonic clock. Spurious wake-ups occur: check the state again after each wait.
 final class Monitor: @unchecked Sendable {
-    // The two are made once and are for many threads by their nature.
+    // Both are created once and are thread-safe by nature.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
@@ -24,27 +24,27 @@ final class Monitor: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` while nobody else does.
+    /// Runs `body` with the mutex held.
     func locked<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()
     }
 
-    /// Lets others in until somebody wakes this thread. Only inside `locked`.
+    /// Releases the mutex until this thread is woken. Only inside `locked`.
     func wait() { pthread_cond_wait(condition, mutex) }
 
-    /// The same, but not beyond `time`.
-    /// - Parameter time: nanoseconds on the clock that never goes back; `.max` is without end.
+    /// As `wait()`, but not beyond `time`.
+    /// - Parameter time: nanoseconds of the monotonic clock; `.max` waits without end.
     func wait(until time: Int64) {
         guard time != .max else { return wait() }
         var deadline = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
         pthread_cond_timedwait(condition, mutex, &deadline)
     }
 
-    /// Wakes one of those who wait.
+    /// Wakes one waiting thread.
     func wakeOne() { pthread_cond_signal(condition) }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     func wakeAll() { pthread_cond_broadcast(condition) }
 }

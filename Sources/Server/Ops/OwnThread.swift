@@ -9,8 +9,8 @@ public struct OwnThread: Sendable {
 
     /// Starts a thread. It ends when `body` returns.
     /// - Parameters:
-    ///   - name: up to 15 bytes, the most the kernel keeps.
-    ///   - stackBytes: the thread's stack, touched pages only.
+    ///   - name: up to 15 bytes, the kernel's limit.
+    ///   - stackBytes: the thread's stack; only touched pages use memory.
     public init(_ name: String, stackBytes: Int = 4 << 20, _ body: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
@@ -23,20 +23,20 @@ public struct OwnThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits until the thread has ended. To be called once at most.
+    /// Waits until the thread has ended. To be called at most once.
     public func join() { pthread_join(handle, nil) }
 
-    /// Has the calling thread, and no other, wait where there is work for more threads than there are cores.
-    /// - Parameter niceness: 0...19, the kernel's measure.
+    /// Lowers the priority of the calling thread only, for machines with more work than cores.
+    /// - Parameter niceness: 0...19, as in the kernel.
     public static func yieldToOthers(by niceness: Int32) {
-        // On Linux 0 names the calling thread.
+        // On Linux 0 is the calling thread.
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
     }
 
-    /// Lets others that are ready have the calling thread's core.
+    /// Yields the calling thread's core to other threads that are ready.
     public static func yield() { _ = sched_yield() }
 
-    /// Time since some fixed moment, never going back.
+    /// Time on the monotonic clock.
     public static func steadyTime() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -67,19 +67,19 @@ private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawP
     return nil
 }
 
-/// A bounded row of values from any thread to one that waits for them.
+/// A bounded queue from any thread to one reading thread.
 public final class WaitingRow<Element: Sendable>: @unchecked Sendable {
-    // `waiting` and `isClosed` are touched only inside `monitor`.
+    // `waiting` and `isClosed` are accessed only inside `monitor`.
     private let monitor = Monitor()
     private let bound: Int
     private var waiting = [Element]()
     private var isClosed = false
 
-    /// - Parameter bound: values kept at most; what comes on top is refused.
+    /// - Parameter bound: most values kept; further ones are refused.
     public init(bound: Int) { self.bound = bound }
 
     /// Adds one value. Never waits.
-    /// - Returns: false when the row is full or closed.
+    /// - Returns: false when the queue is full or closed.
     @discardableResult
     public func add(_ element: Element) -> Bool {
         monitor.locked {
@@ -90,17 +90,17 @@ public final class WaitingRow<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Nothing more will come; who waits gets what is there and then nothing.
+    /// Ends the queue: a reader gets the values already in it, then none.
     public func close() {
         monitor.locked { isClosed = true }
         monitor.wakeAll()
     }
 
-    /// Whether nothing is there and nothing will come.
+    /// Whether the queue is closed and empty.
     public var isOver: Bool { monitor.locked { isClosed && waiting.isEmpty } }
 
-    /// All that is there, waiting for the first until `deadline` on the clock that only goes forward (nil: without
-    /// end). Empty when the time is over or the row is closed and empty.
+    /// Removes all values, waiting for the first until `deadline` on the monotonic clock (nil: without end). Empty
+    /// when the time is over or the queue is closed and empty.
     public func takeAll(until deadline: Duration? = nil) -> [Element] {
         let end = deadline?.nanoseconds ?? .max
         return monitor.locked {

@@ -1,18 +1,18 @@
 internal import CThicketCores
 import Glibc
 
-/// Has the thread that made it give way to others that are ready, again and again while it works.
+/// Makes the thread that created it yield to other ready threads at intervals while it works.
 ///
-/// Linux hands the core of a thread that computes to one that has just been woken only if that one has had less than
-/// its part of late; if not, it waits for the next tick, up to 4 ms, whoever comes first. A thread that gives way waits
-/// for nobody who does not want the core.
+/// Linux gives the core of a computing thread to a newly woken one at once only if that one has had less than its
+/// share lately; otherwise the woken thread waits for the next tick, up to 4 ms. A thread that yields loses no time
+/// when no other thread wants the core.
 struct Pacer: ~Copyable {
-    /// Its timer sends SIGURG to the thread, whose handler yields.
+    /// Its timer sends SIGURG to the thread, and the signal handler yields.
     private let pacer: UnsafeMutablePointer<thicket_pacer>
-    /// False where the kernel gives no timer: others wait for its ticks.
+    /// False when the kernel gives no timer: other threads then wait for its ticks.
     private let hasTimer: Bool
 
-    /// For the calling thread, the only one that may use it.
+    /// For the calling thread; only that thread may use it.
     init() {
         pacer = .allocate(capacity: 1)
         pacer.initialize(to: thicket_pacer())
@@ -26,22 +26,22 @@ struct Pacer: ~Copyable {
         pacer.deallocate()
     }
 
-    /// Nanoseconds from the begin of work to the first turn, and between two turns of the same work. A turn takes some
-    /// 20 microseconds: a tenth of what is computed for long (0073).
+    /// Nanoseconds from the start of work to the first yield, and between two yields of the same work. A yield
+    /// takes some 20 microseconds: a tenth of a long computation (0019).
     private static let first = 200_000
     private static let next = 200_000
 
-    /// Whether a turn will come.
+    /// Whether the timer is set, so that the thread will yield.
     var isPacing: Bool { hasTimer && pacer.pointee.works != 0 && pacer.pointee.is_set != 0 }
 
-    /// Turns so far in which it gave way.
+    /// Number of yields so far.
     var turns: Int { Int(pacer.pointee.turns) }
 
-    /// How often the kernel was asked for the next turn.
+    /// Number of times the timer was set.
     var sets: Int { Int(pacer.pointee.sets) }
 
-    /// Does work that may last. What ends before its turn costs no call to the kernel but for the first of many: the
-    /// timer is set when none is, and not taken back.
+    /// Runs work that may take long. Work that ends before its first yield usually costs no system call: the timer
+    /// is set only when it is not running, and is not cancelled.
     func working<Result>(_ body: () -> Result) -> Result {
         guard hasTimer else { return body() }
         thicket_pacer_begin(pacer)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// What the kernel says about this process, under the names that Prometheus' own libraries use.
+/// The kernel's figures about this process, under the names that Prometheus' own libraries use.
 enum ProcessMetrics {
-    /// Names shown, for the test that compares them with the documentation.
+    /// Names on the page, for the test that compares them with the documentation.
     static let names = [
         "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_max_fds",
     ]

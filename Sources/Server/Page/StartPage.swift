@@ -1,10 +1,10 @@
 import ThicketProtocol
 
-/// The page at `/`: what this server is, and a test of every way to it from the browser that shows the page.
+/// The page at `/`: it describes the server and tests every transport from the browser that shows it.
 ///
 /// It needs no token: the test sends heartbeats, which the server answers before a channel is authorized.
 enum StartPage {
-    /// What of the page lies at a path; nil for other paths.
+    /// The page's file at a path; nil for other paths.
     static func answer(_ path: Substring) -> HTTPResponse? {
         switch path {
         case "/": response("text/html; charset=utf-8", html)
@@ -15,7 +15,7 @@ enum StartPage {
         }
     }
 
-    /// Nothing but what this server gives itself: no script in the page, none from elsewhere, no frame around it.
+    /// Allows only this server's own files: no inline scripts, no scripts from other servers, no frame around the page.
     static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         + "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,6 +1,6 @@
 extension StartPage {
-    /// Opens each transport with nothing but what a browser has; the results stand in the table, and `data-state` of
-    /// the table says `done` at the end.
+    /// Opens each transport with plain browser APIs. The table shows the results, and its `data-state` is `done` at the
+    /// end.
     static let script = #"""
         "use strict";
 

@@ -1,52 +1,55 @@
 import ThicketProtocol
 
-/// What an administrator wants to see of all users' changes (wire contract, 8.2).
+/// An administrator's request for the changes of all users (wire contract, 8.2).
 public struct AllQuery: Sendable, Equatable {
-    /// cv of the newest change that is known; nil: from now on.
+    /// The cv of the newest known change; nil: from now on.
     public var since: String?
-    /// With each change the object as it left it.
+    /// Whether each change includes the object as the change left it.
     public var wantsData: Bool = false
-    /// With each change the name of its user.
+    /// Whether each change includes the name of its user.
     public var wantsUser: Bool = false
-    /// Of one answer's changes of an object only the newest.
+    /// Whether only the newest change of each object in one answer is included.
     public var isMostRecent: Bool = false
     /// `clientid`s whose changes are left out.
     public var skipped: [String] = []
     /// Changes of one answer, 1...`Limits.indexPageMax`.
     public var limit: Int = Limits.indexPageMax
 
-    /// Client ids that may be left out at most; what comes behind is not looked at.
+    /// Most client ids that may be left out; further ones are ignored.
     static let skippedMax = 64
 
+    /// All changes from now on, without data and user.
     public init() {}
 }
 
-/// The same as readers are asked it.
+/// The same request in the form for the readers.
 public struct AllQuestion: Sendable {
     let app: AppID
     let name: BucketName
-    /// nil: nothing is wanted but where the log ends.
+    /// nil: only the end of the log is wanted.
     let after: GlobalID?
-    /// Whether what is wanted is still kept is to be looked at.
+    /// Whether to check that the log still reaches back to `after`.
     let isFirst: Bool
     let query: AllQuery
     /// For the cvs.
     let tag: UInt32
 }
 
-/// What was found in a part of the log.
+/// The result of reading a part of the log.
 public struct AllPage: Sendable {
     /// One line of JSON each.
     var elements: [[UInt8]]
-    /// Looked at up to here.
+    /// The position up to which the log was read.
     var through: GlobalID
-    /// That is the end of the log.
+    /// Whether that is the end of the log.
     var isAtEnd: Bool
 }
 
-/// A change of somebody's bucket.
+/// A change in any user's bucket.
 public struct WideChange: Sendable {
+    /// The change.
     public let change: ChangeRecord
+    /// The user whose bucket it is in.
     public let user: UserID
 }
 
@@ -54,14 +57,15 @@ public struct WideChange: Sendable {
 public struct WidePage: Sendable {
     /// Oldest first.
     public let changes: [WideChange]
-    /// The log was looked at up to here.
+    /// The position up to which the log was read.
     public let through: GlobalID
-    /// That was its end.
+    /// Whether that was its end.
     public let isAtEnd: Bool
 
-    /// Positions looked at by one call: others wait no longer for the reader.
+    /// Most positions read by one call, so that other requests do not wait long for the reader.
     public static let positionsMax = 20_000
 
+    /// Creates a page of changes, oldest first.
     public init(changes: [WideChange], through: GlobalID, isAtEnd: Bool) {
         (self.changes, self.through, self.isAtEnd) = (changes, through, isAtEnd)
     }
@@ -84,7 +88,7 @@ extension ReadExecutor {
         var elements = [[UInt8]]()
         var bytes = 0
         for (place, wide) in changes.enumerated() {
-            // Objects make an answer much larger than the changes of it: what does not go in is for the next one.
+            // Objects make an answer much larger than its changes; the rest is for the next answer.
             guard bytes < limits.catchUpPageBytes else {
                 return AllPage(elements: elements, through: changes[place - 1].change.gid, isAtEnd: false)
             }
@@ -105,7 +109,7 @@ extension ReadExecutor {
             .reversed()
     }
 
-    /// As sockets are told of a change, but that `id` names the user, too: `USER/KEY`.
+    /// The form in which sockets receive a change, except that `id` includes the user: `USER/KEY`.
     private func element(_ wide: WideChange, _ question: AllQuestion) throws(StoreError) -> [UInt8] {
         let change = wide.change
         var writer = JSONWriter(reservingBytes: change.diff.count + 256)

@@ -1,16 +1,16 @@
 import ThicketProtocol
 
-/// Which web pages may use the data API, accounts and partners' requests from a browser (the Fetch standard's CORS
-/// protocol): none, unless an operator names their origins. Tokens travel in a header that pages set themselves, so no
-/// credentials are ever allowed.
+/// Decides which web pages may use the data API, accounts and partners' requests from a browser (CORS of the Fetch
+/// standard): none, unless the operator lists their origins. Tokens travel in a header that pages set themselves, so
+/// credentials are never allowed.
 struct CORSPolicy: Sendable, Equatable {
-    /// How long a browser may remember a preflight, seconds.
+    /// How long a browser may cache a preflight, in seconds.
     static let preflightSeconds = 600
 
     private let origins: [String]
     private let admitsAll: Bool
 
-    /// - Parameter list: `none`, `*`, or origins with commas between.
+    /// - Parameter list: `none`, `*`, or origins separated by commas.
     init(_ list: String) {
         origins = Self.parts(list)
         admitsAll = origins.contains { $0.utf8.elementsEqual("*".utf8) }
@@ -28,12 +28,12 @@ struct CORSPolicy: Sendable, Equatable {
         return fields
     }
 
-    /// An answer, with those fields.
+    /// The answer with those fields.
     func marking(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
         response.adding(fields(for: request))
     }
 
-    /// The answer to `OPTIONS`: what the path takes, and for pages that are let in, that they may.
+    /// The answer to `OPTIONS`: the path's methods, and for admitted pages the permission to use them.
     func preflight(_ request: HTTPRequest, allowed: String) -> HTTPResponse {
         var response = HTTPResponse(status: 204, fields: [.init("allow", allowed)])
         let own = fields(for: request)
@@ -73,7 +73,7 @@ struct CORSPolicy: Sendable, Equatable {
 }
 
 extension HTTPResponse {
-    /// The same with more fields.
+    /// The same response with more fields.
     func adding(_ more: [HTTPField]) -> HTTPResponse {
         var response = self
         for field in more { response.fields.append(field.name, field.value) }

@@ -1,18 +1,17 @@
 import ThicketProtocol
 
-// `GET BUCKET/all`: the changes that all users of an app make in the buckets of one name, for the app's administrators.
-// It is answered from the log alone: what is on disk is acknowledged or about to be. The hub only says when to look
-// again.
+// `GET BUCKET/all`: the changes of all users of an app in the buckets of one name, for the app's administrators. It is
+// answered from the log alone: what is on disk is acknowledged or about to be. The hub only triggers the next read.
 extension Hub {
-    /// Requests of administrators for all changes under way at once; one more is answered 503.
+    /// Most requests for all changes in progress; a further one is answered 503.
     static let allCallsMax = 64
-    /// Whether nobody but an administrator may ask that.
+    /// Whether only an administrator may send this request.
     func needsAdministrator(_ call: RESTCall) -> Bool {
         if case .all = call.operation { return true }
         return call.bucket.map(BucketOptions.isBucket) ?? false
     }
 
-    /// The key is good: the log is read from the position that the request names.
+    /// Begins after the key was accepted: reads the log from the position that the request names.
     func beginAll(_ exchange: RESTExchange, _ query: AllQuery, on channel: Channel) {
         guard let name = exchange.call.bucket else { return }
         guard allCalls.count < Self.allCallsMax else {
@@ -33,7 +32,7 @@ extension Hub {
         readAll(exchange, query, on: channel)
     }
 
-    /// A cv of `all` is a position in the server's whole log, and good for this bucket name only.
+    /// A cv of `all` is a position in the server's whole log, and valid for this bucket name only.
     private func allTag(_ app: AppID, _ name: BucketName) -> UInt32 {
         guard let owner = BucketOptions.bucket(of: app)?.user else { return 0 }
         return codec.tag(of: BucketID(app: app, user: owner, name: name))
@@ -51,7 +50,7 @@ extension Hub {
             for: channel)
     }
 
-    /// A reader has looked at a part of the log.
+    /// Handles a reader's result for a part of the log.
     func foundAll(_ exchange: RESTExchange, _ page: AllPage?, on channel: Channel, now: HubInstant) {
         guard case .all(let query) = exchange.call.operation else { return }
         guard let page else { return answer(channel.session, RESTAnswer.unknownPositionOfAll) }
@@ -63,7 +62,7 @@ extension Hub {
         begin(waiting: exchange, on: channel, now: now)
     }
 
-    /// A group changed a bucket: whoever waits for changes of that name looks again.
+    /// Handles a committed change in a bucket: requests that wait for changes in buckets of that name read again.
     func tellAll(_ outcome: BucketOutcome) {
         guard outcome.published != nil else { return }
         for session in allCalls {
@@ -81,16 +80,16 @@ extension Hub {
     }
 }
 
-/// How far a request for all changes has come.
+/// Progress of a request for all changes.
 struct AllProgress {
     let tag: UInt32
-    /// Position up to which nothing was found; nil before the first look of a request that named none.
+    /// Position up to which no change was found; nil before the first read of a request that named none.
     var after: GlobalID?
-    /// The log was looked at.
+    /// Whether the log was read.
     var hasRead = false
-    /// A reader is looking.
+    /// Whether a reader is reading.
     var isReading = false
-    /// Something was published since it began.
+    /// Whether a change was published since the reading began.
     var hasNews = false
 
     init(tag: UInt32, after: GlobalID?) { (self.tag, self.after) = (tag, after) }

@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-// Requests of the data API: each is a session with one channel, so that tokens, buckets, limits, the shard and the
-// readers treat it as they treat a socket's; what would be sent becomes its one answer.
+// Requests of the data API. Each is a session with one channel, so that tokens, buckets, limits, the shard and the
+// readers treat it like a socket's session; what would be sent becomes its one answer.
 extension Hub {
-    /// A request came on a connection, which sends no other until this one has been answered by a `respond` action.
+    /// Handles a request. Its connection sends no other until a `respond` action has answered this one.
     public func call(_ id: ConnectionID, _ call: RESTCall, now: HubInstant) {
         defer { emptyLeaving() }
         expireDue(now)
@@ -20,12 +20,12 @@ extension Hub {
         read(.grant(token: call.token), for: channel)
     }
 
-    /// The number of the channel of a request; pages are shared with the sockets that use it.
+    /// The channel number of a request; pages are shared with the sockets that use it.
     private static let callChannel: ChannelNumber = 0
 
-    /// A token that is nobody's: perhaps a key of the app's administrators, for a request that needs one or with a user
-    /// named beside it.
-    /// - Returns: false for all others.
+    /// Checks whether a token that belongs to no user is an administrator key of the app, for a request that needs one
+    /// or names a user.
+    /// - Returns: false for all other requests.
     func askAdministrator(about key: String, of channel: Channel) -> Bool {
         guard let call = channel.session.exchange?.call else { return false }
         let named = needsAdministrator(call) ? BucketOptions.bucket(of: call.app)?.user : call.user
@@ -36,7 +36,7 @@ extension Hub {
 
     // MARK: Answering
 
-    /// Ends a request with its answer. What comes for it afterwards is dropped.
+    /// Ends a request with its answer. Later results for it are dropped.
     func answer(_ session: Session, _ response: HTTPResponse) {
         guard !session.isClosing, let exchange = session.exchange else { return }
         session.isClosing = true
@@ -46,10 +46,10 @@ extension Hub {
         actions.append(.respond(session.id, response, lane: session.tenant?.number ?? 0))
     }
 
-    // MARK: The way of a request
+    // MARK: Steps of a request
 
-    /// The token is good.
-    /// - Returns: whether the channel stands for a request that needs no bucket.
+    /// Handles an accepted token.
+    /// - Returns: whether the request needed no bucket and was answered.
     func isAnswered(_ channel: Channel, by admission: Admission) -> Bool {
         guard let exchange = channel.session.exchange else { return false }
         switch exchange.call.operation {
@@ -61,7 +61,7 @@ extension Hub {
         return true
     }
 
-    /// The bucket is at hand.
+    /// Runs a request whose bucket is loaded.
     func run(_ exchange: RESTExchange, on channel: Channel, now: HubInstant) {
         guard let feed = channel.feed else { return }
         if let tenant = channel.tenant, isCrowded(tenant) {
@@ -98,9 +98,9 @@ extension Hub {
         read(.index(query, tag: feed.tag), for: channel)
     }
 
-    // MARK: What readers found
+    // MARK: Results of the readers
 
-    /// - Returns: false when the answer is one that sockets get in the same way.
+    /// - Returns: false when the answer has the form that sockets get.
     func answered(
         _ exchange: RESTExchange, _ request: ReadRequest, _ found: ReadAnswer, on channel: Channel, now: HubInstant
     ) -> Bool {
@@ -127,12 +127,13 @@ extension Hub {
             return terms.known.contains(version)
                 ? RESTAnswer.notModified(version: version) : RESTAnswer.object(body, version: version)
         default:
-            // It was made just now, and is gone again, or the store would not give it: it is stored all the same.
+            // The object was written just now and is deleted again, or cannot be read from the store; the change is
+            // stored in any case.
             return body.map { RESTAnswer.object($0, version: version) } ?? RESTAnswer.written(version: version)
         }
     }
 
-    /// The log no longer reaches back to the walk's `current`: the first page of a new walk is the answer.
+    /// The log no longer reaches back to the index scan's `current`: the answer is the first page of a new scan.
     private func restart(_ request: ReadRequest, on channel: Channel) {
         guard case .index(var query, let tag) = request.question, let feed = channel.feed,
             query.before != nil || query.current < feed.published
@@ -143,9 +144,9 @@ extension Hub {
         read(.index(query, tag: tag), for: channel)
     }
 
-    // MARK: What became of changes
+    // MARK: Results of changes
 
-    /// Tells requests what became of their changes, in the order in which those were decided.
+    /// Reports the results of changes to their requests, in the order in which the changes were decided.
     func answerCalls(_ outcome: BucketOutcome, in feed: BucketFeed) {
         for event in outcome.events {
             switch event {
@@ -168,7 +169,7 @@ extension Hub {
 
     /// The request's change is on disk.
     private func applied(_ applied: AppliedOutcome, _ exchange: RESTExchange, on channel: Channel) {
-        // An `EMPTY` is answered by its last removal.
+        // The last removal of an `EMPTY` answers it.
         guard !applied.isStep else { return }
         switch exchange.call.operation {
         case .write(_, _, let wantsObject):
@@ -182,7 +183,7 @@ extension Hub {
     }
 
     /// The request's change was refused.
-    /// - Parameter element: as sockets are told.
+    /// - Parameter element: the refusal in the form for sockets.
     /// - Parameter isUnsealed: the bucket is sealed, and the change is not.
     func refused(
         _ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel, isUnsealed: Bool = false
@@ -209,9 +210,9 @@ extension Hub {
 }
 
 extension SharedFrame {
-    /// The argument of the message on a channel of one digit, with a command of one letter: what follows `0:i:`.
+    /// The argument of the message on a one-digit channel with a one-letter command: the part after `0:i:`.
     var argument: ArraySlice<UInt8> {
-        // RFC 6455, 5.2: the length in the second byte, or in the two or eight bytes behind it.
+        // RFC 6455, 5.2: the length is in the second byte, or in the two or eight bytes after it.
         let head = bytes.count < 2 || bytes[1] < 126 ? 2 : bytes[1] == 126 ? 4 : 10
         return bytes.dropFirst(head + 4)
     }

@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-// The long poll: a request for changes that waits while there are none. To the hub it is a channel that went live, and
-// the first changes that it would be sent are its answer.
+// Long polling: a request for changes that waits until changes exist. For the hub it is a channel that went live, and
+// the first changes that would be sent to it are its answer.
 extension Hub {
-    /// Requests that wait for changes now.
+    /// Number of requests that wait for changes.
     public var waitingCount: Int { waiting.count }
 
     func wait(on channel: Channel, since text: String?, now: HubInstant) {
@@ -16,11 +16,11 @@ extension Hub {
             }
             start = gid
         }
-        // When it has caught up and there was nothing, it goes live: `begin(waiting:)`.
+        // If the catch-up finds nothing, the channel goes live: `begin(waiting:)`.
         catchUp(channel, from: start, mustAnswer: false, now: now)
     }
 
-    /// Counts the request among those that wait, if there is room.
+    /// Counts the request among the waiting ones, if their bound allows it.
     func begin(waiting exchange: RESTExchange, on channel: Channel, now: HubInstant) {
         guard !exchange.isWaiting, !channel.session.isClosing else { return }
         guard limits.changesWait > .zero else { return answer(channel.session, RESTAnswer.changes([])) }
@@ -29,13 +29,13 @@ extension Hub {
             return answer(channel.session, RESTAnswer.busy("Too many requests wait for changes."))
         }
         exchange.isWaiting = true
-        // Who has looked again in between waits no longer for that.
+        // A request that has read again in between keeps its first deadline.
         if exchange.deadline == .max { exchange.deadline = now.monotonic + limits.changesWait.nanoseconds }
         waiting[channel.session.id] = exchange.deadline
         metrics.restWaiters.set(waiting.count)
     }
 
-    /// The request waits no more, for whatever reason.
+    /// Ends the wait of a request, for any reason.
     func endWaiting(_ session: Session) {
         guard session.exchange?.isWaiting == true else { return }
         session.exchange?.isWaiting = false
@@ -43,7 +43,7 @@ extension Hub {
         metrics.restWaiters.set(waiting.count)
     }
 
-    /// Tells those that have waited long enough that there was nothing.
+    /// Answers requests whose wait is over with no changes.
     func releaseWaiting(_ now: HubInstant) {
         guard !waiting.isEmpty else { return }
         for (id, deadline) in waiting where deadline <= now.monotonic {
@@ -51,7 +51,7 @@ extension Hub {
         }
     }
 
-    /// The server stops: nobody waits any longer.
+    /// Answers all waiting requests because the server stops.
     public func endWaiting() {
         for id in waiting.keys {
             if let session = session(id) { answer(session, RESTAnswer.changes([])) }

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// The description of all requests (OpenAPI 3.1) that `/openapi.yaml` gives out: `docs/openapi.yaml`, byte for byte.
-/// The link beside this file lets SwiftPM compile it in (`.embedInCode` in Package.swift), so that the binary alone has
-/// it.
+/// The description of all requests (OpenAPI 3.1) served at `/openapi.yaml`: `docs/openapi.yaml`, byte for byte. The
+/// link beside this file lets SwiftPM embed it (`.embedInCode` in Package.swift), so that the binary needs no other
+/// file.
 enum OpenAPIDocument {
     static let response = HTTPResponse(
         status: 200,

@@ -1,11 +1,11 @@
 import ThicketProtocol
 
-/// The answers of the data API. What went wrong is told as JSON: a `code` for programs, a `message`, and a `hint` what
-/// to do about it; what went right in the plain shapes that Simperium's clients read (wire contract, 8.2).
+/// The answers of the data API. Errors are JSON: a `code` for programs, a `message`, and a `hint` on what to do.
+/// Successes have the plain shapes that Simperium's clients read (wire contract, 8.2).
 enum RESTAnswer {
     static let versionField = "x-simperium-version"
 
-    // MARK: Right
+    // MARK: Successes
 
     static func object(_ body: [UInt8], version: Version) -> HTTPResponse {
         var response = HTTPResponse.json(200, body)
@@ -15,7 +15,7 @@ enum RESTAnswer {
         return response
     }
 
-    /// The client has this version already.
+    /// The client already has this version.
     static func notModified(version: Version) -> HTTPResponse {
         HTTPResponse(
             status: 304,
@@ -25,7 +25,7 @@ enum RESTAnswer {
             ])
     }
 
-    /// A change was made. The body is empty: one client takes nothing else for a success.
+    /// A change was made. The body is empty, because one client accepts only that as a success.
     static func written(version: Version) -> HTTPResponse {
         HTTPResponse(status: 200, fields: [.init(versionField, String(version)), .init("etag", "\"\(version)\"")])
     }
@@ -36,7 +36,7 @@ enum RESTAnswer {
         return response
     }
 
-    /// Changes and refusals that are JSON already.
+    /// Changes and refusals that are already JSON.
     static func changes(_ elements: some Sequence<[UInt8]>) -> HTTPResponse {
         var body: [UInt8] = [0x5B]
         for element in elements {
@@ -60,7 +60,7 @@ enum RESTAnswer {
         return json(JSONValue.object(JSONObject([(key: "buckets", value: .array(list))])).serialized())
     }
 
-    /// - Parameter name: what the user is called; the id where nobody knows another.
+    /// - Parameter name: the user's display name; the id where no other name is known.
     static func user(_ user: UserID, name: UserID) -> HTTPResponse {
         json(
             JSONValue.object(
@@ -70,7 +70,7 @@ enum RESTAnswer {
             ).serialized())
     }
 
-    // MARK: Wrong
+    // MARK: Errors
 
     static func failure(_ status: Int, _ code: String, _ message: String, _ hint: String) -> HTTPResponse {
         .json(
@@ -119,7 +119,7 @@ enum RESTAnswer {
         failure(400, code, message, hint)
     }
 
-    /// What makes a body no JSON, and where; nesting that is too deep is a matter of size.
+    /// Describes why and where a body is not JSON; nesting that is too deep is reported as a size problem.
     /// - Parameter wanted: what the body should be.
     static func badJSON(_ problem: JSONBodyProblem, wanted: String) -> HTTPResponse {
         let message = "The body is \(problem.text)."
@@ -138,7 +138,7 @@ enum RESTAnswer {
         return response
     }
 
-    /// - Parameter seconds: whole seconds after which the next one is looked at.
+    /// - Parameter seconds: whole seconds after which the next attempt is accepted.
     static func tooMany(_ message: String, retryAfter seconds: Int) -> HTTPResponse {
         var response = failure(
             429, "too_many_attempts", message, "Wait as long as retry-after says, then send a good token.")
@@ -146,7 +146,7 @@ enum RESTAnswer {
         return response
     }
 
-    /// An `init` that was refused, said over HTTP.
+    /// A refused `init` as an HTTP response.
     static func of(_ refusal: InitRefusal) -> HTTPResponse {
         if case .attempts(let seconds) = refusal.limit { return tooMany("\(refusal.message).", retryAfter: seconds) }
         return switch refusal.code {
@@ -160,7 +160,7 @@ enum RESTAnswer {
         }
     }
 
-    /// A change that was refused.
+    /// A refused change as an HTTP response.
     static func of(_ code: ErrorCode, removes: Bool, isConditional: Bool) -> HTTPResponse {
         switch code {
         case .invalidRequest:

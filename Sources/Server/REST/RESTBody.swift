@@ -1,29 +1,30 @@
 import ThicketProtocol
 
-/// The body of a request that changes something, not looked at yet, with what else the request says of the change.
-/// Small ones are read where they come in, others on a reader's thread: to read a megabyte takes milliseconds.
+/// The unparsed body of a request that changes something, with what else the request says about the change. Small
+/// bodies are parsed on the loop, others on a reader's thread, because parsing a megabyte takes milliseconds.
 public struct RESTBody: Sendable {
-    /// What the body is.
+    /// The kind of body.
     enum Content: Sendable {
         /// One object.
         case object(key: EntityKey, ccid: String, version: Version?, ChangeTerms, wantsObject: Bool)
-        /// Changes as sockets send them.
+        /// Changes in the form that sockets send.
         case changes
     }
 
-    /// What stood in it.
+    /// The result of parsing the body.
     public enum Reading: Sendable {
+        /// The operation that the body asks for.
         case operation(RESTCall.Operation)
-        /// It cannot be used.
+        /// The body cannot be used.
         case refused(HTTPResponse)
     }
 
     let content: Content
     let bytes: [UInt8]
-    /// Whose it is, once it goes to a reader: `Tenant.number`, 0 for a stranger.
+    /// The tenant of the request, set before a reader gets it: `Tenant.number`, 0 when unauthenticated.
     var tenant: UInt32 = 0
 
-    /// Whether it is read elsewhere.
+    /// Whether a reader's thread parses it.
     var isLarge: Bool { bytes.count >= Hub.largeFrom }
 
     func read() -> Reading {
@@ -63,7 +64,7 @@ public struct RESTBody: Sendable {
 
 // Large bodies, whose user is known by now, on their way to a reader's thread and back.
 extension Hub {
-    /// Hands a body to the readers, if there is room for what it will become.
+    /// Hands a body to the readers, if the bounds allow for the changes it will become.
     func read(_ body: RESTBody, for channel: Channel) {
         guard bytesBeingRead + inFlight.bytes < limits.changeBytesQueuedMax else {
             metrics.limitHits.add(1, .queue)
@@ -75,7 +76,7 @@ extension Hub {
         beginReading(body.bytes.count, of: channel.session.tenant)
     }
 
-    /// A body has been read: its request goes on as if it had been small.
+    /// Continues a request whose body was parsed, as if the body had been small.
     func hasRead(_ reading: RESTBody.Reading, _ exchange: RESTExchange, on channel: Channel, now: HubInstant) {
         switch reading {
         case .refused(let response): answer(channel.session, response)

@@ -1,61 +1,65 @@
 import ThicketProtocol
 
-/// One request of the data API, checked as far as that needs no look at the store.
+/// One request of the data API, checked as far as that needs no access to the store.
 public struct RESTCall: Sendable {
-    /// What is wanted.
+    /// The requested operation.
     public enum Operation: Sendable {
-        /// The object as it is now, or as it was at a version, by the terms of the request.
+        /// The object at its newest or a given version, subject to the request's conditions.
         case object(EntityKey, Version?, ReadTerms)
         /// A page of the index.
         case index(IndexRequest)
         /// A change of one object; answered when it is on disk.
         case write(ChangeRequest, ChangeTerms, wantsObject: Bool)
-        /// Changes as sockets send them; answered when all of them are decided and on disk.
+        /// Changes in the form that sockets send; answered when all of them are decided and on disk.
         case submit([ChangeRequest])
-        /// Changes since a cv, or from now on; waits while there are none.
+        /// Changes since a cv, or from now on; waits until changes exist.
         case changes(since: String?)
-        /// The changes of all users, for administrators; waits while there are none.
+        /// The changes of all users, for administrators; waits until changes exist.
         case all(AllQuery)
         /// The names of the user's buckets.
         case buckets
-        /// Whose token that is.
+        /// The user to whom the token belongs.
         case user
-        /// A `write` or a `submit` whose body is so large that a reader's thread is to read it.
+        /// A `write` or a `submit` whose body is so large that a reader's thread must parse it.
         case unread(RESTBody)
     }
 
+    /// The app in the request's path.
     public let app: AppID
-    /// nil for what is asked of a user.
+    /// nil for requests about a user.
     public let bucket: BucketName?
-    /// As it was sent; not looked up yet.
+    /// As sent; not verified yet.
     public let token: String
-    /// Whom an administrator's key acts for; users' own tokens are theirs whatever stands here.
+    /// The user for whom an administrator's key acts; ignored with a user's own token.
     public let user: UserID?
-    /// Of the device that shows a partner's token.
+    /// The id of the device that presents a partner's token.
     public let deviceID: String?
     /// Echoed with the changes that this request makes (wire contract, 8.2).
     public let clientID: ClientID
+    /// What to do; a parsed body replaces `unread`.
     public internal(set) var operation: Operation
     /// Bytes of the request's body.
     public let bytes: Int
-    /// Fields that the answer carries whatever it is, such as those of CORS.
+    /// Fields that every answer to the request carries, such as those of CORS.
     public var answerFields: [HTTPField] = []
 }
 
-/// Which versions of an object a client wants to be sent (RFC 9110, 13.1).
+/// The versions of an object that a client wants to receive (RFC 9110, 13.1).
 public struct ReadTerms: Sendable, Equatable {
-    /// Only these: `If-Match`; nil: whichever there is.
+    /// Only these: `If-Match`; nil: any version.
     public var wanted: VersionList?
-    /// Not these, which it has: `If-None-Match`.
+    /// Versions that the client has, which are not sent again: `If-None-Match`.
     public var known: VersionList = .these([])
 
+    /// Any version, none of them known.
     public init() {}
 }
 
-/// Versions, as a condition lists them.
+/// Versions as listed in a condition.
 public enum VersionList: Sendable, Equatable {
-    /// Whichever it is: `*`.
+    /// Any version: `*`.
     case any
+    /// Only the listed versions.
     case these([Version])
 
     func contains(_ version: Version) -> Bool {
@@ -66,32 +70,34 @@ public enum VersionList: Sendable, Equatable {
     }
 }
 
-/// What the author of a change asks beyond what the change says; only HTTP has words for it.
+/// What the author of a change requests beyond the change itself; only HTTP can express it.
 public struct ChangeTerms: Sendable, Equatable {
-    /// What must hold of the object for the change to be made.
+    /// What must be true of the object for the change to be made.
     public enum Condition: Sendable, Equatable {
-        /// It is there, at any version: `If-Match: *`.
+        /// The object exists, at any version: `If-Match: *`.
         case exists
-        /// It is not there: `If-None-Match: *`.
+        /// The object does not exist: `If-None-Match: *`.
         case absent
-        /// It is there at this very version: `If-Match: "7"`.
+        /// The object exists at exactly this version: `If-Match: "7"`.
         case version(Version)
     }
 
-    /// `d` holds members to set, and the others stay.
+    /// `d` holds members to set; other members are kept.
     public var mergesObject: Bool = false
-    /// A source version that is not kept is an error, even if the whole object was sent.
+    /// A source version that is no longer kept is an error, even if the whole object was sent.
     public var needsSource: Bool = false
+    /// The condition of the change; nil: none.
     public var condition: Condition?
 
+    /// Without arguments: no request beyond the change.
     public init(mergesObject: Bool = false, needsSource: Bool = false, condition: Condition? = nil) {
         (self.mergesObject, self.needsSource, self.condition) = (mergesObject, needsSource, condition)
     }
 }
 
 extension ChangeTerms.Condition {
-    /// - Parameter state: nil for an object that never was.
-    /// - Throws: 405 when it does not hold.
+    /// - Parameter state: nil for an object that never existed.
+    /// - Throws: 405 when the condition is false.
     func check(_ state: ObjectState?) throws(ChangeRejection) {
         let version = state.flatMap { $0.isDeleted ? nil : $0.version }
         switch self {
@@ -103,25 +109,25 @@ extension ChangeTerms.Condition {
     }
 }
 
-/// A request under way in the hub; belongs to its session. Lives from the request to its answer.
+/// A request in progress in the hub; owned by its session. Its lifetime is from the request to its answer.
 final class RESTExchange {
     var call: RESTCall
-    /// Of the session's one channel.
+    /// The generation of the session's one channel.
     let life: UInt64
-    /// Results of `submit` so far, in the order in which they came.
+    /// Results of `submit` so far, in order of arrival.
     var results = [[UInt8]]()
     /// Counted among the requests that wait for changes.
     var isWaiting = false
-    /// How far a request for all users' changes has come.
+    /// Progress of a request for the changes of all users.
     var all: AllProgress?
-    /// When it has waited long enough, nanoseconds.
+    /// When its wait ends, in nanoseconds.
     var deadline = Int64.max
 
     init(_ call: RESTCall, life: UInt64) { (self.call, self.life) = (call, life) }
 }
 
 extension RESTCall {
-    /// What goes with its change.
+    /// The terms of its change.
     var terms: ChangeTerms? {
         if case .write(_, let terms, _) = operation { return terms }
         return nil

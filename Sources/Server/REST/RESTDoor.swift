@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-/// Reads requests of the data API (wire contract, 8.2): from bytes of HTTP to a checked call, or to the answer that
-/// needs no look at the store. Pure, but for the ccids that it makes for clients that send none.
+/// Reads requests of the data API (wire contract, 8.2): from an HTTP request to a checked call, or to an answer that
+/// needs no access to the store. Pure, except for the ccids that it makes for clients that send none.
 struct RESTDoor: Sendable {
-    /// What a request comes to.
+    /// The result of reading a request.
     enum Reading: Sendable {
         case answer(HTTPResponse)
         case call(RESTCall)
@@ -12,10 +12,10 @@ struct RESTDoor: Sendable {
     let cors: CORSPolicy
     /// Bytes of an object as compact JSON.
     let documentBytesMax: Int
-    /// A ccid that nobody has used.
+    /// Makes an unused ccid.
     let makeChangeID: @Sendable () -> String
 
-    /// Whether the path is the data API's. What else begins with `/1/` belongs to others.
+    /// Whether the path belongs to the data API. Other paths that begin with `/1/` do not.
     static func owns(_ path: Substring) -> Bool {
         guard path.utf8.starts(with: "/1/".utf8) else { return false }
         let parts = parts(of: path)
@@ -23,7 +23,7 @@ struct RESTDoor: Sendable {
         return parts.count > 2
     }
 
-    /// - Parameter request: one whose path `owns` takes.
+    /// - Parameter request: a request whose path `owns` accepts.
     func read(_ request: HTTPRequest) -> Reading {
         let place: Place
         switch Self.place(Self.parts(of: request.path)) {
@@ -42,7 +42,7 @@ struct RESTDoor: Sendable {
 
     // MARK: Paths
 
-    /// Why a request is not let in.
+    /// The response to a request that is rejected.
     private struct Refusal: Error {
         let response: HTTPResponse
         init(_ response: HTTPResponse) { self.response = response }
@@ -58,7 +58,7 @@ struct RESTDoor: Sendable {
         let bucket: String?
         let resource: Resource
 
-        /// The methods that it takes.
+        /// The methods that the resource supports.
         var allowed: String {
             switch resource {
             case .object: "GET, HEAD, POST, DELETE, OPTIONS"
@@ -68,7 +68,7 @@ struct RESTDoor: Sendable {
         }
     }
 
-    /// Behind `/1/`; a slash at the end counts for nothing.
+    /// The parts after `/1/`; a trailing slash is ignored.
     private static func parts(of path: Substring) -> [Substring] {
         var parts: [Substring] = path.dropFirst(3).split(separator: "/", omittingEmptySubsequences: false)
         if parts.last?.isEmpty == true { parts.removeLast() }
@@ -126,10 +126,10 @@ struct RESTDoor: Sendable {
             operation: try operation(place.resource, method, request, query), bytes: request.body.count)
     }
 
-    /// `clientid` of changes whose author gave none. No library calls itself so.
+    /// `clientid` of changes whose author sent none. No client library uses this value.
     private static let clientID = "http"
 
-    /// The one place that finds what a request shows of who it is from.
+    /// The only place that reads a request's credentials.
     private static func token(_ fields: HTTPFields) throws(Refusal) -> String {
         guard fields.count(of: "x-simperium-token") == 1, let token = fields["x-simperium-token"],
             Hub.acceptable(token) != nil
@@ -180,7 +180,7 @@ struct RESTDoor: Sendable {
         return all
     }
 
-    /// Reads a body here, unless it is a large one.
+    /// Parses a small body at once; a large one is left for a reader's thread.
     private static func read(_ body: RESTBody) throws(Refusal) -> RESTCall.Operation {
         if body.isLarge { return .unread(body) }
         switch body.read() {
@@ -209,9 +209,9 @@ struct RESTDoor: Sendable {
         return try Self.read(RESTBody(content: content, bytes: request.body))
     }
 
-    // MARK: Parts
+    // MARK: Parsing of parts
 
-    /// A name that stands in a parameter.
+    /// A name from a parameter.
     private static func name<Name: Identifier>(
         _ text: String, of parameter: String, _ hint: String
     ) throws(Refusal) -> Name {
@@ -233,7 +233,7 @@ struct RESTDoor: Sendable {
         return version
     }
 
-    /// How many are wanted at once; more than an answer holds is as many as that, however long the number is.
+    /// The number of entries requested; a number above the maximum, however long, requests the maximum.
     private static func count(_ name: String, _ text: String) throws(Refusal) -> Int {
         let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
         let number = isNumber ? Int64(text) ?? .max : 0
@@ -281,7 +281,7 @@ struct RESTDoor: Sendable {
         return terms
     }
 
-    /// A list of entity tags. Those that are none of ours match nothing.
+    /// A list of entity tags. Tags in another form than ours match nothing.
     private static func versions(_ text: String) -> VersionList {
         if text.utf8.elementsEqual("*".utf8) { return .any }
         return .these(
@@ -290,7 +290,7 @@ struct RESTDoor: Sendable {
             })
     }
 
-    /// The version in an entity tag as we make them; nil for any other.
+    /// The version in an entity tag of our form; nil for any other.
     private static func tag(_ text: String?) -> Version? {
         guard var bytes: ArraySlice<UInt8> = text.map({ Array($0.utf8)[...] }) else { return nil }
         if bytes.starts(with: "W/".utf8) { bytes = bytes.dropFirst(2) }

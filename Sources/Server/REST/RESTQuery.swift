@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// The parameters of a request's target. Of a parameter that is there twice the last counts: some clients add the next
-/// `mark` behind the one before (wire contract, 8.2).
+/// The parameters of a request's target. Of a repeated parameter the last value counts: some clients append the next
+/// `mark` to the previous one (wire contract, 8.2).
 struct RESTQuery {
     private var values = [(name: [UInt8], value: String)]()
 
@@ -20,7 +20,7 @@ struct RESTQuery {
         return value?.isEmpty == true ? nil : value
     }
 
-    /// Of a parameter that may be there several times, all values.
+    /// All values of a parameter that may be repeated.
     func all(_ name: StaticString) -> [String] {
         values.filter { pair in name.withUTF8Buffer { pair.name.elementsEqual($0) } }.map(\.value)
     }
@@ -31,7 +31,7 @@ struct RESTQuery {
         return !["0", "false", "no"].contains { $0.utf8.elementsEqual(value.utf8) }
     }
 
-    /// Undoes percent-encoding once. A `%` that begins no escape stands for itself: not all clients encode it.
+    /// Decodes percent-encoding once. A `%` that begins no escape is kept, because not all clients encode it.
     static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool = false) -> String {
         var bytes = [UInt8]()
         var rest = text

@@ -1,40 +1,44 @@
 import ThicketAuth
 import ThicketProtocol
 
-/// A token of an `init` that no operator made and that looks like one a partner has signed: who may come in by it?
+/// A question about the token of an `init` that no operator made and that has the form of a partner's signed token.
 public struct AdmissionRequest: Sendable {
+    /// The channel that showed the token; the answer goes to it.
     public let origin: ReadOrigin
+    /// The app of the connection's path.
     public let app: AppID
+    /// The token as the client sent it.
     public let token: String
-    /// `device_id` of the `init`.
+    /// `device_id` of the `init`; nil when absent.
     public let device: String?
 }
 
-/// What was found about such a token.
+/// The result of checking a partner's token.
 public enum AdmissionAnswer: Sendable {
-    /// The user is the entity of the pass.
+    /// The token is good; the user is the entity of the pass.
     case admitted(PartnerPass)
+    /// The token is not good.
     case refused(TokenRefusal)
-    /// Too many failed tokens of this app from this address; it was not looked at, and none will be for so many
-    /// seconds.
+    /// Too many failed tokens of this app came from this address. The token was not checked, and none is checked
+    /// for so many seconds.
     case tooMany(seconds: Int)
-    /// Too many wait to be looked at.
+    /// The queue of tokens to be checked is full.
     case busy
-    /// The directory could not be asked.
+    /// The directory could not be read.
     case unavailable
 }
 
-/// Whom a channel belongs to, and until when.
+/// The user that a channel belongs to, its rights, and when they end.
 struct Admission {
     let user: UserID
-    /// What clients are told the user is called.
+    /// The user's name as reported to clients.
     let name: UserID
     let canWrite: Bool
     /// When the token ends, milliseconds since 1970, rounded up; nil: never.
     let ends: Int64?
     /// nil for tokens that no partner has signed.
     let pass: PartnerPass?
-    /// Shown was a key of the app's administrators.
+    /// The token was a key of the app's administrators.
     let isAdministrator: Bool
 
     init(_ grant: TokenGrant, isAdministrator: Bool = false) {
@@ -50,24 +54,24 @@ struct Admission {
     }
 }
 
-/// Ends of tokens: whose, and on which of the two clocks they come. Owned by the hub.
+/// Schedules the ends of tokens on two clocks. Owned by the hub.
 ///
-/// A token ends by the clock of days, as its partner meant it. That clock may jump: forward ends tokens at once, and
-/// back gives none of them a second life, because each end is also kept on the clock that never goes back.
+/// A token ends by wall-clock time, as its partner set it. That clock may jump: a jump forward ends tokens at
+/// once, and a jump back does not prolong any, because each end is also kept on the monotonic clock.
 struct TokenEnds {
-    /// One end, for the channel to keep.
+    /// One scheduled end, which the channel keeps.
     struct Ticket {
         let timer: TimerID
-        /// When it comes at the latest, nanoseconds of the clock that never goes back.
+        /// When it comes at the latest, nanoseconds of the monotonic clock.
         let deadline: Int64
     }
 
     private var queue = TimerQueue()
-    /// Milliseconds by which the clock of days was ahead of the other one, where it was least, when the ends were
-    /// scheduled that wait now.
+    /// Milliseconds by which the wall clock was ahead of the monotonic clock: the smallest difference seen when the
+    /// ends that now wait were scheduled.
     private var ahead = Int64.max
 
-    /// Milliseconds of a jump that are overlooked: clocks that are slewed gain so much in hours.
+    /// Milliseconds of a jump that are ignored: a clock that is slewed gains this much within hours.
     private static let jump: Int64 = 1_000
     /// Milliseconds: a century, so that no sum overflows.
     private static let farthest: Int64 = 3_155_760_000_000
@@ -76,8 +80,8 @@ struct TokenEnds {
 
     /// - Parameters:
     ///   - end: milliseconds since 1970.
-    ///   - latest: nanoseconds of the other clock, where it has been scheduled before.
-    ///   - action: called by `takeDue` once it has come.
+    ///   - latest: upper bound, nanoseconds of the monotonic clock, when the end was scheduled before.
+    ///   - action: `takeDue` returns it once the end has come.
     mutating func schedule(
         at end: Int64, latest: Int64 = .max, now: HubInstant, _ action: @escaping () -> Void
     ) -> Ticket {
@@ -92,10 +96,10 @@ struct TokenEnds {
         if isEmpty { ahead = .max }
     }
 
-    /// The next end that has come: its action, to be called.
+    /// Removes the next end that has come; returns its action, which the caller runs.
     mutating func takeDue(_ now: HubInstant) -> (() -> Void)? { queue.takeDue(now.monotonic) }
 
-    /// Whether the clock of days has jumped forward since: then every end is to be scheduled anew.
+    /// Whether the wall clock has jumped forward since; every end must then be scheduled again.
     mutating func hasJumped(_ now: HubInstant) -> Bool {
         let offset = Self.offset(now)
         guard ahead < .max, offset > ahead + Self.jump else { return false }

@@ -1,10 +1,10 @@
 import ThicketProtocol
 
-/// One bucket as the loop sees it: how far it is published, its newest changes encoded, and who listens.
+/// The loop's state of one bucket: its published position, its newest changes in encoded form, and its subscribers.
 ///
-/// Owned by the hub. Lives while a channel is open on the bucket (or waits for it to be opened).
+/// Owned by the hub. Exists while a channel is open on the bucket or waits for it to be opened.
 final class BucketFeed {
-    /// A change as it goes to every receiver.
+    /// A change in the form in which every receiver gets it.
     struct Entry {
         let gid: GlobalID
         let key: EntityKey
@@ -15,26 +15,26 @@ final class BucketFeed {
     let bucket: BucketID
     /// The bucket's tag inside a cv.
     let tag: UInt32
-    /// False while a reader looks the bucket up; outcomes that come meanwhile are kept in the tail.
+    /// False while a reader looks the bucket up; outcomes that arrive in that time are kept in the tail.
     private(set) var isOpen = false
     /// The bucket's row; nil while it has no change.
     private(set) var row: BucketRow?
-    /// The identity that was made last.
+    /// The identity computed last, with the row it belongs to.
     private var known: (row: BucketRow, text: String)?
-    /// Newest change that clients may know of. Reads go up to here; what is above comes as a broadcast.
+    /// Newest change that clients may know of. Reads go up to it; changes above it are sent as broadcasts.
     private(set) var published: GlobalID = 0
     /// Channels that wait for the bucket to be opened, in order.
     var waiters = [Channel]()
-    /// Channels that wait until the bucket is a sealed one, or the shard says that it cannot be.
+    /// Channels that wait until the bucket is sealed or the shard reports that it cannot be.
     var sealing = [Channel]()
-    /// Who may know what stands in it, as far as the loop has heard.
+    /// Whether the bucket is open or sealed, as last reported to the loop.
     var mode = BucketMode.open
     /// Channels on the bucket. `Channel.place` is the index here.
     private(set) var subscribers = [Channel]()
 
     /// The newest changes, oldest first: all above `tailFloor`.
     private var tail = [Entry]()
-    /// Entries at the front of `tail` that are gone already; cut off now and then.
+    /// Entries at the front of `tail` that are removed already; they are cut off now and then.
     private var tailStart = 0
     private(set) var tailFloor: GlobalID = 0
     private(set) var tailBytes = 0
@@ -44,11 +44,11 @@ final class BucketFeed {
         self.tag = tag
     }
 
-    /// A reader saw the bucket. Commits it did not see have come, or will come, as outcomes.
+    /// Takes a reader's view of the bucket. Commits that the reader did not see arrive as outcomes, earlier or later.
     func open(_ record: BucketRecord?, mode: BucketMode) {
         let seen = record?.head ?? 0
         self.mode = mode
-        // A row without a change says what mode the bucket has, and nothing else.
+        // A row without a change only carries the bucket's mode.
         if seen > 0 { row = record?.row ?? row }
         while tailStart < tail.count && tail[tailStart].gid <= seen { dropOldest() }
         tailFloor = max(tailFloor, seen)
@@ -56,7 +56,7 @@ final class BucketFeed {
         isOpen = true
     }
 
-    /// `ChangeVersionCodec.identity`; nil while the bucket has no row. Made once for each row.
+    /// `ChangeVersionCodec.identity`; nil while the bucket has no row. Computed once for each row.
     func identity(_ codec: ChangeVersionCodec) -> String? {
         guard let row else { return nil }
         if let known, known.row == row { return known.text }
@@ -65,9 +65,9 @@ final class BucketFeed {
         return text
     }
 
-    /// Takes what one group did to the bucket.
+    /// Takes what one commit group changed in the bucket.
     ///
-    /// - Returns: the entries that subscribers have not been sent; empty while the bucket is not open.
+    /// - Returns: the entries not yet sent to subscribers; empty while the bucket is not open.
     func publish(_ outcome: BucketOutcome, limits: ServerLimits) -> [Entry] {
         if let row = outcome.row { self.row = row }
         var fresh = [Entry]()
@@ -85,7 +85,7 @@ final class BucketFeed {
         return fresh
     }
 
-    /// Gives back the memory of the tail; an older `cv` is then answered from disk.
+    /// Frees the memory of the tail; an older `cv` is then answered from disk.
     func dropTail() {
         tailFloor = max(tailFloor, tail.last?.gid ?? 0)
         tail = []
@@ -93,7 +93,7 @@ final class BucketFeed {
         tailBytes = 0
     }
 
-    /// All changes above `gid`, oldest first; nil when the tail does not reach back so far.
+    /// All changes above `gid`, oldest first; nil when `gid` is older than the tail.
     func tail(after gid: GlobalID) -> ArraySlice<Entry>? {
         guard gid >= tailFloor else { return nil }
         var low = tailStart

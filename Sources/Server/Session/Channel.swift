@@ -3,7 +3,7 @@ import ThicketProtocol
 
 /// One bucket inside one connection. Owned by the hub.
 final class Channel {
-    /// How far an `init` has come.
+    /// State of an `init`.
     enum Phase {
         /// The token is being looked up.
         case authenticating
@@ -11,27 +11,27 @@ final class Channel {
         case opening
         /// Authorized.
         case ready
-        /// Its token has ended: it keeps its place for a while, for another token.
+        /// Its token has ended. The channel waits for another token for a limited time (`Hub.graceMilliseconds`).
         case lapsed
-        /// Replaced by a later `init`, refused, or its connection is gone. Answers to it are dropped.
+        /// Replaced by a later `init`, refused, or its connection has closed. Answers to it are dropped.
         case gone
     }
 
-    /// What the channel is sent of the bucket's changes.
+    /// Which of the bucket's changes the channel is sent.
     ///
-    /// From its first `cv` or `i` on it gets every change above the position it named, once and in order; without
-    /// either, every change since it was let in (`quietPosition`).
+    /// After its first `cv` or `i` it gets every change above the position it named, once and in order. If it sends
+    /// neither, it gets every change since it was admitted (`quietPosition`).
     enum Stream {
-        /// Has not asked yet, for a second, or was answered `cv:?`: its own changes only.
+        /// Has not asked yet (for up to a second), or was answered `cv:?`: it gets its own changes only.
         case idle
-        /// Reads an index that stands at `current`. What comes later is held until the last page, so that no page
+        /// Scans an index as it was at `current`. Later changes are held back until the last page, so that no page
         /// undoes a change; but not beyond `deadline` (nanoseconds).
         case walking(current: GlobalID, deadline: Int64)
-        /// A reader fetches the changes above `after` up to `upTo`; `mustAnswer` until the `cv` has its answer.
+        /// A reader fetches the changes above `after` up to `upTo`; `mustAnswer` until the `cv` has been answered.
         case catchingUp(after: GlobalID, upTo: GlobalID, mustAnswer: Bool)
         /// Has everything up to the bucket's `published`.
         case live
-        /// Nothing is sent before the channel has another token.
+        /// Nothing is sent until the channel has another token.
         case suspended(Continuation)
     }
 
@@ -42,49 +42,51 @@ final class Channel {
         let ticket: TokenEnds.Ticket
     }
 
-    /// Where a channel goes on once it has another token.
+    /// Where a channel continues once it has another token.
     enum Continuation {
         case idle
-        /// At the end of the walk, which the client goes on with.
+        /// At the end of the index scan, which the client continues.
         case walking(current: GlobalID)
-        /// Behind the last change that it was sent.
+        /// After the last change that it was sent.
         case following(after: GlobalID, mustAnswer: Bool)
     }
 
-    /// Nanoseconds a walk may rest before the changes held back are sent after all.
+    /// Nanoseconds a scan may pause before the changes held back are sent anyway.
     static let walkRest: Int64 = 60_000_000_000
-    /// Messages kept while the `init` is under way or a large change is read; one more is answered `N:?`.
+    /// Messages kept while the `init` is in progress or a large change is parsed; one more is answered `N:?`.
     static let queuedMax = 64
     /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
     static let queuedCatchUpsMax = 16
-    /// Bytes of messages kept so; as `queuedMax`. Nobody has shown a token yet.
+    /// Bytes of the messages kept by `queuedMax`, with the same answer; the sender may still be unauthenticated.
     static let queuedBytesMax = 1 << 20
-    /// Bytes of refusals kept while the channel catches up; one more goes at once.
+    /// Bytes of refusals kept while the channel catches up; one more is sent at once.
     static let heldBytesMax = 256 << 10
 
-    /// The connection; lets go of its channels when it ends.
+    /// The connection; it releases its channels when it ends.
     let session: Session
     let number: ChannelNumber
-    /// Never used twice. Changes are answered to it.
+    /// Unique. Outcomes of changes are addressed to it.
     let life: UInt64
-    /// What is read is answered to it; another one when the channel has lapsed, so that nothing read before is sent.
+    /// Answers of readers are addressed to it. It changes when the channel lapses, so that nothing read before is
+    /// sent.
     var readLife: UInt64 { didSet { isReading = false } }
-    /// A reader has a change of it to read; what comes meanwhile is kept.
+    /// A reader is parsing a change of the channel; messages that arrive in that time are kept.
     var isReading = false
-    /// As the newest `init` gave it; echoed with the changes that are made from then on.
+    /// From the newest `init`; echoed with the changes made from then on.
     var clientID: ClientID
     let library: AuthorLibrary
     /// Before API 1.1 a refusal is preceded by `auth:expired`.
     let expectsExpired: Bool
-    /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
+    /// iOS, the browser library and Thicket's client send `cv` after each index, and that answer carries what the
+    /// scan held back.
     let asksAfterIndex: Bool
-    /// iOS removes what an index does not list, and takes all pages up to the one without a mark for one index, which
-    /// stands where the last one says (decision 0081).
+    /// iOS removes objects that an index does not list, and treats all pages up to the one without a mark as one
+    /// index at the position given by the last page (decision 0003).
     let removesUnlisted: Bool
 
-    /// `mode` of the `init`; nil for a word that is none.
+    /// `mode` of the `init`; nil for an unknown word.
     let wantedMode: BucketMode?
-    /// The `init` had a `mode`, whatever it was.
+    /// The `init` had a `mode`, known or not.
     let asksMode: Bool
 
     /// `device_id` of the `init`.
@@ -92,36 +94,36 @@ final class Channel {
 
     var phase = Phase.authenticating
     var user: UserID?
-    /// What the client is told the user is called.
+    /// The user's name as reported to the client.
     var name: UserID?
-    /// What the partner's token gave by which it is open; nil for other tokens.
+    /// The contents of the partner's token by which it is open; nil for other tokens.
     var pass: PartnerPass?
-    /// When its token ends, or its time of grace.
+    /// When its token ends, or the time it has to show another one.
     var end: End?
-    /// The `init` with another token that is being looked at.
+    /// The `init` with another token that is being checked.
     var renewal: InitRequest?
-    /// Whose channel it is counted as, once the token is known.
+    /// The tenant it is counted for, once the token is known.
     var tenant: Tenant?
     var canWrite = false
     var feed: BucketFeed?
     /// Index in the feed's subscribers.
     var place = 0
-    /// `name` of the `init`; nil for a request that is about no bucket.
+    /// `name` of the `init`; nil for a request that names no bucket.
     let bucketName: BucketName?
-    /// `cmd` of the `init`, and what came behind it or behind a large change, with the bytes of each message.
+    /// `cmd` of the `init`, and the messages that followed it or a large change, each with its bytes.
     private(set) var queued = [(request: UnreadRequest, bytes: Int)]()
     private var queuedBytes = 0
 
     var stream = Stream.idle
-    /// Where the bucket stood when the channel was let in, while it has asked for nothing; nil: it has its place in the
-    /// log, or was told that it has none.
+    /// The bucket's position when the channel was admitted, while it has asked for nothing; nil once it follows the
+    /// log or was answered `cv:?`.
     var quietPosition: GlobalID?
-    /// It walks only until a glance (`i::::1`) is answered.
+    /// It is in `walking` only until a head probe (`i::::1`) is answered.
     var isGlancing = false
-    /// Whether the hub's `walkers` have it.
+    /// Whether the hub's `walkers` contain it.
     var isListedWalker = false
     var queuedCatchUps = [GlobalID]()
-    /// Errors that wait for the changes they were derived from.
+    /// Errors that wait until the changes they were derived from have been sent.
     private(set) var heldRefusals = [[UInt8]]()
     private var heldBytes = 0
     var hints = RemovalHints()
@@ -148,8 +150,8 @@ final class Channel {
 
     var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: readLife) }
 
-    /// Keeps a command until the `init` is over, or a large change before it has been read.
-    /// - Returns: false when there is no room.
+    /// Keeps a command until the `init` is over, or until the large change before it has been parsed.
+    /// - Returns: false when a bound is reached.
     func keep(_ request: UnreadRequest, bytes: Int) -> Bool {
         guard queued.count < Self.queuedMax, queuedBytes + bytes <= Self.queuedBytesMax else { return false }
         queued.append((request, bytes))
@@ -163,7 +165,7 @@ final class Channel {
     }
 
     /// Keeps an error until the changes it was derived from have been sent.
-    /// - Returns: false when there is no room.
+    /// - Returns: false when a bound is reached.
     func hold(_ refusal: [UInt8]) -> Bool {
         guard heldBytes + refusal.count <= Self.heldBytesMax else { return false }
         heldRefusals.append(refusal)
@@ -176,7 +178,7 @@ final class Channel {
         return heldRefusals
     }
 
-    /// Whether changes that are published already still wait to be sent to it.
+    /// Whether changes that are published already are still to be sent to it.
     var isBehind: Bool {
         switch stream {
         case .walking, .catchingUp, .suspended: true
@@ -189,7 +191,7 @@ final class Channel {
         return false
     }
 
-    /// Whether its `init`, or the one with another token, is under way: commands are kept until then.
+    /// Whether its `init`, or the one with another token, is being processed; commands are kept until then.
     var awaitsAnswer: Bool {
         switch phase {
         case .authenticating, .opening: true
@@ -198,7 +200,7 @@ final class Channel {
         }
     }
 
-    /// Where it would go on if it were suspended now.
+    /// Where it would continue if it were suspended now.
     var continuation: Continuation {
         switch stream {
         case .idle: .idle
@@ -209,7 +211,7 @@ final class Channel {
         }
     }
 
-    /// Whether broadcasts go to the channel as they come.
+    /// Whether broadcasts are sent to the channel at once.
     var isLive: Bool {
         if case .live = stream { return true }
         return false

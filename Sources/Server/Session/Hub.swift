@@ -1,24 +1,26 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// All connections, channels and live buckets as the loop sees them: a state machine without I/O, clock or threads.
+/// The loop's state of all connections, channels and live buckets: a state machine without I/O, clock or threads.
 ///
-/// Events go in as method calls, with the time where it matters; actions come out of `takeActions()` and are performed
-/// in order. Belongs to the loop's thread (or to a simulation's).
+/// Events are method calls, with the time where it matters; the resulting actions are taken from `takeActions()`
+/// and performed in order. Belongs to the loop's thread (or to a simulation's).
 ///
-/// What holds at every moment:
-/// - A channel gets changes from its first `cv` or `i` on, each once, in the order of the log; its own changes come in
-///   their place in that order and are their acknowledgement. A channel that never asked gets its own changes only.
-/// - Reads go up to the feed's `published`, broadcasts begin above it.
-/// - Nothing that is not on disk has been sent.
+/// Invariants:
+/// - A channel gets changes from its first `cv` or `i` on, each once, in the order of the log; its own changes come
+///   in that order too and are their acknowledgement. A channel that has not asked yet, or was answered `cv:?`,
+///   gets its own changes only.
+/// - Reads go up to the feed's `published`; broadcasts begin above it.
+/// - Everything that has been sent is on disk.
 public final class Hub {
+    /// The bounds in force.
     public private(set) var limits: ServerLimits
     let codec: ChangeVersionCodec
     let metrics: Metrics
     let tailGauge: Gauge
 
     private var seats = SessionTable()
-    /// Connections open now.
+    /// Connections open now, requests of the data API excluded.
     public private(set) var connectionCount: Int = 0
     var feeds = [BucketID: BucketFeed]()
     var tenants = [Tenant.Name: Tenant]()
@@ -31,32 +33,32 @@ public final class Hub {
 
     var slowed = [ConnectionID]()
     var walkers = [Channel]()
-    /// Channels that have asked for nothing yet, the oldest first, each for a second: as many as `init` and new tokens
-    /// come in that time, which `messages-per-second` bounds for each connection.
+    /// Channels that have asked for nothing yet, the oldest first, each for a second. Their number is bounded by
+    /// the `init` messages and new tokens that `messages-per-second` admits for each connection in that time.
     var silent = [SilentChannel]()
     var heldByReads = [ConnectionID]()
     var heldByQueue = [ConnectionID]()
     var readsOutstanding = 0
     var inFlight = InFlight()
-    /// Of large changes that readers have.
+    /// Bytes of large changes that readers are parsing.
     var bytesBeingRead = 0
     var tailBytes = 0
     var asks = [Ask]()
     var signedOut = SignedOut()
-    /// Whether tokens that look like a partner's are asked about (`HubAction.admit`).
+    /// Whether tokens that look like a partner's are checked (`HubAction.admit`).
     public var knowsPartners: Bool = false
-    /// Channels that are open by tokens of partners, by user and `Channel.life`.
+    /// Channels open by tokens of partners, by user and `Channel.generation`.
     var guests = [UserID: [UInt64: Channel]]()
     var ends = TokenEnds()
-    /// Channels whose end has come during this event.
+    /// Channels whose token ended during this event.
     var ended = [Channel]()
-    /// Connections that were told to go during this event, and requests that were answered.
+    /// Connections that were closed during this event, and requests that were answered.
     var leaving = [Session]()
-    /// Requests of the data API under way.
+    /// Requests of the data API in progress.
     var calls = 0
     /// Requests of administrators for all users' changes.
     var allCalls = [Session]()
-    /// Requests that wait for changes, and until when (nanoseconds).
+    /// Requests that wait for changes, each with its deadline (nanoseconds).
     var waiting = [ConnectionID: Int64]()
 
     /// - Parameter codec: made from the store's identity.
@@ -67,20 +69,20 @@ public final class Hub {
         tailGauge = metrics.cacheBytes.gauge(.tails)
     }
 
-    /// Other bounds from now on, for the connections that are there too.
+    /// Sets other bounds from now on, for open connections too.
     public func use(_ limits: ServerLimits) {
         self.limits = limits
         seats.all.forEach { $0.use(limits) }
     }
 
     deinit {
-        // A connection and its channels hold each other.
+        // A connection and its channels reference each other.
         seats.all.forEach { $0.channels = [] }
     }
 
-    /// Gives out what is to be done, in order. To be called after each event and before the next.
+    /// Passes the pending actions to `perform`, in order. Must be called after each event and before the next.
     ///
-    /// Two buffers take turns, so that a busy loop allocates nothing here. `perform` must not call the hub.
+    /// Two buffers alternate, so that a busy loop does not allocate here. `perform` must not call the hub.
     public func drainActions(_ perform: (HubAction) -> Void) {
         guard !actions.isEmpty else { return }
         swap(&actions, &performed)
@@ -88,7 +90,7 @@ public final class Hub {
         performed.removeAll(keepingCapacity: performed.count < Self.actionsKept)
     }
 
-    /// The same as an array, for simulations and tests.
+    /// The pending actions as an array, for simulations and tests.
     public func takeActions() -> [HubAction] {
         defer { actions = [] }
         return actions
@@ -110,7 +112,7 @@ public final class Hub {
     /// Changes that await their outcome.
     public var changeCount: Int { inFlight.count }
 
-    /// Whether a change or a read of anybody but this user is under way.
+    /// Whether a change or a read of any other tenant is in progress.
     func othersWait(than lane: UInt32) -> Bool {
         let tenant = tenantsByNumber[lane]
         return inFlight.count > tenant?.changes ?? 0 || readsOutstanding > tenant?.reads ?? 0
@@ -118,8 +120,8 @@ public final class Hub {
 
     // MARK: Connections
 
-    /// A WebSocket was opened, or a session that no socket is tied to (its slot is below 0).
-    /// - Parameter app: the app of the path, as it stood there.
+    /// A WebSocket was opened, or a session that is not tied to a socket (its slot is below 0).
+    /// - Parameter app: the app as written in the path.
     public func opened(_ id: ConnectionID, app: String) {
         seat(Session(id: id, app: try? AppID(app), limits: limits))
         connectionCount += 1
@@ -131,7 +133,7 @@ public final class Hub {
         if session.exchange != nil { calls += 1 }
     }
 
-    /// A connection is gone, for whatever reason; or one whose request waited for changes.
+    /// A connection has closed, for whatever reason; or the connection of a request that waited for changes has.
     public func closed(_ id: ConnectionID) {
         guard let session = session(id) else { return }
         seats[id.slot] = nil
@@ -140,19 +142,18 @@ public final class Hub {
         empty(session)
     }
 
-    /// Asks all connections to go: the server stops.
+    /// Closes all connections because the server stops.
     public func closeAll() {
         seats.all.forEach { close($0, .goingAway, "the server stops") }
         emptyLeaving()
     }
 
-    /// The connection of that name; nil when it is gone, even if its slot is used again.
+    /// The session with this id; nil when it is closed, even if its slot is used again.
     func session(_ id: ConnectionID) -> Session? {
         guard let session = seats[id.slot], session.id == id else { return nil }
         return session
     }
 
-    /// All that are open.
     var sessions: [Session] { seats.all }
 
     // MARK: Messages
@@ -173,7 +174,7 @@ public final class Hub {
             message = try UnreadMessage(parsing: text[...])
         } catch {
             metrics.messagesReceived.add(1, .unknown)
-            // Which channel was meant cannot be told; clients log a `?` wherever it comes.
+            // The channel is unknown; clients log a `?` wherever it comes.
             return send(Reply.notUnderstood(0), to: session)
         }
         switch message {
@@ -194,7 +195,7 @@ public final class Hub {
         }
     }
 
-    /// Runs a command on its channel, or keeps it while the channel's `init` is under way.
+    /// Runs a command on its channel, or keeps it while the channel's `init` is in progress.
     private func dispatch(
         _ request: UnreadRequest, on number: ChannelNumber, of session: Session, bytes: Int, now: HubInstant
     ) {
@@ -210,7 +211,8 @@ public final class Hub {
         run(request, on: channel, bytes: bytes, now: now)
     }
 
-    /// Runs a command of an authorized channel; its argument is read only here, and not at all if nobody asked for it.
+    /// Runs a command of an authorized channel. Its argument is parsed only here, and not at all if it was not
+    /// asked for.
     func run(_ request: UnreadRequest, on channel: Channel, bytes: Int, now: HubInstant) {
         guard !channel.isReading else {
             if !channel.keep(request, bytes: bytes) { send(Reply.notUnderstood(channel.number), to: channel.session) }
@@ -241,7 +243,7 @@ public final class Hub {
 
     // MARK: Time
 
-    /// Ends waits that are over.
+    /// Ends waits whose time is over.
     public func tick(_ now: HubInstant) {
         expireDue(now)
         resumeSlowed(now)
@@ -252,10 +254,10 @@ public final class Hub {
         emptyLeaving()
     }
 
-    // MARK: Doing
+    // MARK: Actions
 
     func send(_ frame: SharedFrame, to session: Session) {
-        // What a request needs of it, it gets by its own way.
+        // The answer of a request takes another path.
         guard !session.isClosing, session.exchange == nil else { return }
         actions.append(.send(session.id, frame))
     }
@@ -271,8 +273,8 @@ public final class Hub {
         part(session)
     }
 
-    /// Tells a connection to go. Nothing more is read for it or sent to it; its channels leave at the end of the event,
-    /// because this may be called from within a walk over the channels of a bucket.
+    /// Closes a connection. Nothing more is read for it or sent to it. Its channels leave at the end of the event,
+    /// because the caller may be iterating over the channels of a bucket.
     func close(_ session: Session, _ code: WebSocketCloseCode, _ reason: String) {
         guard !session.isClosing else { return }
         guard session.exchange == nil else { return answer(session, RESTAnswer.busy("The server is busy: \(reason).")) }
@@ -281,14 +283,14 @@ public final class Hub {
         actions.append(.close(session.id, code, reason: reason))
     }
 
-    /// Ends every event that may have closed a connection.
+    /// Must end every event that may have closed a connection.
     func emptyLeaving() {
         guard !leaving.isEmpty else { return }
         let sessions = leaving
         leaving = []
         for session in sessions {
             empty(session)
-            // Its connection stays for the next request.
+            // The HTTP connection stays open for the next request.
             guard session.exchange != nil, seats[session.id.slot] === session else { continue }
             seats[session.id.slot] = nil
             calls -= 1

@@ -1,25 +1,25 @@
 import ThicketProtocol
 
-/// A question of an administrator that waits for answers.
+/// A question of an administrator that awaits answers.
 struct Ask {
     let id: AskID
     let bucket: BucketID
     let isIndex: Bool
     /// Nanoseconds.
     let deadline: Int64
-    /// Bytes of answers that are still passed on.
+    /// Bytes of answers that may still be passed on.
     var bytesLeft = Hub.answerBytesMax
 }
 
 // `index` and `log`: what the server may ask of clients (streaming API, "Server to Client Commands").
 extension Hub {
-    /// Questions that wait for answers at once.
+    /// Questions that may await answers at once.
     public static let asksMax = 64
     /// Bytes of answers passed on for one question.
     public static let answerBytesMax = 64 << 20
 
-    /// Asks all clients of a bucket. Answers come as `tell` actions until the question's time is over, then `ended`.
-    /// Some clients never answer, so nobody waits for a number of answers.
+    /// Asks all clients of a bucket. Answers come as `tell` actions until the question's time is over, then
+    /// `ended`. Some clients never answer, so the question does not end at a number of answers.
     public func ask(_ id: AskID, _ question: RemoteQuestion, now: HubInstant) {
         guard asks.count < Self.asksMax else {
             return actions.append(.tell(id, .failed("too many questions at once; ask again later")))
@@ -33,7 +33,7 @@ extension Hub {
                 deadline: now.monotonic + Int64(question.seconds) * 1_000_000_000))
     }
 
-    /// Sends the question to each channel, or to each connection once.
+    /// Sends an `index` question to each channel, a `log` question to each connection once.
     private func put(_ question: RemoteQuestion) -> Int {
         var asked = 0
         var connections = Set<ConnectionID>()
@@ -49,10 +49,10 @@ extension Hub {
         return asked
     }
 
-    /// The asker is gone.
+    /// The asking administrator has disconnected.
     public func cancelAsk(_ id: AskID) { asks.removeAll { $0.id == id } }
 
-    /// Whether somebody asked for the state of the channel's client.
+    /// Whether a question for the state of the channel's client is open.
     func awaitsState(of channel: Channel) -> Bool {
         asks.contains { $0.isIndex && $0.bucket == channel.feed?.bucket }
     }
@@ -68,8 +68,8 @@ extension Hub {
         dropFull()
     }
 
-    /// A client sent a log message; nobody keeps what was not asked for.
-    /// - Parameter argument: what stood behind `log:`; read only if it was.
+    /// A client sent a log message; it is dropped unless a question asked for it.
+    /// - Parameter argument: the bytes after `log:`; parsed only if a question asked for them.
     func report(_ argument: ArraySlice<UInt8>, from session: Session) {
         guard !asks.isEmpty else { return }
         var json: [UInt8]?

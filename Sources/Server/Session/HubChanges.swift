@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-// `c`: to the shard, and after the commit to everybody (wire contract, section 6).
+// `c`: changes go to the shard, and after the commit to all subscribers (wire contract, section 6).
 extension Hub {
     /// Percent of the high-water mark below which senders are read again.
     private static let lowWaterPercent = 50
@@ -28,8 +28,8 @@ extension Hub {
         refuse(refused, on: channel)
     }
 
-    /// - Parameter bytes: that it takes in memory until it is decided.
-    /// - Returns: why the change is refused here; nil when the shard has it.
+    /// - Parameter bytes: memory it takes until it is decided.
+    /// - Returns: why the change is refused here; nil when it was handed to the shard.
     private func submit(
         _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant
     ) -> ErrorCode? {
@@ -73,7 +73,7 @@ extension Hub {
                 < limits.changeBytesQueuedMax * limits.queueHighWaterPercent * Self.lowWaterPercent
     }
 
-    /// Whether this is the removal by which `node-simperium` answers one that it was sent.
+    /// Whether this is the removal with which `node-simperium` answers a removal that it was sent.
     private func isEcho(_ change: ChangeRequest, on channel: Channel, now: HubInstant) -> Bool {
         guard channel.library == .nodeSimperium else { return false }
         guard case .remove = change.operation, change.sv == nil else {
@@ -101,7 +101,7 @@ extension Hub {
 
     // MARK: After the commit
 
-    /// A group is on disk (or was refused as a whole): its outcomes leave, in order.
+    /// A commit group is on disk, or was refused as a whole: its outcomes are sent, in order.
     public func committed(_ outcome: CommitOutcome, now: HubInstant) {
         for ticket in outcome.settled { settle(ticket, now: now) }
         defer { emptyLeaving() }
@@ -137,7 +137,7 @@ extension Hub {
         tailGauge.set(tailBytes)
     }
 
-    /// Sends a group's changes to every live channel; one frame for all channels of one number.
+    /// Sends a group's changes to every live channel; channels with the same number share one frame.
     private func broadcast(_ entries: [BucketFeed.Entry], in feed: BucketFeed, now: HubInstant) {
         let bytes = entries.reduce(0) { $0 + $1.element.count + 1 }
         let removals = entries.compactMap { $0.isRemoval ? $0.key : nil }
@@ -164,7 +164,7 @@ extension Hub {
         metrics.deliveries.add(receivers * entries.count)
     }
 
-    /// Sends a channel that never asked for changes its own.
+    /// Sends a channel that never asked for changes its own changes.
     private func acknowledge(_ outcome: BucketOutcome, in feed: BucketFeed, above first: GlobalID) {
         var own = [(channel: Channel, elements: [[UInt8]])]()
         for case .applied(let applied) in outcome.events where applied.gid >= first {
@@ -190,7 +190,7 @@ extension Hub {
         }
     }
 
-    /// Sends refusals to their authors, behind the changes they were derived from; those of one group as one message.
+    /// Sends refusals to their authors, after the changes they were derived from; those of one group as one message.
     private func refuse(_ outcome: BucketOutcome, in feed: BucketFeed) {
         var ready = [(channel: Channel, elements: [[UInt8]])]()
         for case .refused(let refused) in outcome.events {

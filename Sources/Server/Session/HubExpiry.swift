@@ -1,14 +1,14 @@
 import ThicketAuth
 import ThicketProtocol
 
-// Tokens that end: what happens to their channels, and how another token takes the place of one (docs/PROTOCOL.md).
+// Ends of tokens: what happens to the channels, and how another token replaces an ended one (docs/PROTOCOL.md).
 extension Hub {
-    /// Milliseconds for which a channel waits for another token; nothing is delivered meanwhile.
+    /// Milliseconds for which a channel waits for another token; nothing is delivered in that time.
     static let graceMilliseconds: Int64 = 60_000
-    /// Milliseconds after which a channel whose new token is still looked at is looked at again.
+    /// Milliseconds after which a channel whose new token is still being checked is examined again.
     private static let patienceMilliseconds: Int64 = 1_000
 
-    /// Begins every event: whatever has ended by now has ended before it.
+    /// Must begin every event: a token that has ended by now ended before the event.
     func expireDue(_ now: HubInstant) {
         guard !ends.isEmpty else { return }
         if ends.hasJumped(now) { rescheduleEnds(now) }
@@ -18,7 +18,7 @@ extension Hub {
         for channel in channels { end(channel, now: now) }
     }
 
-    /// Has a channel noticed when its token, or its time of grace, is over.
+    /// Schedules the end of a channel's token, or of the time it has to show another one.
     /// - Parameter end: milliseconds since 1970.
     func schedule(_ channel: Channel, end: Int64, now: HubInstant) {
         if let old = channel.end { ends.cancel(old.ticket) }
@@ -60,11 +60,11 @@ extension Hub {
         }
     }
 
-    /// The token has ended: the channel keeps its place, and nothing is delivered or taken.
+    /// The token has ended: the channel keeps its number and subscription, and nothing is delivered or accepted.
     private func lapse(_ channel: Channel, now: HubInstant) {
         channel.stream = .suspended(channel.continuation)
         channel.phase = .lapsed
-        // What readers are about to answer is not delivered.
+        // Answers that readers are about to give are dropped.
         nextLife += 1
         channel.readLife = nextLife
         metrics.channels.subtract()
@@ -74,8 +74,8 @@ extension Hub {
 
     // MARK: Another token
 
-    /// Whether this `init` only gives a channel that waits for it another token: same app and bucket, and no command.
-    /// That the user is the same is known later. The client may call itself something else by now.
+    /// Whether this `init` only gives a waiting channel another token: same app and bucket, and no command. Whether
+    /// the user is the same is known later. The client may use another client id.
     func isRenewal(_ request: InitRequest, of channel: Channel) -> Bool {
         guard case .lapsed = channel.phase, request.command?.isEmpty ?? true,
             let app = try? AppID(request.appID ?? ""), app == channel.session.app,
@@ -85,7 +85,7 @@ extension Hub {
         return true
     }
 
-    /// Has the new token of a channel looked at.
+    /// Starts the check of a channel's new token.
     func renew(_ channel: Channel, with request: InitRequest) {
         guard let token = Self.acceptable(request.token) else {
             return refuse(channel.number, of: channel.session, .malformed, expectsExpired: channel.expectsExpired)
@@ -96,7 +96,7 @@ extension Hub {
         read(.grant(token: token), for: channel)
     }
 
-    /// The new token of a channel is good: delivery goes on where it ended.
+    /// The new token of a channel is good: delivery continues where it stopped.
     func renewed(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         guard let request = channel.renewal else { return }
         channel.renewal = nil
@@ -112,13 +112,13 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         channel.name = admission.name
         send(Reply.authorized(channel.number, admission.name), to: channel.session)
-        // It may have become another while nothing was delivered.
+        // The mode may have changed while nothing was delivered.
         if let feed = channel.feed { sayOptions(of: feed, to: channel, isAsked: request.mode != nil) }
         resume(channel, now: now)
         runQueued(channel, now: now)
     }
 
-    /// The new token of a channel is not good; another one may be shown while its time of grace lasts.
+    /// The new token of a channel is not good; the client may show another one while the channel waits.
     func refuseRenewal(of channel: Channel, _ refusal: InitRefusal) {
         channel.renewal = nil
         let queued = channel.takeQueued().count
@@ -126,7 +126,8 @@ extension Hub {
         for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
     }
 
-    /// The new token is another user's, or may do what the last might not: a fresh start, with what was said meanwhile.
+    /// The new token belongs to another user, or grants what the previous one did not: the channel starts from the
+    /// beginning, with the commands kept so far.
     private func restart(_ channel: Channel, as request: InitRequest, _ admission: Admission, now: HubInstant) {
         nextLife += 1
         let fresh = Channel(
@@ -152,16 +153,16 @@ extension Hub {
         }
     }
 
-    // MARK: Who is in by a partner's token
+    // MARK: Channels open by partners' tokens
 
-    /// Notes by whose token a channel is open.
+    /// Records the partner's pass of a channel and when its token ends.
     func remember(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         channel.pass = admission.pass
         if admission.pass != nil { guests[admission.user, default: [:]][channel.life] = channel }
         if let end = admission.ends { schedule(channel, end: end, now: now) }
     }
 
-    /// The opposite of `remember`.
+    /// Undoes `remember`.
     func forget(_ channel: Channel) {
         if let old = channel.end { ends.cancel(old.ticket) }
         channel.end = nil
@@ -171,7 +172,7 @@ extension Hub {
         if guests[user]?.isEmpty ?? false { guests[user] = nil }
     }
 
-    /// Ends the channels of those who are not let in any more, and connections that have no other.
+    /// Ends the channels of revoked tokens, and connections that have no other channel.
     /// - Returns: the tokens by which they were open.
     public func revoke(_ revocation: Revocation, now: HubInstant) -> [DeniedToken] {
         defer { emptyLeaving() }
@@ -186,7 +187,7 @@ extension Hub {
         case .user(let entity, let device):
             found = guests(of: entity).filter { !($0.pass?.device.utf8.elementsEqual((device ?? "").utf8) ?? false) }
         }
-        // By age: the order of a dictionary is nobody's.
+        // By age, because the order of a dictionary is undefined.
         found.sort { $0.life < $1.life }
         let tokens = found.compactMap { $0.pass?.denied }
         for channel in found {
@@ -201,7 +202,7 @@ extension Hub {
         return (guests[user] ?? [:]).values.map { $0 }
     }
 
-    /// The channel is over, and with the last one the connection.
+    /// Removes a channel, and closes the connection with its last one.
     private func dismiss(_ channel: Channel, _ reason: String) {
         let session = channel.session
         remove(channel)
@@ -215,8 +216,8 @@ extension Hub {
 
     // MARK: Tokens of partners
 
-    /// A token that no operator made: perhaps a partner has signed it.
-    /// - Returns: false when it does not look so.
+    /// Asks for the check of a token that no operator made, in case a partner has signed it.
+    /// - Returns: false when it does not have that form.
     func askPartner(about token: String, of channel: Channel) -> Bool {
         let session = channel.session
         guard knowsPartners, let app = session.app, SignedToken.hasForm(token) else { return false }
@@ -232,7 +233,7 @@ extension Hub {
         return true
     }
 
-    /// A partner's token was looked at. Answers to channels that are gone are dropped.
+    /// A partner's token was checked. Answers to channels that are gone are dropped.
     public func admitted(_ request: AdmissionRequest, _ answer: AdmissionAnswer, now: HubInstant) {
         defer { emptyLeaving() }
         expireDue(now)
@@ -245,7 +246,7 @@ extension Hub {
         case .admitted(let pass):
             guard let user = try? UserID(pass.entity) else { return turnAway(channel, .invalid, now: now) }
             let admission = Admission(pass, user: user)
-            // It may have ended on its way here.
+            // It may have ended while the answer was on its way.
             guard let end = admission.ends, end > now.unix else {
                 return turnAway(channel, .tokenExpired, now: now)
             }
@@ -272,7 +273,7 @@ extension InitRefusal {
 
     static let accountEnded = InitRefusal(.serverError, "The account has ended", limit: .ended)
 
-    /// The stream has no number for it: 400 and 401 would make clients give up the token.
+    /// Not 400 or 401, because those would make clients discard the token; the stream has no code of its own for this.
     static func tooManyTokens(seconds: Int) -> InitRefusal {
         InitRefusal(.serverError, "Too many failed tokens, try again later", limit: .attempts(seconds: seconds))
     }

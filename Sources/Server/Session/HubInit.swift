@@ -6,7 +6,8 @@ extension Hub {
     /// Longest token that an operator makes, bytes.
     static let tokenBytesMax = 1_024
 
-    /// Starts a channel anew; whatever it was before is forgotten.
+    /// Starts a channel from the beginning, except when the `init` only renews its token; an earlier channel of
+    /// that number is removed.
     func initialize(_ number: ChannelNumber, of session: Session, with request: InitRequest, now: HubInstant) {
         if let old = session.channel(number) {
             if isRenewal(request, of: old) { return renew(old, with: request) }
@@ -28,7 +29,7 @@ extension Hub {
         read(.grant(token: request.token ?? ""), for: channel)
     }
 
-    /// The token if it is one that is worth a look: not empty, no white space, not longer than those that exist.
+    /// The token if it is worth checking: not empty, no white space, not longer than any token that exists.
     static func acceptable(_ token: String?) -> String? {
         guard let token, !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
             token.utf8.count <= tokenBytesMax || SignedToken.hasForm(token)
@@ -36,7 +37,7 @@ extension Hub {
         return token
     }
 
-    /// Checks what needs no look at the store.
+    /// Checks everything that needs no access to the store.
     private func admit(
         _ number: ChannelNumber, of session: Session, _ request: InitRequest
     ) throws(InitRefusal) -> Channel {
@@ -70,7 +71,7 @@ extension Hub {
             if case .grant(let token) = question {
                 if askAdministrator(about: token, of: channel) || askPartner(about: token, of: channel) { return }
             }
-            // No administrator's: with a partner's token it is that user's own request.
+            // Not an administrator's key; with a partner's token it is a request of that token's user.
             if case .adminGrant(let key, _, _) = question, askPartner(about: key, of: channel) { return }
             return turnAway(channel, .invalid, now: now)
         }
@@ -92,7 +93,7 @@ extension Hub {
         }
     }
 
-    /// The token is good: the bucket is opened, or delivery goes on.
+    /// The token is good: the bucket is opened, or delivery continues.
     func enter(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         if case .lapsed = channel.phase { return renewed(channel, admission, now: now) }
         guard let app = channel.session.app else { return }
@@ -126,7 +127,7 @@ extension Hub {
         channel.phase = .opening
         feed.waiters.append(channel)
         guard feeds.updateValue(feed, forKey: bucket) == nil else { return }
-        // Without a reader on its way nobody would ever open it.
+        // Without a reader's answer the bucket would never be opened.
         if !read(.open(bucket), for: channel) { feeds[bucket] = nil }
     }
 
@@ -150,7 +151,7 @@ extension Hub {
         feed.open(record, mode: mode)
         tailBytes += feed.tailBytes
         for channel in waiters {
-            // What an earlier one asked for may have cost their connection its life.
+            // A command kept by an earlier channel may have closed their connection.
             guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
             admit(channel, to: feed, now: now)
         }
@@ -189,7 +190,7 @@ extension Hub {
         if channel.isReady { watchSilence(of: channel, now: now) }
     }
 
-    /// Runs what was said while the token was looked at.
+    /// Runs the commands kept while the token was checked.
     func runQueued(_ channel: Channel, now: HubInstant) {
         for (request, bytes) in channel.takeQueued() {
             guard case .ready = channel.phase, !channel.session.isClosing else { return }
@@ -197,7 +198,7 @@ extension Hub {
         }
     }
 
-    /// Refuses an `init` that got so far as to be a channel.
+    /// Refuses an `init` for which a channel was already made.
     func refuse(_ channel: Channel, _ refusal: InitRefusal, now: HubInstant) {
         let queued = channel.queued.count
         channel.feed = nil
@@ -224,7 +225,7 @@ extension Hub {
         channel.session.channels.removeAll { $0 === channel }
     }
 
-    /// The channel is over: nothing goes to it any more.
+    /// The channel is over: nothing more is sent to it.
     func leave(_ channel: Channel) {
         let wasReady = channel.isReady
         let wasOpen = if case .lapsed = channel.phase { true } else { wasReady }
@@ -247,8 +248,8 @@ extension Hub {
         discard(feed)
     }
 
-    /// Forgets a bucket that nobody listens to. One that is being opened stays until the reader has answered and all
-    /// who waited for that have been let in.
+    /// Forgets a bucket without subscribers. A bucket that is being opened stays until the reader has answered and
+    /// all waiting channels have been admitted.
     func discard(_ feed: BucketFeed) {
         guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feed.sealing.isEmpty,
             feeds[feed.bucket] === feed
@@ -258,21 +259,21 @@ extension Hub {
     }
 }
 
-/// Why an `init` was refused; the number and the text of the answer.
+/// Why an `init` was refused: the code and text of the answer.
 struct InitRefusal: Error {
     let code: ErrorCode
     let message: String
-    /// Why it is of no use to try again.
+    /// A limit that makes a retry useless.
     let limit: Limit?
 
     enum Limit: Equatable {
         /// The user has too many buckets.
         case buckets
-        /// What was asked for is not for users.
+        /// The request is reserved for administrators.
         case administrators
-        /// Too many tokens that were not good; none is looked at for so many whole seconds.
+        /// Too many tokens failed; none is checked for so many whole seconds.
         case attempts(seconds: Int)
-        /// The user's account has ended, and what it had is being erased.
+        /// The user's account has ended, and its data is being erased.
         case ended
     }
 

@@ -1,17 +1,17 @@
 import ThicketProtocol
 
-// Large changes: a reader's thread reads them, so that nobody else waits for the loop meanwhile.
+// Large changes are parsed on a reader's thread, so that no other connection waits for the loop in that time.
 extension Hub {
-    /// Bytes of a message from which a `c` is read elsewhere. To read one of a megabyte takes up to 5 ms (`bench
-    /// large`), and a user's turn on the loop is 0.1 ms; to hand over smaller ones would cost their senders two wakes
-    /// of a thread each.
+    /// Bytes of a message from which a `c` is parsed by a reader. Parsing one of a megabyte takes up to 5 ms
+    /// (`bench large`), and a user's turn on the loop is 0.1 ms; handing over smaller ones would cost their senders
+    /// two thread wake-ups each.
     static let largeFrom = 64 << 10
 
-    /// Hands a large change to the readers. Its connection is read no further until it is back, and what its channel
-    /// has been sent meanwhile waits behind it, so that changes keep their order.
+    /// Hands a large change to the readers. Its connection is not read until the change is back, and messages
+    /// already received for its channel wait behind it, so that changes keep their order.
     ///
     /// - Parameter isRefused: it came faster than its sender may send.
-    /// - Returns: false when it is to be read here: it is small, or too many bytes are being read already.
+    /// - Returns: false when the loop must parse it: it is small, or too many bytes are being parsed already.
     func readElsewhere(_ request: UnreadRequest, on channel: Channel, bytes: Int, isRefused: Bool = false) -> Bool {
         guard request.command == .change, bytes >= Self.largeFrom, channel.session.exchange == nil else { return false }
         guard bytesBeingRead + inFlight.bytes + bytes <= limits.changeBytesQueuedMax else {
@@ -19,14 +19,14 @@ extension Hub {
             return false
         }
         if let tenant = channel.session.tenant, isOverfull(tenant) {
-            // To refuse it alone would mean to read it.
+            // Refusing it alone would require parsing it.
             metrics.limitHits.add(1, .userChanges)
             close(channel.session, .tryAgainLater, "the user has too much under way")
             return true
         }
         let large = LargeChange(
             request: request, bytes: bytes, tenant: channel.session.tenant?.number ?? 0, isRefused: isRefused)
-        // If not, the connection is ending: nothing more is done for it.
+        // If false, the connection is being closed: nothing more is done for it.
         guard read(.message(large), for: channel) else { return true }
         beginReading(bytes, of: channel.session.tenant)
         channel.isReading = true
@@ -34,10 +34,10 @@ extension Hub {
         return true
     }
 
-    /// A large change has been read.
+    /// A large change has been parsed.
     func hasRead(_ large: LargeChange, of origin: ReadOrigin, _ answer: ReadAnswer, now: HubInstant) {
         let tenant = take(large.bytes, of: large.tenant)
-        // Behind its own submission, so that nobody is read for a moment in between.
+        // After its own submission, so that the tenant's connections are not resumed for a moment in between.
         defer { if let tenant { hasLess(tenant) } }
         guard let session = session(origin.connection), !session.isClosing else { return }
         guard let channel = session.channel(origin.channel), channel.readLife == origin.life,
@@ -54,11 +54,11 @@ extension Hub {
         case (.many(let changes), true): refuse(changes.map { ($0, .unavailable) }, on: channel)
         }
         resume(session, .large)
-        // May bring the next large one.
+        // May bring the next large change.
         runQueued(channel, now: now)
     }
 
-    /// Bytes that readers are to read count as the user's changes that wait.
+    /// Bytes that readers are parsing count toward the user's waiting changes.
     func beginReading(_ bytes: Int, of tenant: Tenant?) {
         bytesBeingRead += bytes
         guard let tenant else { return }
@@ -66,8 +66,8 @@ extension Hub {
         holdAllIfFull(tenant)
     }
 
-    /// They have been read, or their connection is gone.
-    /// - Parameter number: the user's, 0 for a stranger.
+    /// The bytes have been parsed, or their connection has closed.
+    /// - Parameter number: `Tenant.number`, 0 for an unauthenticated connection.
     func endReading(_ bytes: Int, of number: UInt32) {
         if let tenant = take(bytes, of: number) { hasLess(tenant) }
     }

@@ -5,63 +5,70 @@ public typealias AskID = UInt64
 
 /// The time of one turn of the loop, read once and passed in.
 public struct HubInstant: Sendable, Hashable {
-    /// Nanoseconds of a clock that never goes back; for rates and deadlines.
+    /// Nanoseconds of the monotonic clock; for rates and deadlines.
     public var monotonic: Int64
     /// Milliseconds since 1970; for rows of the log.
     public var unix: Int64
 
+    /// An instant, from both clocks.
     public init(monotonic: Int64, unix: Int64) {
         self.monotonic = monotonic
         self.unix = unix
     }
 }
 
-/// What the hub wants done. The driver performs the actions in order.
+/// An action of the hub. The driver performs the actions in order.
 ///
-/// Sending is what happens by the thousand, so the large cases are boxed to keep it small.
+/// Sending is by far the most frequent one, so the large cases are boxed to keep it small.
 public enum HubAction: Sendable {
-    /// Put this frame into the connection's queue.
+    /// Append this frame to the connection's queue.
     case send(ConnectionID, SharedFrame)
-    /// End the connection with this code, behind what is queued.
+    /// Close the connection with this code, after the frames already queued.
     case close(ConnectionID, WebSocketCloseCode, reason: String)
-    /// Read nothing more from the connection until `resume`. What has been read already may still come.
+    /// Stop reading from the connection until `resume`. Messages read already may still come.
     case pause(ConnectionID)
-    /// Read on.
+    /// Read from the connection again.
     case resume(ConnectionID)
     /// Hand this to the shard.
     case submit(ShardRequest)
     /// Hand this to a reader.
     indirect case read(ReadRequest)
-    /// Hand this to a reader once most of what is queued for its connection has left: the next part of a long answer.
+    /// Hand this to a reader once most frames queued for its connection have been sent: the next part of a long
+    /// answer.
     indirect case readWhenDrained(ReadRequest)
-    /// Have a partner's token looked at; `Hub.admitted` takes the answer.
+    /// Have a partner's token checked; `Hub.admitted` takes the answer.
     indirect case admit(AdmissionRequest)
-    /// Tell the asker.
+    /// Send this reply to the asking administrator.
     indirect case tell(AskID, RemoteReply)
-    /// Answer the connection's request. `lane`: its user's, 0 for a stranger.
+    /// Answer the connection's request. `tenant`: `Tenant.number`, 0 for an unauthenticated connection.
     indirect case respond(ConnectionID, HTTPResponse, lane: UInt32)
 }
 
-/// The channel a read was made for. `life` tells a channel from one that took its number later.
+/// The channel that a read is for. `generation` distinguishes it from a later channel with the same number.
 public struct ReadOrigin: Sendable, Hashable {
+    /// The connection.
     public let connection: ConnectionID
+    /// The channel's number on the connection.
     public let channel: ChannelNumber
+    /// `Channel.readGeneration` when the read was made.
     public let life: UInt64
 }
 
-/// One question to a reader, which sees only what is committed.
+/// One question to a reader, which sees only committed data.
 public struct ReadRequest: Sendable {
+    /// The channel that gets the answer.
     public let origin: ReadOrigin
+    /// What to read.
     public let question: ReadQuestion
 }
 
-/// What is read.
+/// What a reader is asked for.
 public enum ReadQuestion: Sendable {
-    /// What does this token admit to?
+    /// What this token grants.
     case grant(token: String)
-    /// Is this a key of the app's administrators, who may come in as any user?
+    /// Whether this is a key of the app's administrators, which may act as any user.
     case adminGrant(key: String, AppID, as: UserID)
-    /// How does the bucket stand?
+    /// The bucket's row and mode.
     case open(BucketID)
     /// A page of the index, as a whole message.
     case index(IndexQuery, tag: UInt32)
@@ -69,22 +76,22 @@ public enum ReadQuestion: Sendable {
     case entity(key: String, version: Version, bucket: BucketRow, upTo: GlobalID)
     /// Removals, as a whole message.
     case removed(RemovedRequest, bucket: BucketRow, upTo: GlobalID)
-    /// An object as it was at a version, or at the newest that is published.
+    /// An object at a version, or at the newest that is published.
     case object(EntityKey, Version?, bucket: BucketRow, upTo: GlobalID)
     /// The names of a user's buckets.
     case buckets(AppID, UserID)
-    /// Changes that all users of an app have made in buckets of one name.
+    /// Changes of all users of an app in buckets of one name.
     case all(AllQuestion)
-    /// No question: a large `c` is read on a reader's thread, so that nobody else waits meanwhile.
+    /// Not a read of the store: a large `c` is parsed on a reader's thread, so that the loop is not blocked.
     case message(LargeChange)
-    /// Nor one: a large body of a request.
+    /// Not a read of the store either: the large body of a request.
     case body(RESTBody)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
     case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
 }
 
 extension ReadQuestion {
-    /// Whether the answer goes to the client and may be of the size of an object or more.
+    /// Whether the answer goes to the client and may be as large as an object or larger.
     var hasLargeAnswer: Bool {
         switch self {
         case .grant, .adminGrant, .open, .buckets, .message, .body: false
@@ -93,12 +100,12 @@ extension ReadQuestion {
     }
 }
 
-/// A `c` that takes long to read.
+/// A `c` that takes long to parse.
 public struct LargeChange: Sendable {
     let request: UnreadRequest
-    /// Of the message.
+    /// Bytes of the message.
     let bytes: Int
-    /// Whose it is: `Tenant.number`, 0 for a stranger.
+    /// The author's `Tenant.number`, 0 for an unauthenticated connection.
     let tenant: UInt32
     /// It came faster than its sender may send, and is answered 503.
     let isRefused: Bool
@@ -106,33 +113,34 @@ public struct LargeChange: Sendable {
     func read() -> ChangeRequest.Sent { request.readChanges() }
 }
 
-/// What a reader found.
+/// A reader's answer.
 public enum ReadAnswer: Sendable {
-    /// nil: no such token.
+    /// nil: the token is unknown.
     case grant(TokenGrant?)
-    /// The key is an administrator's, and the account of the user whom it was to act for has ended.
+    /// The key is an administrator's, but the account of the user it should act for has ended.
     case ended
     /// nil: never changed. `buckets`: how many of its owner's buckets are in the store.
     case opened(BucketRecord?, buckets: Int, mode: BucketMode)
-    /// The page. `isLast`: it bears no mark.
+    /// The page. `isLast`: it has no mark.
     case index(SharedFrame, isLast: Bool)
-    /// The walk's `current` is no longer kept: it must begin anew.
+    /// The log no longer reaches back to the scan's `current`; the scan must start from the beginning.
     case indexForgotten
     /// `KEY.VERSION`, and the object or `?`; or a list of removals.
     case entity(SharedFrame)
-    /// nil: there is no such object, or not at that version.
+    /// nil: the object does not exist, or not at that version.
     case object(Version, [UInt8]?)
+    /// The user's buckets, by name.
     case buckets([BucketRecord])
-    /// What stood in a large `c`.
+    /// The parsed changes of a large `c`.
     case message(ChangeRequest.Sent)
-    /// What stood in a large body.
+    /// The parsed content of a large body.
     case body(RESTBody.Reading)
-    /// All changes up to `through`; more follow while that is below what was asked for. `removals`: keys of the newest
-    /// removals among them, at most `RemovalHints.countMax`.
+    /// All changes up to `through`; more follow while that is below the requested position. `removals`: keys of the
+    /// newest removals among them, at most `RemovalHints.countMax`.
     case changes(SharedFrame, count: Int, through: GlobalID, removals: [EntityKey])
-    /// nil: changes above the position asked from are no longer kept.
+    /// nil: changes above the requested position are no longer kept.
     case all(AllPage?)
-    /// The position asked from is no longer kept: `cv:?`.
+    /// The requested position is no longer kept: `cv:?`.
     case changesForgotten
     /// The store could not be read.
     case failed(StoreError)

@@ -1,35 +1,34 @@
 import ThicketProtocol
 
-// Sealed buckets as the loop sees them (decision 0045): the first `init` that wants one waits until it is one on disk.
+// Sealed buckets in the loop (decision 0045): the first `init` that wants a sealed bucket waits until that is on disk.
 extension Hub {
-    /// Whether the channel, whose `init` wants a sealed bucket, has to wait until this new one is.
+    /// Whether the channel, whose `init` wants a sealed bucket, must wait until this new bucket is sealed.
     func awaitsSeal(_ channel: Channel, of feed: BucketFeed) -> Bool {
         guard channel.wantedMode == .sealed, channel.canWrite, feed.mode == .open, feed.row == nil,
             !BucketOptions.isBucket(feed.bucket.name)
         else { return false }
         channel.phase = .opening
         feed.sealing.append(channel)
-        // One request answers all who wait.
+        // One request answers all waiting channels.
         guard feed.sealing.count == 1 else { return true }
         actions.append(.submit(.seal(SealRequest(bucket: feed.bucket, lane: channel.tenant?.number ?? 0))))
         return true
     }
 
-    /// Who may only read wants a sealed bucket that nobody has written to: what it is, the first who may write decides.
-    /// To say `open` would be an alarm about nothing.
+    /// Whether a read-only channel wants a sealed bucket that has no change yet. Its mode is decided by the first
+    /// channel that may write; reporting `open` would raise a false alarm.
     func isUndecided(for channel: Channel, on feed: BucketFeed) -> Bool {
         channel.wantedMode == .sealed && !channel.canWrite && feed.mode == .open && feed.row == nil
     }
 
-    /// Whether a channel that could only read, and left it to others to seal its new bucket, may do so with its next
-    /// token.
+    /// Whether a channel that was read-only, and could not seal its new bucket, may do so with its next token.
     func decidesMode(_ channel: Channel, _ request: InitRequest, _ admission: Admission) -> Bool {
         guard admission.canWrite, request.mode.flatMap({ BucketMode(word: $0) }) == .sealed else { return false }
         return channel.feed.map { isUndecided(for: channel, on: $0) } ?? false
     }
 
-    /// Tells the bucket's options, behind an `auth`: the mode of an open one only on request, and its identity only to
-    /// clients of our library.
+    /// Sends the bucket's options after an `auth`: the mode of an open bucket only on request, and its identity
+    /// only to Thicket's client library.
     func sayOptions(of feed: BucketFeed, to channel: Channel, isAsked: Bool) {
         let tellsMode = (isAsked && !isUndecided(for: channel, on: feed)) || feed.mode != .open
         let store = identity(of: feed, for: channel)
@@ -37,13 +36,13 @@ extension Hub {
         send(Reply.options(channel.number, mode: tellsMode ? feed.mode : nil, store: store), to: channel.session)
     }
 
-    /// nil for other libraries, and while the bucket has no change: an identity is that of a row.
+    /// nil for other libraries, and while the bucket has no change, because an identity needs a row.
     private func identity(of feed: BucketFeed, for channel: Channel) -> String? {
         guard channel.library == .thicket, channel.session.exchange == nil else { return nil }
         return feed.identity(codec)
     }
 
-    /// The bucket has got its row: channels that were told no identity hear it now.
+    /// The bucket has got its row: channels that were sent no identity get it now.
     func sayIdentity(of feed: BucketFeed) {
         for channel in feed.subscribers where channel.isReady && !channel.session.isClosing {
             guard let store = identity(of: feed, for: channel) else { continue }
@@ -51,7 +50,7 @@ extension Hub {
         }
     }
 
-    /// The shard has said what the bucket is.
+    /// The shard has reported the bucket's mode.
     func settleMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
         let waiting = feed.sealing
         switch answer {
@@ -60,7 +59,7 @@ extension Hub {
         case .mode(let mode):
             tell(mode, to: feed)
             for channel in waiting {
-                // What an earlier one asked for may have cost their connection its life.
+                // A command kept by an earlier channel may have closed their connection.
                 guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
                 welcome(channel, to: feed, now: now)
             }
@@ -69,16 +68,16 @@ extension Hub {
         discard(feed)
     }
 
-    /// An operator has changed the mode of all buckets of a name, and it stands on disk.
+    /// An operator has changed the mode of all buckets of a name, and the change is on disk.
     func changeMode(_ app: AppID, _ name: BucketName, _ mode: BucketMode) {
         for (bucket, feed) in feeds where bucket.app == app && bucket.name == name {
-            // What the shard knows of it is of before.
+            // The shard's copy has the old mode.
             actions.append(.submit(.forget(bucket)))
             if feed.isOpen { tell(mode, to: feed) }
         }
     }
 
-    /// The bucket has another mode than the channels on it were told.
+    /// Sets a mode that differs from the one the channels were sent, and notifies them.
     private func tell(_ mode: BucketMode, to feed: BucketFeed) {
         guard feed.mode != mode else { return }
         feed.mode = mode

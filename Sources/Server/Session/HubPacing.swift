@@ -1,9 +1,10 @@
 import ThicketProtocol
 
-// Rates and backpressure: who sends more than it may is read more slowly, and refused only when that does not help.
+// Rates and backpressure: a connection that exceeds its rate is read more slowly, and refused only when that does
+// not help.
 extension Hub {
     /// Counts one event of a connection against its rate.
-    /// - Returns: whether the event is to be refused.
+    /// - Returns: whether the event must be refused.
     func meter(
         _ meter: inout RateMeter, of session: Session, limit: Metrics.LimitName, now: HubInstant
     ) -> Bool {
@@ -59,7 +60,7 @@ extension Hub {
     }
 }
 
-/// Changes handed to the shard: how many, and what they weigh.
+/// Number and bytes of the changes handed to the shard.
 struct InFlight {
     private(set) var count = 0
     private(set) var bytes = 0

@@ -4,9 +4,9 @@ import ThicketProtocol
 extension Hub {
     // MARK: Asking
 
-    /// Hands a question to the readers. Whoever has too many open is read no further for a while.
-    /// - Parameter isContinued: the answer follows another one, so it waits until that has mostly been read.
-    /// - Returns: false when the connection is ending, perhaps because of this very question.
+    /// Hands a question to the readers. A connection with too many open questions is not read for a while.
+    /// - Parameter isContinued: the answer follows another one, so the question waits until that has mostly been sent.
+    /// - Returns: false when the connection is being closed, perhaps because of this question.
     @discardableResult
     func read(_ question: ReadQuestion, for channel: Channel, isContinued: Bool = false) -> Bool {
         let session = channel.session
@@ -61,7 +61,7 @@ extension Hub {
         read(.removed(request, bucket: row, upTo: feed.published), for: channel)
     }
 
-    /// Answers all changes since a position, and subscribes from there.
+    /// Answers all changes since a position, and subscribes from it.
     func changesSince(_ text: String, on channel: Channel, now: HubInstant) {
         guard let feed = channel.feed else { return }
         guard let gid = codec.decode(text, tag: feed.tag), gid <= feed.published else {
@@ -81,7 +81,7 @@ extension Hub {
 
     // MARK: Following the log
 
-    /// Brings a channel from `gid` to the present and makes it live, from memory when that reaches back so far.
+    /// Sends a channel the changes after `gid` and makes it live; from memory when the tail reaches back that far.
     func catchUp(_ channel: Channel, from gid: GlobalID, mustAnswer: Bool, now: HubInstant) {
         guard let feed = channel.feed else { return }
         if let missed = feed.tail(after: gid) {
@@ -169,7 +169,7 @@ extension Hub {
     private func settle(_ request: ReadRequest) {
         readsOutstanding -= 1
         metrics.readsQueued.set(readsOutstanding)
-        // A connection that has had its answer may have another request by now.
+        // The HTTP connection of an answered request may already carry the next one.
         if let session = session(request.origin.connection),
             session.exchange == nil || session.exchange?.life == request.origin.life
         {
@@ -226,7 +226,8 @@ extension Hub {
         catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
     }
 
-    /// The store could not be read. There is no word for it in the protocol, so the client comes again.
+    /// The store could not be read. The protocol has no answer for that, so the connection is closed and the client
+    /// reconnects.
     func failed(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
         if case .grant = question {
             return turnAway(channel, .unreadable, now: now)

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
-/// Users whose tokens have ended lately. Bounded; what falls out is of a time when no look at a token is under way any
-/// more, for each entry was written to disk first.
+/// Users whose tokens have ended lately. Bounded: by the time an entry is dropped, no token lookup from before it
+/// is in progress any more, because each entry was written to disk first.
 struct SignedOut {
     /// Users kept.
     static let namesMax = 1_024
@@ -9,21 +9,21 @@ struct SignedOut {
     private var lives = [Tenant.Name: UInt64]()
     private var order = [Tenant.Name]()
 
-    /// - Parameter life: channels up to this one began before.
+    /// - Parameter generation: the newest generation; channels up to it began before.
     mutating func note(_ name: Tenant.Name, life: UInt64) {
         if lives.updateValue(life, forKey: name) == nil { order.append(name) }
         guard order.count > Self.namesMax else { return }
         lives[order.removeFirst()] = nil
     }
 
-    /// Whether what a channel was granted may have been looked up before the user's tokens ended.
+    /// Whether a channel's grant may have been looked up before the user's tokens ended.
     func mayBeOld(_ name: Tenant.Name, life: UInt64) -> Bool { lives[name].map { life <= $0 } ?? false }
 }
 
 // Tokens that end while connections are open.
 extension Hub {
-    /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. Whoever
-    /// has another token that is good comes back by it.
+    /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. A
+    /// client with another good token reconnects with it.
     func signOut(_ name: Tenant.Name) {
         signedOut.note(name, life: nextLife)
         for session in sessions {
@@ -32,7 +32,7 @@ extension Hub {
         emptyLeaving()
     }
 
-    /// Ends the connection of a channel whose token is good no more; a request gets its answer.
+    /// Ends the connection of a channel whose token is no longer good; a request gets its answer.
     func signOut(_ channel: Channel) {
         let session = channel.session
         if session.exchange != nil { return tell(channel.number, of: session, .signedOut, expectsExpired: false) }

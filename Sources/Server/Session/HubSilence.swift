@@ -1,25 +1,28 @@
 import ThicketProtocol
 
-// Channels that ask for nothing behind their `init`: they hear of changes by being connected (docs/PROTOCOL.md, cv).
+// Channels that ask for nothing after their `init`: being connected is enough to receive changes (docs/PROTOCOL.md,
+// cv).
 extension Hub {
     /// Nanoseconds that a client has for its first `i` or `cv`.
     static let silenceNanoseconds: Int64 = 1_000_000_000
 
-    /// A channel that has asked for nothing yet. `life` tells it from what it becomes with another token.
+    /// A channel that has asked for nothing yet. `generation` distinguishes it from the same channel with another
+    /// token.
     struct SilentChannel {
         let channel: Channel
         let life: UInt64
         let deadline: Int64
     }
 
-    /// Notes where the bucket stands when a channel is let in, before its first command, so that nothing from here on
+    /// Records the bucket's position when a channel is admitted, before its first command, so that no later change
     /// is missed.
     func beginSilence(of channel: Channel) {
         guard channel.session.exchange == nil else { return }
         channel.quietPosition = channel.feed?.published
     }
 
-    /// Has the time of a channel watched that has not asked yet; one that was answered `cv:?` has no place in the log.
+    /// Starts the time limit of a channel that has not asked yet; one that was answered `cv:?` has no position in
+    /// the log.
     func watchSilence(of channel: Channel, now: HubInstant) {
         guard case .idle = channel.stream, channel.quietPosition != nil else { return }
         silent.append(
@@ -27,7 +30,7 @@ extension Hub {
                 channel: channel, life: channel.readLife, deadline: now.monotonic + Self.silenceNanoseconds))
     }
 
-    /// Makes a channel live that has asked for nothing: the time is over, or it sends a change.
+    /// Makes a channel live that has asked for nothing: its time is over, or it sends a change.
     func endSilence(of channel: Channel, now: HubInstant) {
         guard let position = channel.quietPosition else { return }
         channel.quietPosition = nil
@@ -35,7 +38,7 @@ extension Hub {
         catchUp(channel, from: position, mustAnswer: false, now: now)
     }
 
-    /// The oldest come first: each has the same time.
+    /// The list is in order of deadlines, because all channels have the same time.
     func releaseSilent(_ now: HubInstant) {
         let due = silent.prefix { $0.deadline <= now.monotonic }
         guard !due.isEmpty else { return }

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
 extension ReadQuestion {
-    /// An `i` for one entry without its object asks where the bucket stands: nobody walks a bucket one by one. Nothing
-    /// is held back for it, except for those who ask `cv` next.
+    /// A head probe: an `i` for one entry without its object asks for the bucket's position, because no client
+    /// scans a bucket one entry at a time. No change is held back for it, except for clients that send `cv` next.
     var isGlance: Bool {
         if case .index(let query, _) = self { return query.isGlance }
         return false
@@ -10,13 +10,13 @@ extension ReadQuestion {
 }
 
 extension IndexQuery {
-    /// As `ReadQuestion.isGlance`. A walk that took the place of another is none, whatever its pages hold.
+    /// As `ReadQuestion.isHeadProbe`. A scan that replaced another is never one, whatever its pages hold.
     var isGlance: Bool { asksForNewest && told == nil }
 }
 
-// Walking the index (wire contract, section 5; decision 0081).
+// Index scans (wire contract, section 5; decision 0003).
 extension Hub {
-    /// Starts or continues an index walk.
+    /// Starts or continues an index scan.
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
         guard let feed = channel.feed else { return }
         let query = indexQuery(request, of: feed)
@@ -30,7 +30,7 @@ extension Hub {
         read(.index(query, tag: feed.tag), for: channel)
     }
 
-    /// What a page is asked for by. A mark that is none of this bucket begins anew.
+    /// The query for a page. A mark that does not belong to this bucket starts from the beginning.
     func indexQuery(_ request: IndexRequest, of feed: BucketFeed) -> IndexQuery {
         var query = IndexQuery(
             bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
@@ -45,14 +45,15 @@ extension Hub {
         return query
     }
 
-    /// An index page was asked for: later changes wait until the walk is over.
+    /// An index page was asked for: later changes wait until the scan is over.
     private func walk(_ channel: Channel, by query: IndexQuery, now: HubInstant) {
         let (current, isFirst) = (query.current, query.before == nil)
         let deadline = now.monotonic + Channel.walkRest
         switch channel.stream {
         case .catchingUp, .suspended: return
         case .walking(let before, _):
-            // A glance in mid-walk is none of it: what has been held back since it began is still to be told.
+            // A head probe during a scan is not part of it: changes held back since the scan began are still to be
+            // sent.
             let begins = isFirst && !query.isGlance
             if !query.isGlance { channel.isGlancing = false }
             channel.stream = .walking(current: begins ? current : before, deadline: deadline)
@@ -64,21 +65,21 @@ extension Hub {
         }
     }
 
-    /// A walk goes on that this channel did not begin: a client that came back with its mark. What it missed since the
-    /// walk's `current` is sent at its end.
+    /// Continues a scan that this channel did not begin: the client came back with its mark. What it missed since
+    /// the scan's `current` is sent at the end.
     private func resumeWalk(_ channel: Channel, at current: GlobalID, deadline: Int64) {
         guard case .idle = channel.stream else { return }
         channel.stream = .walking(current: current, deadline: deadline)
         list(channel)
     }
 
-    /// The channel of a walk has another token: its client goes on with the walk.
+    /// The channel of a scan has another token: its client continues the scan.
     func continueWalk(_ channel: Channel, at current: GlobalID, now: HubInstant) {
         channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
         list(channel)
     }
 
-    /// Has the end of the walk watched. A channel stands in the list once, however often it walks.
+    /// Adds the channel to the list of deadlines. It is in the list at most once, however often it scans.
     private func list(_ channel: Channel) {
         guard !channel.isListedWalker else { return }
         channel.isListedWalker = true
@@ -86,7 +87,7 @@ extension Hub {
     }
 
     /// A page was sent.
-    /// - Parameter isGlance: it ends what it began, and no other walk.
+    /// - Parameter isHeadProbe: the page answers a head probe; it ends only a scan that the probe began.
     func walked(_ channel: Channel, isLast: Bool, isGlance: Bool, now: HubInstant) {
         guard case .walking(let current, _) = channel.stream else { return }
         let isOver = isGlance ? channel.isGlancing : isLast
@@ -97,7 +98,7 @@ extension Hub {
         catchUp(channel, from: current, mustAnswer: false, now: now)
     }
 
-    /// Ends a walk before its time: the channel sends changes, so it wants to hear of others.
+    /// Ends a scan early: the channel sends changes, so it must receive those of others.
     func endWalk(_ channel: Channel, now: HubInstant) {
         guard case .walking(let current, _) = channel.stream else { return }
         catchUp(channel, from: current, mustAnswer: false, now: now)
@@ -114,7 +115,7 @@ extension Hub {
         }
     }
 
-    /// The log no longer reaches back to the walk's `current`: the first page of a new walk is the answer.
+    /// The log no longer reaches back to the scan's `current`: the first page of a new scan is the answer.
     func restartWalk(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
         guard case .index(var query, let tag) = question, let feed = channel.feed else { return }
         guard query.before != nil || query.current < feed.published else {
@@ -122,8 +123,8 @@ extension Hub {
         }
         if query.before != nil {
             metrics.walksRestarted.add(1)
-            // What it has read of the old walk may be gone by now, and no change says so any more: it has to walk once
-            // more.
+            // Objects it read in the old scan may be removed by now, and no change reports that any more: the
+            // client must scan again.
             if channel.removesUnlisted { query.told = query.told ?? query.current }
             query.before = nil
         }

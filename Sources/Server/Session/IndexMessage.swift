@@ -1,8 +1,9 @@
 import ThicketProtocol
 
-/// Where an index walk stands: the position it is a snapshot of, and the one below which it goes on.
+/// Position of an index scan: the log position it is a snapshot of, and the one below which it continues.
 ///
-/// On the wire two cvs with a dot between, so that it tells nothing and only this server in this epoch can read it.
+/// On the wire two cvs with a dot between, so that it reveals nothing and only this server in this epoch can decode
+/// it.
 struct IndexMark: Equatable {
     let current: GlobalID
     let before: GlobalID
@@ -15,7 +16,7 @@ struct IndexMark: Equatable {
         self.told = told
     }
 
-    /// nil when the text is no mark of this bucket: the walk starts anew.
+    /// nil when the text is not a mark of this bucket: the scan starts from the beginning.
     init?(_ text: String, codec: ChangeVersionCodec, tag: UInt32) {
         let parts: [Substring] = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2 || parts.count == 3,
@@ -43,11 +44,10 @@ enum IndexMessage {
     }
 
     /// - Parameters:
-    ///   - current: cv of the walk.
+    ///   - current: cv of the scan.
     ///   - mark: absent on the last page.
-    ///   - total: objects in the whole walk; told beside a mark only, when there is progress to show; 0: not
-    ///     known.
-    ///   - starts: gets the place of each body in the frame.
+    ///   - total: objects in the whole scan, sent only beside a mark, where clients can show progress; 0: not known.
+    ///   - starts: gets the offset of each body in the frame.
     static func page(
         _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?, total: Int = 0,
         starts: inout [Int]

@@ -1,12 +1,12 @@
 import Synchronization
 import ThicketProtocol
 
-/// Index pages that were written lately, shared by all readers: the same pages are asked for by every new client of a
-/// bucket that has not changed since, such as each web page that is opened without a store of its own.
+/// Index pages written lately, shared by all readers. Every new client of an unchanged bucket asks for the same
+/// pages, for example each web page that is opened without a local store.
 ///
-/// A page depends on nothing but its key, because a walk shows the bucket as it stood at `current`.
+/// A page depends only on its key, because a scan shows the bucket as it was at `current`.
 public final class IndexPageCache: Sendable {
-    /// What a page was asked for by.
+    /// The query of a page, and the channel number written into it.
     struct Place: Hashable {
         let query: IndexQuery
         let channel: ChannelNumber
@@ -15,7 +15,7 @@ public final class IndexPageCache: Sendable {
     struct Page: Sendable {
         let frame: SharedFrame
         let isLast: Bool
-        /// The changes whose bodies it holds, newest first, and where they stand in the frame.
+        /// The changes whose bodies it holds, newest first.
         let gids: [GlobalID]
         fileprivate let places: [(start: UInt32, count: UInt32)]
 
@@ -56,7 +56,7 @@ public final class IndexPageCache: Sendable {
 
     func keep(_ page: Page, at place: Place) {
         let bytes = page.weight
-        // Half, so that no single page throws out all others.
+        // Half, so that one page cannot evict all others.
         guard bytes >= Self.pageBytesMin, bytes <= bytesMax / 2 else { return }
         pages.withLock {
             $0.set(place, page, weight: bytes)
@@ -64,7 +64,7 @@ public final class IndexPageCache: Sendable {
         }
     }
 
-    /// The bodies that pages of other walks of the bucket hold, for a new page: most objects have not changed since.
+    /// The bodies in pages of other scans of the bucket, for a new page: most objects have not changed since.
     func bodies(for query: IndexQuery) -> PageBodies? {
         guard query.withData else { return nil }
         let found = pages.withLock { (pages: inout RecentlyUsed<Place, Page>) in
@@ -77,7 +77,7 @@ public final class IndexPageCache: Sendable {
 /// Bodies in index pages that were sent before. Belongs to the thread that makes a page.
 final class PageBodies: KnownBodies {
     private let pages: [IndexPageCache.Page]
-    /// Where the body before was found: the next one most often stands behind it.
+    /// Where the previous body was found: the next one most often follows it.
     private var page = 0
     private var place = -1
 

@@ -1,20 +1,20 @@
-/// Says when a sender goes on faster than it may: a bucket of tokens, kept as the one time at which it is full again.
+/// Detects a sender that exceeds its rate: a token bucket, stored as the time at which it is full again.
 struct RateMeter {
-    /// What to do about one more event.
+    /// What to do with one more event.
     enum Verdict: Equatable {
         /// Within the rate.
         case take
-        /// Above it: take this one, and read no more before that time (nanoseconds).
+        /// Above the rate: take this one, and read no more before that time (nanoseconds).
         case slow(until: Int64)
-        /// Above it by a whole burst more: refuse this one.
+        /// Above the rate by a whole further burst: refuse this one.
         case refuse
     }
 
     /// Nanoseconds that one event costs.
     private var cost: Int64 = 1
-    /// Nanoseconds of credit at most.
+    /// Largest credit, nanoseconds.
     private var credit: Int64 = 1
-    /// When all that was taken is paid for.
+    /// When everything taken so far is paid for.
     private var paidAt = Int64.min
 
     /// - Parameters:
@@ -22,13 +22,13 @@ struct RateMeter {
     ///   - burst: events at once after a quiet time, at least 1.
     init(perSecond: Int, burst: Int) { use(perSecond: perSecond, burst: burst) }
 
-    /// Other bounds from now on. What was taken counts as it did.
+    /// Sets other bounds from now on. Earlier events keep their cost.
     mutating func use(perSecond: Int, burst: Int) {
         cost = max(1, 1_000_000_000 / Int64(max(1, perSecond)))
         credit = cost * Int64(max(1, burst))
     }
 
-    /// Counts one event at `now` (nanoseconds of a clock that never goes back).
+    /// Counts one event at `now` (nanoseconds of the monotonic clock).
     mutating func take(at now: Int64) -> Verdict {
         let start = max(paidAt, now)
         let debt = start - now + cost - credit

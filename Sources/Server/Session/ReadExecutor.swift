@@ -3,7 +3,7 @@ import ThicketProtocol
 
 /// Answers the hub's questions from one reader; belongs to the thread that made it.
 ///
-/// Messages are written here, whole, so that the loop only passes them on.
+/// It writes whole messages, so that the loop only passes them on.
 public final class ReadExecutor {
     let reader: any StoreReader
     let codec: ChangeVersionCodec
@@ -11,7 +11,7 @@ public final class ReadExecutor {
     public var limits: ServerLimits
     private let pages: IndexPageCache
 
-    /// - Parameter pages: shared by the executors of one store; nil for one of its own.
+    /// - Parameter pages: shared by the executors of one store; nil for a separate cache.
     public init(
         reader: any StoreReader, codec: ChangeVersionCodec, limits: ServerLimits, pages: IndexPageCache? = nil
     ) {
@@ -37,7 +37,7 @@ public final class ReadExecutor {
             return .grant(try reader.grant(tokenHash: Hash.sha256(Array(token.utf8))))
         case .adminGrant(let key, let app, let user):
             guard try reader.isAdminKey(hash: Hash.sha256(Array(key.utf8)), of: app) else { return .grant(nil) }
-            // What is being erased is nobody's, though some of it is still there.
+            // A user that is being erased is refused, though some of the data still exists.
             guard try !reader.hasEnded(user, in: app) else { return .ended }
             return .grant(TokenGrant(app: app, user: user, isReadOnly: false))
         case .open(let id):
@@ -79,13 +79,13 @@ public final class ReadExecutor {
         return .object(version, try reader.body(of: key, version: version, in: bucket, upTo: upTo))
     }
 
-    /// Version of the newest published state of an object; nil when it was removed or never made.
+    /// Version of the newest published state of an object; nil when it was removed or never existed.
     private func newest(
         _ key: EntityKey, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> Version? {
         guard let head = try reader.entity(key, in: bucket) else { return nil }
         if head.gid <= upTo { return head.isDeleted ? nil : head.version }
-        // Some changes are on disk and about to be published: those of one turn or two.
+        // Some changes are on disk and not yet published: those of one or two turns.
         var gid = head.gid
         while gid > upTo {
             guard let row = try reader.change(gid) else { return nil }
@@ -105,7 +105,7 @@ public final class ReadExecutor {
         let mark = slice.next.map {
             IndexMark(current: query.current, before: $0, told: query.told).text(codec, tag: tag)
         }
-        // No position of this bucket, nor of any time: a `cv` with it is answered by `cv:?`.
+        // Not a position of this bucket at any time: a `cv` with it is answered by `cv:?`.
         let told = query.told.map { codec.encode($0, tag: ~tag) }
         var starts = [Int]()
         let frame = IndexMessage.page(

@@ -25,8 +25,7 @@ enum Reply {
         frame(channel, .authFailed(code: code.rawValue, message: message))
     }
 
-    /// `N:o:{"mode":…,"store":…}`: who may know what stands in the bucket, and which bucket it is; either may be
-    /// missing.
+    /// `N:o:{"mode":…,"store":…}`: whether the bucket is open or sealed, and its identity; either may be missing.
     static func options(_ channel: ChannelNumber, mode: BucketMode?, store: String?) -> SharedFrame {
         var options = JSONObject()
         if let mode { options["mode"] = .string(mode.word) }
@@ -39,12 +38,12 @@ enum Reply {
         frame(channel, .removed(page))
     }
 
-    /// `N:e:ARGUMENT` and a line with `?`, for an argument that names no version.
+    /// `N:e:ARGUMENT` and a line with `?`, for an argument without a version.
     static func noEntity(_ channel: ChannelNumber, _ argument: String) -> SharedFrame {
         SharedFrame(text: head(channel, "e:") + Array(argument.utf8) + [0x0A, 0x3F])
     }
 
-    /// `N:KEY.VERSION` and a line with the object or `?`.
+    /// `N:e:KEY.VERSION` and a line with the object or `?`.
     static func entity(_ channel: ChannelNumber, key: String, version: Version, body: [UInt8]?) -> SharedFrame {
         var text = head(channel, "e:")
         text.reserveCapacity(text.count + key.utf8.count + 32 + (body?.count ?? 0))
@@ -60,7 +59,7 @@ enum Reply {
         return SharedFrame(text: text)
     }
 
-    /// `N:c:[…]` of elements that are JSON already.
+    /// `N:c:[…]` with elements that are JSON already.
     static func changes<Elements: Sequence<[UInt8]>>(
         _ channel: ChannelNumber, _ elements: Elements, bytes: Int = 0
     ) -> SharedFrame {

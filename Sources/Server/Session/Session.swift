@@ -1,45 +1,45 @@
 import ThicketProtocol
 
-/// One connection as the hub sees it: its channels, its rates and why it is not read at the moment.
+/// The hub's state of one connection: its channels, its rates and why it is not read at the moment.
 final class Session {
-    /// Reasons to read nothing more for now.
+    /// Reasons not to read from the connection for now.
     struct Pauses: OptionSet {
         let rawValue: UInt8
-        /// It sends faster than it may.
+        /// It exceeds its rate.
         static let rate = Pauses(rawValue: 1)
-        /// Too many of its reads await their answer, or of all reads.
+        /// Too many of its reads await their answer, or too many reads of all connections.
         static let reads = Pauses(rawValue: 2)
         /// Too many changes of all connections await their outcome.
         static let queue = Pauses(rawValue: 4)
-        /// Its user has too much under way, on all connections together.
+        /// Its user has too much in progress, on all connections together.
         static let user = Pauses(rawValue: 8)
-        /// A large change of it is being read.
+        /// A large change of it is being parsed.
         static let large = Pauses(rawValue: 16)
     }
 
     let id: ConnectionID
-    /// The app of the path; nil when the path names none that is valid.
+    /// The app of the path; nil when the path has no valid app.
     let app: AppID?
     var channels = [Channel]()
-    /// The user whose token was shown first; nil for a stranger.
+    /// The user of the first token shown; nil while unauthenticated.
     var tenant: Tenant?
     var messages: RateMeter
     var changes: RateMeter
-    /// All that await their answer, `waitingReads` among them.
+    /// All reads that await their answer, `waitingReads` included.
     var readsOutstanding = 0
-    /// Tokens of partners that await their answer.
+    /// Tokens of partners that are being checked.
     var admissions = 0
-    /// Reads with large answers that readers work on.
+    /// Reads with large answers that readers are working on.
     private var readsAtWork = 0
-    /// Those that wait until some of these are answered: a client that asks for 500 objects of 1 MB at once is to be
+    /// Reads that wait until some of these are answered. A client that asks for 500 objects of 1 MB at once must be
     /// served as fast as it reads, not dropped for reading slowly.
     var waitingReads = WaitingLine<ReadRequest>()
     var pauses: Pauses = []
     /// When `Pauses.rate` ends, nanoseconds.
     var slowUntil: Int64 = 0
-    /// The request of the data API that it stands for; nil for a WebSocket.
+    /// The request of the data API that this session represents; nil for a WebSocket.
     var exchange: RESTExchange?
-    /// A close was asked for: nothing more is taken from it or sent to it.
+    /// A close was requested: nothing more is taken from it or sent to it.
     var isClosing = false
 
     init(id: ConnectionID, app: AppID?, limits: ServerLimits) {
@@ -49,13 +49,13 @@ final class Session {
         changes = RateMeter(perSecond: limits.changesPerSecond, burst: limits.changesBurst)
     }
 
-    /// Other rates from now on.
+    /// Sets other rates from now on.
     func use(_ limits: ServerLimits) {
         messages.use(perSecond: limits.messagesPerSecond, burst: limits.messagesBurst)
         changes.use(perSecond: limits.changesPerSecond, burst: limits.changesBurst)
     }
 
-    /// Reads with large answers that readers work on for one connection.
+    /// Reads with large answers that readers may work on for one connection.
     static let readsAtWorkMax = 8
 
     /// Whether a reader may begin with this now.
@@ -66,7 +66,7 @@ final class Session {
         return true
     }
 
-    /// A read was answered. Gives the one that may begin in its place.
+    /// A read was answered. Returns the one that may begin in its place.
     func settled(_ request: ReadRequest) -> ReadRequest? {
         guard request.question.hasLargeAnswer else { return nil }
         guard let next = waitingReads.takeFirst() else {
@@ -76,8 +76,8 @@ final class Session {
         return next
     }
 
-    /// Forgets what no reader has begun with.
-    /// - Returns: how many that were.
+    /// Forgets the reads that no reader has begun.
+    /// - Returns: their number.
     func dropWaitingReads() -> Int {
         let count = waitingReads.count
         waitingReads = .init()
@@ -85,7 +85,7 @@ final class Session {
         return count
     }
 
-    /// Clients number their channels 0, 1, 2 …, so the place is tried first.
+    /// Clients number their channels 0, 1, 2 …, so the number is tried as the index first.
     func channel(_ number: ChannelNumber) -> Channel? {
         let place = Int(number)
         if place < channels.count, channels[place].number == number { return channels[place] }
@@ -93,8 +93,8 @@ final class Session {
     }
 }
 
-/// Sessions by the slot of their id, which is small and used again: from 0 up for sockets, from -1 down for those that
-/// come and go over many sockets.
+/// Sessions by the slot of their id, which is small and reused: from 0 up for sockets, from -1 down for sessions
+/// that use many sockets in turn.
 struct SessionTable {
     private var sockets = [Session?]()
     private var others = [Session?]()

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// What the user of a connection has under way on all of its connections together, so that nobody takes more than a
-/// share by opening more of them. Owned by the hub; lives while a connection of the user is open or a change awaits its
-/// outcome, and then until `LeftTenants.countMax` others have left.
+/// What a user has in progress on all of its connections together, so that opening more connections does not give
+/// it more than its share. Owned by the hub. Exists while a connection of the user is open or a change awaits its
+/// outcome, and then until `RecentlyDisconnected.countMax` other users have disconnected.
 final class Tenant {
     struct Name: Hashable {
         let app: AppID
@@ -10,7 +10,7 @@ final class Tenant {
     }
 
     let name: Name
-    /// Its lane in the queues; never 0, which is that of strangers.
+    /// Its `TenantID` in the queues; never 0, which is that of unauthenticated connections.
     let number: UInt32
     var sessions = [ConnectionID]()
     /// Channels that are open or being opened.
@@ -19,40 +19,41 @@ final class Tenant {
     var reads = 0
     /// Changes that await their outcome.
     var changes = 0
-    /// What they take in memory, with the large ones that are being read.
+    /// Bytes of memory that its changes take, including large ones that are being parsed.
     var changeBytes = 0
-    /// Connections that are not read because of the numbers above.
+    /// Connections that are not read because of the bounds on the numbers above.
     var held = [ConnectionID]()
     /// Nothing is read from it before that time (nanoseconds), because it cost too much.
     var restsUntil = Int64.min
-    /// It stands among those that were left last.
+    /// It is among the recently disconnected.
     var isListed = false
 
     init(_ name: Name, number: UInt32) { (self.name, self.number) = (name, number) }
 
-    /// Nothing of it is here.
+    /// No connection and no change of it is left.
     var isIdle: Bool { sessions.isEmpty && changes == 0 && changeBytes == 0 }
 }
 
-/// What a change that waits for its outcome is counted with.
+/// The part of its user's quota that a change holds until it has its outcome.
 public struct ChangeTicket: Sendable, Hashable {
-    /// Whose it is: `Tenant.number`.
+    /// The author's `Tenant.number`, 0 for an unauthenticated connection.
     public var tenant: UInt32 = 0
-    /// Bytes that it takes in memory.
+    /// Bytes that the change takes in memory.
     public var bytes: Int = 0
     /// When it arrived, nanoseconds.
     public var arrival: Int64 = 0
 
+    /// A reservation of nothing, for no tenant.
     public init() {}
 }
 
-// Users: who belongs to whom, and what one of them may have under way.
+// Tenants: which connections belong to which user, and what one user may have in progress.
 extension Hub {
-    /// The queue lane of a connection: its user's number, 0 for a stranger.
+    /// The tenant of a connection: `Tenant.number`, 0 while unauthenticated.
     public func lane(of id: ConnectionID) -> UInt32 { session(id)?.tenant?.number ?? 0 }
 
-    /// Counts a connection to the user whose token it has shown. It stays there: the first user of a connection pays
-    /// for what others do on it.
+    /// Counts a connection for the user whose token it has shown. This never changes: the first user of a
+    /// connection is charged for what other users do on it.
     func join(_ session: Session, _ name: Tenant.Name, now: HubInstant) -> Tenant {
         if let tenant = session.tenant { return tenant }
         let tenant: Tenant
@@ -67,14 +68,14 @@ extension Hub {
         tenant.sessions.append(session.id)
         session.tenant = tenant
         tenant.reads += session.readsOutstanding
-        // Whoever comes back rests on.
+        // A user that reconnects stays throttled.
         if tenant.restsUntil > now.monotonic { slow(session, until: tenant.restsUntil) }
-        // Else each new connection would bring one more change.
+        // Otherwise each new connection would bring one more change.
         if isFull(tenant), session.exchange == nil { hold(session, of: tenant, .userChanges) }
         return tenant
     }
 
-    /// A connection is over.
+    /// A connection has closed.
     func part(_ session: Session) {
         guard let tenant = session.tenant else { return }
         session.tenant = nil
@@ -85,8 +86,8 @@ extension Hub {
         forgetIfIdle(tenant)
     }
 
-    /// Forgets a user who has nothing here any more; not at once: whoever comes back at once is the same one, with the
-    /// rest that it owes, and nobody else beside itself.
+    /// Schedules an idle tenant to be forgotten. It is not forgotten at once, so that a user that soon reconnects
+    /// is the same tenant, still throttled if it was, and not a second one in the queues.
     private func forgetIfIdle(_ tenant: Tenant) {
         guard tenant.isIdle, !tenant.isListed else { return }
         tenant.isListed = true
@@ -97,7 +98,7 @@ extension Hub {
         tenantsByNumber[oldest.number] = nil
     }
 
-    /// A change of the user goes to the shard.
+    /// Counts a change of the user that goes to the shard.
     func begin(_ session: Session, bytes: Int, now: HubInstant) -> ChangeTicket {
         var ticket = ChangeTicket()
         (ticket.bytes, ticket.arrival) = (bytes, now.monotonic)
@@ -128,7 +129,7 @@ extension Hub {
         hasLess(tenant)
     }
 
-    /// The user has less under way.
+    /// The user has less in progress.
     func hasLess(_ tenant: Tenant) {
         releaseHeld(tenant)
         forgetIfIdle(tenant)
@@ -142,11 +143,12 @@ extension Hub {
     /// Its changes take as much memory as they may.
     func isFull(_ tenant: Tenant) -> Bool { tenant.changeBytes >= limits.changeBytesPerUserMax }
 
-    /// They take twice as much: what had been read of many connections when it became full. Nothing more is taken.
+    /// Its changes take twice the bound: what had been read from many connections when it became full. Nothing more
+    /// is taken.
     func isOverfull(_ tenant: Tenant) -> Bool { tenant.changeBytes / 2 >= limits.changeBytesPerUserMax }
 
-    /// Reads nothing more from any connection of a user whose changes take as much memory as they may: each could bring
-    /// another large one.
+    /// Stops reading from all connections of a user whose changes take as much memory as they may: each connection
+    /// could bring another large change.
     func holdAllIfFull(_ tenant: Tenant) {
         guard isFull(tenant), tenant.held.count < tenant.sessions.count else { return }
         for id in tenant.sessions {
@@ -155,7 +157,7 @@ extension Hub {
         }
     }
 
-    /// Reads nothing more from a connection until its user has less under way.
+    /// Stops reading from a connection until its user has less in progress.
     func hold(_ session: Session, of tenant: Tenant, _ limit: Metrics.LimitName) {
         guard !session.pauses.contains(.user) else { return }
         metrics.limitHits.add(1, limit)
@@ -163,7 +165,7 @@ extension Hub {
         pause(session, .user)
     }
 
-    /// Reads on when the user is at half of its bounds.
+    /// Resumes reading when the user is at half of its bounds.
     func releaseHeld(_ tenant: Tenant) {
         guard !tenant.held.isEmpty, tenant.changes * 2 <= limits.changesPerUserMax,
             tenant.changeBytes * 2 <= limits.changeBytesPerUserMax, tenant.reads * 2 <= limits.readsPerUserMax
@@ -175,7 +177,7 @@ extension Hub {
         }
     }
 
-    /// The user's messages cost the loop more than they may: all of its connections rest.
+    /// The user's messages cost the loop more than they may: all of its connections are throttled.
     /// - Parameter until: nanoseconds.
     public func rest(_ id: ConnectionID, until: Int64) {
         guard let session = session(id) else { return }
@@ -187,7 +189,7 @@ extension Hub {
     }
 
     private func slow(_ session: Session, until: Int64) {
-        // A request has been read whole.
+        // A request has been read completely.
         guard session.exchange == nil, until > session.slowUntil else { return }
         session.slowUntil = until
         if !session.pauses.contains(.rate) { slowed.append(session.id) }
@@ -195,15 +197,15 @@ extension Hub {
     }
 }
 
-/// Users who have left, the last ones of them.
+/// The users that disconnected last.
 struct LeftTenants {
-    /// So many are kept, some 200 bytes each.
+    /// Users kept, some 200 bytes each.
     static let countMax = 1_024
 
     private var ring = [Tenant]()
     private var next = 0
 
-    /// - Returns: the one that has been there longest, when there is no room.
+    /// - Returns: the user that disconnected first, when the list is full.
     mutating func push(_ tenant: Tenant) -> Tenant? {
         guard ring.count == Self.countMax else {
             ring.append(tenant)

@@ -1,14 +1,14 @@
 import ThicketProtocol
 
-// What clients send: handed on a few messages a turn, and held back while the hub wants no more.
+// Messages from clients: passed on a few per turn, and held back while the hub accepts no more.
 extension SockJSDoor {
-    /// Takes the messages of one payload.
+    /// Accepts the messages of one payload.
     func take(_ messages: [[UInt8]], _ entry: Entry) {
         entry.inbound.append(contentsOf: messages)
         pump(entry)
     }
 
-    /// Hands on what may be handed on now; the rest follows in later turns.
+    /// Passes on the messages that may be passed on now; the rest follows in later turns.
     private func pump(_ entry: Entry) {
         var left = Self.messagesPerTurn
         while entry.inboundStart < entry.inbound.count, !entry.isPaused, entry.session.isOpen {
@@ -27,7 +27,7 @@ extension SockJSDoor {
         if entry.transport == .websocket, let socket = entry.socket { loop.resumeReading(socket) }
     }
 
-    /// Goes on in the next turn.
+    /// Continues in the next turn.
     func pumpLater(_ entry: Entry) {
         guard !entry.isPumping else { return }
         entry.isPumping = true
@@ -43,7 +43,7 @@ extension SockJSDoor {
         }
     }
 
-    /// The session is over: its messages go nowhere.
+    /// Drops the messages of a session that is over.
     func dropInbound(_ entry: Entry) {
         (entry.inbound, entry.inboundStart) = ([], 0)
         guard let held = entry.held else { return }

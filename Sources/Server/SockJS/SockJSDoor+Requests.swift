@@ -3,7 +3,7 @@ import ThicketProtocol
 // Requests below `/sock/1/APP`.
 extension SockJSDoor {
     /// - Parameter unixTime: milliseconds since 1970.
-    /// - Returns: nil when the path is none of ours.
+    /// - Returns: nil when the path is not a SockJS path.
     func answer(_ request: HTTPRequest, on connection: ConnectionID, unixTime: Int64) -> HTTPDisposition? {
         guard let path = SockJSPath(request.path) else { return nil }
         metrics.httpRequests.add(1, .sockjs)
@@ -131,9 +131,9 @@ extension SockJSDoor {
         guard let entry = byKey[key], entry.session.isOpen else {
             return .respond(SockJSReplies.notFound(request))
         }
-        // What it takes from here on is its user's, not the strangers'.
+        // The request's resources are counted for its user, not for the unauthenticated connections.
         loop.count(connection, to: host.lane(of: entry.id))
-        // One body waits, no more: clients send the next when the last was answered.
+        // At most one body waits: clients send the next one after the answer to the last.
         guard entry.held == nil, entry.inbound.isEmpty else {
             metrics.limitHits.add(1, .sockJSSends)
             return .respond(Self.unavailable(request))

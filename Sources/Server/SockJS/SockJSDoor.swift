@@ -1,29 +1,29 @@
 import ThicketProtocol
 
-/// What the sessions of SockJS are to the server: connections like any other.
+/// The server as seen by SockJS sessions, which it treats like other connections.
 protocol SockJSHost: AnyObject {
     /// A session begins.
     func sessionOpened(_ session: ConnectionID, app: String)
-    /// A message of its client.
+    /// The session's client sent a message.
     func sessionReceived(_ session: ConnectionID, _ text: [UInt8])
-    /// It is over. Never from inside another call about it.
+    /// The session is over. Never called from inside another call for it.
     func sessionClosed(_ session: ConnectionID)
-    /// Whose it is: `Hub.lane(of:)`.
+    /// The session's tenant: `Hub.tenant(of:)`.
     func lane(of session: ConnectionID) -> UInt32
 }
 
-/// Connects SockJS sessions with the sockets that serve them for a while. Lives on the loop's thread.
+/// Connects SockJS sessions with the sockets that serve them for a while. Belongs to the loop's thread.
 ///
-/// To the hub a session is a connection whose id has a slot below 0, which no socket has. What the hub sends to it is
-/// queued, and leaves at the end of the turn if a receiver is there. Messages are handed to the hub a few in a turn,
-/// and the request that brought them is answered when all are through and the hub wants more: a client that is too fast
-/// waits, as one whose socket is not read.
+/// For the hub a session is a connection whose id has a slot below 0, which no socket has. Output of the hub is queued
+/// and leaves at the end of the turn if the session has a receiver. Messages are passed to the hub a few per turn, and
+/// the request that brought them is answered when all are passed and the hub accepts more: a client that sends too fast
+/// waits, like one whose socket is not read.
 final class SockJSDoor {
-    /// Messages of one session handed on in one turn.
+    /// Messages of one session passed on in one turn.
     static let messagesPerTurn = 32
-    /// Longest name of a function to call back, bytes.
+    /// Longest name of a JSONP callback, in bytes.
     static let callbackBytesMax = 128
-    /// Times in the shortest wait that the sessions' clocks are looked at.
+    /// Number of deadline checks within the shortest wait of a session.
     static let looksPerWait: Int64 = 4
     static let lookMax: Int64 = 1_000_000_000
 
@@ -45,14 +45,14 @@ final class SockJSDoor {
     var dirty = [Entry]()
     var pumping = [Entry]()
     private var ended = [ConnectionID]()
-    /// Responses of receivers that were refused: what is left to be written.
+    /// Refused receivers' responses that are still to be written.
     var farewells = [(connection: ConnectionID, bytes: [UInt8])]()
     private var timer: TimerID?
     private(set) var isStopping = false
 
     private var queuedTotal = 0
     private var queuedByLane = [UInt32: Int]()
-    /// The newest message as a JSON string, and what it was made from: one change goes to many sessions.
+    /// The newest message as a JSON string, and the frame it was made from: one change goes to many sessions.
     private var lastFrame = [UInt8]()
     private var lastElement = [UInt8]()
 
@@ -67,10 +67,10 @@ final class SockJSDoor {
         self.entropy = entropy
     }
 
-    /// Other settings, for sessions that begin from now on.
+    /// Applies settings to sessions that begin from now on.
     func use(_ settings: SockJSSettings) { self.settings = settings }
 
-    // MARK: Finding
+    // MARK: Lookup
 
     func entry(_ id: ConnectionID) -> Entry? {
         let place = -1 - Int(id.slot)
@@ -78,7 +78,7 @@ final class SockJSDoor {
         return entry
     }
 
-    /// The session that a socket serves at the moment.
+    /// The session that a socket currently serves.
     func entry(servedBy socket: ConnectionID) -> Entry? {
         let slot = Int(socket.slot)
         guard slot >= 0, slot < bySocket.count, let entry = bySocket[slot], entry.socket == socket else {
@@ -87,12 +87,12 @@ final class SockJSDoor {
         return entry
     }
 
-    /// The address that the session's first receiver came from.
+    /// The address of the session's first receiver.
     func address(of id: ConnectionID) -> String { entry(id)?.address ?? "" }
 
     // MARK: Sessions
 
-    /// - Parameter key: nil for a session that is one socket, and is found by nothing else.
+    /// - Parameter key: nil for a session that is bound to one socket, which no other request refers to.
     func makeEntry(_ key: Key?, app: String, _ transport: SockJSTransport) -> Entry {
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
         let place = freePlaces.popLast() ?? entries.count
@@ -143,7 +143,7 @@ final class SockJSDoor {
     // MARK: From the loop
 
     /// A WebSocket on a session's path is open.
-    /// - Returns: false when the path is none of ours.
+    /// - Returns: false when the path is not a SockJS path.
     func opened(_ socket: ConnectionID, _ request: HTTPRequest) -> Bool {
         guard let path = SockJSPath(request.path), case .session(_, .websocket) = path.place else {
             return false
@@ -154,8 +154,8 @@ final class SockJSDoor {
         return true
     }
 
-    /// A message of such a socket.
-    /// - Returns: false when the socket is none of ours.
+    /// Handles a message of such a socket.
+    /// - Returns: false when the socket does not serve a session.
     func received(_ socket: ConnectionID, _ text: UnsafeRawBufferPointer) -> Bool {
         guard let entry = entry(servedBy: socket) else { return false }
         do throws(SockJSPayload.Failure) {
@@ -163,19 +163,19 @@ final class SockJSDoor {
             take(messages, entry)
             if !entry.inbound.isEmpty { loop.pauseReading(socket) }
         } catch {
-            // The protocol wants an end without a word of its own: no frame of a session goes before it.
+            // The protocol requires an end without a session frame before it.
             loop.close(socket, error == .tooMany ? .messageTooBig : .invalidPayload, reason: error.text)
         }
         return true
     }
 
-    /// The socket, or the peer of an answer, is gone.
-    /// - Returns: false when it was none of ours.
+    /// Handles the end of a socket, or of the peer of an unfinished answer.
+    /// - Returns: false when it did not serve a session.
     func closed(_ socket: ConnectionID) -> Bool {
         guard let entry = entry(servedBy: socket) else { return false }
         part(entry)
         perform(entry.session.vanished(now: loop.now), entry)
-        // A session that is a socket ends with it.
+        // A session that is bound to one socket ends with it.
         if entry.key == nil { forget(entry) }
         return true
     }
@@ -227,13 +227,13 @@ final class SockJSDoor {
         pumpLater(entry)
     }
 
-    /// Bytes on their way to the session's client.
+    /// Bytes queued for the session's client.
     func pendingBytes(_ id: ConnectionID) -> Int {
         guard let entry = entry(id) else { return 0 }
         return entry.session.queueBytes + (entry.socket.map(loop.pendingBytes) ?? 0)
     }
 
-    /// Whether the session's user has half of what may wait.
+    /// Whether the session's user has more than half of its allowed bytes queued.
     func isCrowded(_ id: ConnectionID) -> Bool {
         guard let entry = entry(id) else { return false }
         return (queuedByLane[entry.countedLane] ?? 0) > settings.queueBytesPerUserMax / 2
@@ -242,7 +242,7 @@ final class SockJSDoor {
 
     // MARK: Turns
 
-    /// Gives receivers what the turn brought for them; to be called at its end.
+    /// Sends the turn's output to the receivers; called at the end of the turn.
     func flush() {
         for (connection, bytes) in farewells {
             loop.write(connection, chunk: bytes)
@@ -272,7 +272,7 @@ final class SockJSDoor {
         dirty.append(entry)
     }
 
-    /// Closes every session: the server stops.
+    /// Closes every session because the server stops.
     func stop() {
         isStopping = true
         for case let entry? in entries { close(entry, .goingAway, "the server stops") }
@@ -315,7 +315,7 @@ final class SockJSDoor {
         case .stream:
             loop.finish(socket, closes: isStopping)
             part(entry)
-        // Its end is told by the loop.
+        // The loop reports its end.
         case .socket: loop.close(socket, entry.closeCode)
         case .send: break
         }
@@ -323,7 +323,7 @@ final class SockJSDoor {
 
     // MARK: Bounds
 
-    /// Keeps the sums of what waits, and within their bounds.
+    /// Keeps the sums of queued bytes, and enforces their bounds.
     private func account(_ entry: Entry) {
         let before = entry.countedBytes
         recount(entry)
@@ -336,7 +336,7 @@ final class SockJSDoor {
             return
         }
         giveUp(entry)
-        // What it had waiting is gone at once, or it would count against the user's others.
+        // Its queued bytes are released at once; otherwise they would count against the user's other sessions.
         recount(entry)
     }
 

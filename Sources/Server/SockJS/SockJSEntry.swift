@@ -1,20 +1,20 @@
 import ThicketProtocol
 
 extension SockJSDoor {
-    /// One session and what it has of the loop.
+    /// One session and its resources on the loop.
     final class Entry {
         let id: ConnectionID
         let key: Key?
         var session: SockJSSession
-        /// Where its first receiver came from.
+        /// The address of its first receiver.
         var address = ""
-        /// What takes its frames.
+        /// The socket that receives its frames.
         var socket: ConnectionID?
         /// The transport of `socket`.
         var transport: SockJSTransport
-        /// For a poll: the answer, so far without its body.
+        /// For a poll: the answer, still without its body.
         var answer: HTTPResponse?
-        /// Messages that the hub has not seen, and where they begin.
+        /// Messages that the hub has not received, and the index of the first one.
         var inbound = [[UInt8]]()
         var inboundStart = 0
         /// The request that brought them.
@@ -23,9 +23,9 @@ extension SockJSDoor {
         var isDirty = false
         var isPumping = false
         var isForgotten = false
-        /// Code with which a socket is closed behind the last frame.
+        /// Close code for a socket after the last frame.
         var closeCode = WebSocketCloseCode.normal
-        /// As counted into the door's sums.
+        /// Bytes as counted in the sums of `SockJSHandler`.
         var countedBytes = 0
         var countedLane: UInt32 = 0
 
@@ -34,7 +34,7 @@ extension SockJSDoor {
         }
     }
 
-    /// Names a session; both parts are ASCII.
+    /// Identifies a session; both parts are ASCII.
     struct Key: Hashable {
         let app: AppID
         let session: String

@@ -1,17 +1,17 @@
 import ThicketProtocol
 
-/// What a SockJS server says, before a transport wraps it (sockjs-protocol 0.3.3, "Protocol and framing").
+/// The frames of a SockJS server before a transport wraps them (sockjs-protocol 0.3.3, "Protocol and framing").
 enum SockJSFrame {
     /// The session is new.
     static let open = [UInt8(ascii: "o")]
-    /// Nothing happened for a while; keeps proxies from cutting the connection.
+    /// Sent after a silent period; keeps proxies from closing the connection.
     static let heartbeat = [UInt8(ascii: "h")]
-    /// To a receiver that comes while another one waits.
+    /// For a receiver that arrives while another one waits.
     static let busy = close(2010, "Another connection still open")
-    /// To a receiver that comes after another one broke off: what that one was sent may be lost.
+    /// For a receiver that arrives after another one broke off, when output sent to that one may be lost.
     static let interrupted = close(1002, "Connection interrupted")
 
-    /// `a[…]` of messages that are JSON strings already.
+    /// `a[…]` of messages that are already JSON strings.
     static func messages(_ elements: ArraySlice<[UInt8]>) -> [UInt8] {
         var frame = [UInt8]()
         frame.reserveCapacity(elements.reduce(3) { (sum: Int, element: [UInt8]) in sum + element.count + 1 })

@@ -1,27 +1,27 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The published client library, for the page in a frame through which old browsers reach us from other origins.
+/// The published client library, for the iframe page through which old browsers connect from other origins.
 enum SockJSLibrary: Sendable, Equatable {
-    /// There is none to be had, or none is wanted: no such page.
+    /// Not available or not wanted; the page does not exist.
     case none
-    /// It is loaded from there.
+    /// Browsers load it from this address.
     case address(String)
-    /// It is given out here, beside the page.
+    /// This server serves it beside the page.
     case kept([UInt8])
 
-    /// Its name below an app's base, and in the page beside it.
+    /// Its name below an app's base, and in the page.
     static let name = "sockjs.min.js"
-    /// Where Debian's package `node-sockjs-client` puts it; the container image has it there, too.
+    /// Its path in Debian's package `node-sockjs-client`, and in the container image.
     static let path = "/usr/share/nodejs/sockjs-client/dist/sockjs.min.js"
-    /// Bytes of it at most; version 1.6.1 has 92 KB.
+    /// Most bytes of the file; version 1.6.1 has 92 KB.
     private static let bytesMax = 1 << 20
-    /// Seconds for which browsers may keep it: another version comes with an update of the machine.
+    /// Seconds for which browsers may cache it: an update of the machine can bring another version.
     private static let keptSeconds = 3_600
 
     /// - Parameters:
     ///   - setting: `auto`, `none` or an address.
-    ///   - read: gives the file, if the machine has it.
+    ///   - read: returns the file, or nil where it does not exist.
     init(_ setting: String, read: (_ path: String, _ bytesMax: Int) -> [UInt8]?) {
         if setting.utf8.elementsEqual("auto".utf8) {
             self = read(Self.path, Self.bytesMax).map(Self.kept) ?? .none
@@ -30,7 +30,7 @@ enum SockJSLibrary: Sendable, Equatable {
         }
     }
 
-    /// What stands in the page.
+    /// The address written into the page.
     var address: String? {
         switch self {
         case .none: nil
@@ -39,7 +39,7 @@ enum SockJSLibrary: Sendable, Equatable {
         }
     }
 
-    /// The file itself.
+    /// The response with the file.
     func response(_ request: HTTPRequest) -> HTTPResponse? {
         guard case .kept(let bytes) = self else { return nil }
         let tag = "\"\(Hex.encode(Array(Hash.sha256(bytes)[..<16])))\""
@@ -54,13 +54,13 @@ enum SockJSLibrary: Sendable, Equatable {
         return HTTPResponse(status: 200, fields: fields, body: bytes)
     }
 
-    /// In the place of page and file where there is no library.
+    /// The answer for page and file where no library is available.
     static let missing = RESTAnswer.failure(
         404, "no_sockjs_client", "This server has no SockJS client for pages in frames.",
         "Its operator installs Debian's node-sockjs-client, or sets sockjs-script to the address of \(name), and reloads."
     )
 
-    /// Only what cannot end the attribute it stands in.
+    /// Accepts only characters that cannot end the HTML attribute around them.
     private static func isAddress(_ text: String) -> Bool {
         (text.hasPrefix("/") || text.hasPrefix("https://") || text.hasPrefix("http://"))
             && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"'<>&".utf8.contains($0) }

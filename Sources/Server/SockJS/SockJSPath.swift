@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// What a path below `/sock/1/APP` names. The raw WebSocket `/sock/1/APP/websocket` is not among it.
+/// The meaning of a path below `/sock/1/APP`. The raw WebSocket `/sock/1/APP/websocket` is not included.
 struct SockJSPath: Equatable {
     enum Place: Equatable {
         case greeting
@@ -8,19 +8,19 @@ struct SockJSPath: Equatable {
         case iframe
         /// The client library that the iframe page loads.
         case library
-        /// The part before the session, for load balancers, counts for nothing.
+        /// The path part before the session name is for load balancers and is ignored.
         case session(String, SockJSTransport)
         case nothing
     }
 
-    /// As it stands in the path; a valid app id.
+    /// As written in the path; a valid app id.
     let app: String
     let place: Place
 
     /// Bytes of a session's name, and of the part before it.
     static let partBytesMax = 128
 
-    /// nil for paths that are not SockJS's.
+    /// nil for paths that are not SockJS paths.
     init?(_ path: Substring) {
         guard path.utf8.starts(with: Self.prefix.utf8) else { return nil }
         let below: Substring = path.dropFirst(Self.prefix.count)

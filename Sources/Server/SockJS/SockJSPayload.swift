@@ -1,16 +1,16 @@
 import ThicketProtocol
 
-/// Reads what clients send: JSON arrays of strings (sockjs-protocol 0.3.3, "XhrPolling", "JsonPolling").
+/// Reads payloads from clients: JSON arrays of strings (sockjs-protocol 0.3.3, "XhrPolling", "JsonPolling").
 enum SockJSPayload {
     enum Failure: Error, Equatable {
-        /// There is nothing, or no array.
+        /// The payload is empty or not an array.
         case missing
-        /// Not JSON, or an element is no string.
+        /// Not JSON, or an element is not a string.
         case broken
         /// More than `messagesMax`.
         case tooMany
 
-        /// The body of the answer; the first two are the protocol's words.
+        /// The body of the answer; the protocol prescribes the first two.
         var text: String {
             switch self {
             case .missing: "Payload expected."
@@ -22,10 +22,10 @@ enum SockJSPayload {
         var status: Int { self == .tooMany ? 413 : 500 }
     }
 
-    /// Messages of one payload at most.
+    /// Most messages of one payload.
     static let messagesMax = 10_000
 
-    /// The messages of a body of `xhr_send`, of any content type.
+    /// The messages of an `xhr_send` body, of any content type.
     static func messages(_ body: [UInt8]) throws(Failure) -> [[UInt8]] {
         guard !body.isEmpty else { throw .missing }
         let root = try document(body).root
@@ -33,7 +33,7 @@ enum SockJSPayload {
         return try strings(of: root)
     }
 
-    /// The messages of a body of `jsonp_send`: a form with `d`, or the array itself.
+    /// The messages of a `jsonp_send` body: a form with `d`, or the array itself.
     static func messages(_ body: [UInt8], contentType: String?) throws(Failure) -> [[UInt8]] {
         let type: [UInt8] = Array((contentType ?? "").utf8.prefix { $0 != UInt8(ascii: ";") })
         guard SockJSQuery.lowercased(type).elementsEqual("application/x-www-form-urlencoded".utf8) else {
@@ -44,7 +44,7 @@ enum SockJSPayload {
         return try messages(decoded)
     }
 
-    /// The messages of one WebSocket message: an array, or a single string; empty for an empty one.
+    /// The messages of one WebSocket message: an array, or a single string; none for an empty text.
     static func messages(ofSocket text: [UInt8]) throws(Failure) -> [[UInt8]] {
         guard !text.isEmpty else { return [] }
         let root = try document(text).root
@@ -83,8 +83,8 @@ enum SockJSPayload {
         }
     }
 
-    /// Half a surrogate pair becomes U+FFFD, as it does in every text that a browser puts into a WebSocket: scripts may
-    /// hold such halves, UTF-8 cannot.
+    /// Replaces half a surrogate pair by U+FFFD, as browsers do in every text for a WebSocket: scripts can hold such
+    /// halves, UTF-8 cannot.
     private static func mended(_ body: [UInt8]) -> [UInt8] {
         var mended = [UInt8]()
         mended.reserveCapacity(body.count)
@@ -110,7 +110,7 @@ enum SockJSPayload {
         return mended
     }
 
-    /// The unit of the `\u` escape at `at`; nil when there is none.
+    /// The unit of the `\u` escape at `at`; nil where no escape begins.
     private static func escapedUnit(_ body: [UInt8], _ at: Int) -> UInt16? {
         guard at + 6 <= body.count, body[at] == UInt8(ascii: "\\"), body[at + 1] == UInt8(ascii: "u") else {
             return nil
@@ -124,7 +124,7 @@ enum SockJSPayload {
     }
 }
 
-/// Forms and queries, as far as SockJS uses them: one field, percent-encoded.
+/// Forms and queries as SockJS uses them: one field, percent-encoded.
 enum SockJSQuery {
     /// The first field of that name, still encoded.
     static func field(_ name: String, of form: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {

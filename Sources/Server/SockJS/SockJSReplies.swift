@@ -1,13 +1,13 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The answers that need no session, and the head of those that do (sockjs-protocol 0.3.3, "Static URLs").
+/// The answers that need no session, and the heads of those that do (sockjs-protocol 0.3.3, "Static URLs").
 struct SockJSReplies {
     let settings: SockJSSettings
-    /// Milliseconds since 1970; for the `expires` of what may be kept.
+    /// Milliseconds since 1970; for the `expires` field of cacheable answers.
     let unixTime: Int64
 
-    /// Seconds for which browsers may keep what does not change.
+    /// Seconds for which browsers may cache what does not change.
     private static let year: Int64 = 31_536_000
 
     // MARK: Without a session
@@ -22,12 +22,12 @@ struct SockJSReplies {
         return response
     }
 
-    /// Without content, as the protocol wants it.
+    /// Without a body, as the protocol requires.
     static func methodNotAllowed(but allowed: String) -> HTTPResponse {
         HTTPResponse(status: 405, fields: [.init("allow", allowed)])
     }
 
-    /// Why a text is all there is to say: 400 and 500.
+    /// A plain-text refusal with status 400 or 500.
     static func refusal(_ status: Int, _ text: String, _ request: HTTPRequest) -> HTTPResponse {
         HTTPResponse(
             status: status,
@@ -35,7 +35,7 @@ struct SockJSReplies {
             body: Array(text.utf8))
     }
 
-    /// - Parameter entropy: an unpredictable number, for browsers that have none.
+    /// - Parameter entropy: an unpredictable number, for browsers without a random source.
     func info(_ request: HTTPRequest, entropy: UInt32) -> HTTPResponse {
         let body =
             "{\"websocket\":\(settings.takesWebSockets),\"origins\":[\"*:*\"],"
@@ -55,7 +55,7 @@ struct SockJSReplies {
         return HTTPResponse(status: 204, fields: HTTPFields(allowed + cacheable + Self.cors(request)))
     }
 
-    /// The page by which old browsers reach us from other origins, if there is a library for it.
+    /// The page through which old browsers connect from other origins, if a library is available.
     func iframe(_ request: HTTPRequest) -> HTTPResponse {
         guard let script = settings.library.address else { return missing(request) }
         let page = """
@@ -86,7 +86,7 @@ struct SockJSReplies {
             status: 200, fields: HTTPFields([.init("content-type", "text/html; charset=UTF-8")] + fields), body: body)
     }
 
-    /// The library that the page loads, where it is given out here.
+    /// The library that the page loads, where this server serves it.
     func library(_ request: HTTPRequest) -> HTTPResponse { settings.library.response(request) ?? missing(request) }
 
     private func missing(_ request: HTTPRequest) -> HTTPResponse {
@@ -112,9 +112,9 @@ struct SockJSReplies {
         return HTTPResponse(status: status, fields: HTTPFields(fields))
     }
 
-    /// The answer to messages that were taken.
+    /// The answer to accepted messages.
     func taken(_ transport: SockJSTransport, _ request: HTTPRequest) -> HTTPResponse {
-        // Some browsers do strange things on 204 to a form.
+        // Some browsers mishandle status 204 for a form.
         guard transport == .jsonpSend else { return head(transport, request, status: 204) }
         var response = head(transport, request)
         response.body = Array("ok".utf8)
@@ -125,7 +125,7 @@ struct SockJSReplies {
         .init("cache-control", "no-store, no-cache, must-revalidate, max-age=0")
     ]
 
-    /// Every origin may come in: what opens a bucket is a token that the page has to know, never a cookie.
+    /// Admits every origin: a bucket is opened with a token that the page must know, never with a cookie.
     static func cors(_ request: HTTPRequest) -> [HTTPField] {
         var origin = request.fields["origin"] ?? ""
         if origin.isEmpty || origin.utf8.elementsEqual("null".utf8) { origin = "*" }
@@ -139,7 +139,7 @@ struct SockJSReplies {
         return fields
     }
 
-    /// The client's own cookie if it has one: load balancers tell sessions apart by it.
+    /// The client's own cookie if it sent one: load balancers distinguish sessions by it.
     private static func cookie(_ request: HTTPRequest) -> String {
         for pair in (request.fields["cookie"] ?? "").split(separator: ";") {
             let text: Substring = pair.drop { $0 == " " }

@@ -1,31 +1,32 @@
 import ThicketProtocol
 
-/// Bounds and waits of a session. Times are nanoseconds.
+/// Bounds and timeouts of a session, in nanoseconds.
 struct SockJSRules: Sendable, Equatable {
     /// Silence towards a receiver after which it gets a heartbeat.
     var heartbeat: Int64 = 25_000_000_000
-    /// How long a session without a receiver lives, and how long a closed one says so.
+    /// How long a session without a receiver is kept, and how long a closed one still answers with its close frame.
     var patience: Int64 = 5_000_000_000
     /// Bytes of frames after which a streaming response ends, and of messages joined into one frame.
     var responseBytesMax = 128 << 10
-    /// Bytes that wait for a receiver. The message that passes it still fits, the next one closes the session.
+    /// Bytes that wait for a receiver. The message that exceeds the bound is still queued, the next one closes the
+    /// session.
     var queueBytesMax = 16 << 20
 }
 
-/// One SockJS session: what waits for its client, and who takes it. Knows no sockets and no clock.
+/// One SockJS session: the queue for its client and its current receiver. It has no sockets and no clock.
 ///
 /// Several responses take turns as the receiver. Between two of them the session waits for `patience`. A receiver that
-/// breaks off before its response is complete ends the session, because nobody knows what it had received: the client
-/// is told 1002 and starts anew, asking `cv` (sockjs-protocol 0.3.3, "Handling close").
+/// breaks off before its response is complete ends the session, because it is unknown what the client has received: the
+/// client gets 1002 and starts a new session, asking `cv` (sockjs-protocol 0.3.3, "Handling close").
 struct SockJSSession {
     enum Action: Equatable {
-        /// To the receiver, wrapped as its transport does it.
+        /// For the receiver, wrapped as its transport requires.
         case write([UInt8])
         /// The receiver's response is complete.
         case finish
-        /// The session has ended: nothing more is taken from the client. Once.
+        /// The session has ended: no more input is accepted from the client. Occurs once.
         case ended
-        /// Nobody needs to remember the session any more. The last one.
+        /// The session can be forgotten. The last action.
         case forget
     }
 
@@ -36,7 +37,7 @@ struct SockJSSession {
     }
 
     private enum Phase {
-        /// The open frame is still to be sent.
+        /// The open frame was not sent yet.
         case fresh
         case open
         /// Every receiver gets this frame.
@@ -52,7 +53,7 @@ struct SockJSSession {
     private var queue = [[UInt8]]()
     /// Bytes that wait for a receiver.
     private(set) var queueBytes = 0
-    /// When `tick` has something to do, nanoseconds.
+    /// When `tick` must be called next, in nanoseconds.
     private(set) var deadline: Int64
 
     init(rules: SockJSRules, now: Int64) {
@@ -60,13 +61,13 @@ struct SockJSSession {
         deadline = now + rules.patience
     }
 
-    /// Whether messages are taken from the client and for it.
+    /// Whether messages from and for the client are accepted.
     var isOpen: Bool {
         if case .closed = phase { return false }
         return true
     }
 
-    /// A response, or a socket, is there to take frames; `flush` gives it what there is.
+    /// Attaches a response or a socket that takes frames; `flush` then sends it what is queued.
     mutating func attach(_ receiver: SockJSReceiver, now: Int64) -> Admission {
         if case .closed(let frame) = phase { return .refused(receiver.wrap(frame)) }
         guard self.receiver == nil else { return .refused(receiver.wrap(SockJSFrame.busy)) }
@@ -76,9 +77,9 @@ struct SockJSSession {
         return .admitted
     }
 
-    /// Takes a message for the client, as a JSON string.
+    /// Queues a message for the client, as a JSON string.
     ///
-    /// - Returns: false when too much waits: the caller closes the session.
+    /// - Returns: false when too much is queued: the caller closes the session.
     mutating func enqueue(_ element: [UInt8]) -> Bool {
         guard isOpen else { return true }
         guard queueBytes <= rules.queueBytesMax else { return false }
@@ -87,7 +88,7 @@ struct SockJSSession {
         return true
     }
 
-    /// Gives the receiver what waits for it.
+    /// Sends the queue to the receiver.
     mutating func flush(now: Int64) -> [Action] {
         var actions = [Action]()
         flush(into: &actions, now: now)
@@ -105,14 +106,14 @@ struct SockJSSession {
         }
     }
 
-    /// The receiver's peer went away before the response was complete.
+    /// Handles the loss of the receiver's peer before the response was complete.
     mutating func vanished(now: Int64) -> [Action] {
         receiver = nil
         guard isOpen else { return [] }
         return end(with: SockJSFrame.interrupted, now: now)
     }
 
-    /// The server closes the session; what waits goes first if the receiver can take it.
+    /// Closes the session; queued messages are sent first if the receiver can take them.
     mutating func close(_ code: UInt16, _ reason: String, now: Int64) -> [Action] {
         guard isOpen else { return [] }
         var actions = [Action]()
@@ -123,7 +124,7 @@ struct SockJSSession {
         return actions + end(with: frame, now: now)
     }
 
-    /// Does what is due: heartbeats, and the end of sessions that nobody takes anything from.
+    /// Does what is due: heartbeats, and the end of sessions without a receiver.
     mutating func tick(now: Int64) -> [Action] {
         guard now >= deadline else { return [] }
         if receiver != nil {
@@ -135,7 +136,7 @@ struct SockJSSession {
         return end(with: SockJSFrame.interrupted, now: now) + [.forget]
     }
 
-    // MARK: Doing
+    // MARK: Actions
 
     /// - Returns: whether the receiver takes more.
     private mutating func write(_ frame: [UInt8], into actions: inout [Action], now: Int64) -> Bool {
@@ -156,7 +157,7 @@ struct SockJSSession {
         return false
     }
 
-    /// The next frame of messages: as many as make a response, one at least.
+    /// The next frame of messages: as many as fit into a response, at least one.
     private mutating func takeBatch() -> [UInt8]? {
         guard !queue.isEmpty else { return nil }
         var count = 0

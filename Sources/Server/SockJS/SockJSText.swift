@@ -1,14 +1,15 @@
 import ThicketProtocol
 
-/// JSON strings as SockJS writes them: besides what JSON demands, what browsers are known to change on its way is
-/// escaped: U+200C–200F, U+2028–202F, U+2060–206F and U+FFF0–FFFF (sockjs-protocol 0.3.3, "JSON Unicode Encoding").
+/// JSON strings as SockJS writes them. Besides what JSON requires, it escapes characters that browsers are known to
+/// change in transit: U+200C–200F, U+2028–202F, U+2060–206F and U+FFF0–FFFF (sockjs-protocol 0.3.3, "JSON Unicode
+/// Encoding").
 enum SockJSText {
-    /// Appends `text` with its quotes. The caller vouches that it is UTF-8.
+    /// Appends `text` with its quotes. The caller guarantees that it is UTF-8.
     ///
-    /// - Parameter hidesTags: `<` is escaped too, for text that stands inside an HTML page.
+    /// - Parameter hidesTags: escapes `<` too, for text inside an HTML page.
     static func append<Bytes: Collection<UInt8>>(_ text: Bytes, to json: inout [UInt8], hidesTags: Bool = false) {
         json.append(quote)
-        // An array's or a slice's own memory, wherever it is.
+        // Uses the memory of an array or slice without a copy.
         let isDone: Void? = text.withContiguousStorageIfAvailable { escape($0, to: &json, hidesTags: hidesTags) }
         if isDone == nil {
             Array(text).withUnsafeBufferPointer { escape($0, to: &json, hidesTags: hidesTags) }
@@ -52,7 +53,7 @@ enum SockJSText {
         json.append(contentsOf: UnsafeBufferPointer(rebasing: text[start..<text.count]))
     }
 
-    /// Whether the character of three bytes at `at` is one that browsers change.
+    /// Whether the three-byte character at `at` is one that browsers change.
     private static func isFragile(_ text: UnsafeBufferPointer<UInt8>, _ at: Int) -> Bool {
         guard at + 2 < text.count else { return false }
         switch (text[at], text[at + 1], text[at + 2]) {

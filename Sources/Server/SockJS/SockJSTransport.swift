@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// The ways into a session; the raw value is the last part of the path.
+/// The transports of a session; the raw value is the last part of the path.
 enum SockJSTransport: String, CaseIterable, Sendable {
     case websocket
     case xhr
@@ -12,9 +12,9 @@ enum SockJSTransport: String, CaseIterable, Sendable {
     case jsonpSend = "jsonp_send"
 
     enum Role {
-        /// Both ways, for as long as the session lives.
+        /// Both directions, for the lifetime of the session.
         case socket
-        /// One frame, then the response is complete.
+        /// One frame completes the response.
         case poll
         /// Frame after frame, until the response is long enough.
         case stream
@@ -61,7 +61,7 @@ struct SockJSReceiver: Sendable, Equatable {
         (self.transport, self.callback) = (transport, callback)
     }
 
-    /// What goes before the first frame: enough for browsers that wait for that much before they show any of it.
+    /// Bytes before the first frame: some browsers show nothing until they have received that many.
     var prelude: [UInt8] {
         switch transport {
         case .xhrStreaming: [UInt8](repeating: UInt8(ascii: "h"), count: 2_048) + [0x0A]
@@ -71,7 +71,7 @@ struct SockJSReceiver: Sendable, Equatable {
         }
     }
 
-    /// Bytes of the first part of an htmlfile page, at least.
+    /// Least bytes of the first part of an htmlfile page.
     private static let htmlPreludeBytes = 1_024
 
     private var htmlPrelude: [UInt8] {
@@ -95,7 +95,7 @@ struct SockJSReceiver: Sendable, Equatable {
         return bytes
     }
 
-    /// A frame as this transport writes it.
+    /// The frame as this transport writes it.
     func wrap(_ frame: [UInt8]) -> [UInt8] {
         var bytes = [UInt8]()
         bytes.reserveCapacity(frame.count + 32)

@@ -1,12 +1,12 @@
 import ThicketProtocol
 
-/// Applies logged diffs to a body. What the log holds was applied once before it was written, so a diff that does not
-/// fit now means that the log is broken.
+/// Applies logged diffs to a body. Every logged diff was applied successfully before it was written, so a diff that
+/// does not fit now means that the log is corrupt.
 enum BodyReplay {
     /// - Parameters:
-    ///   - diffs: each as the JSON of `v`, oldest first.
-    ///   - base: JSON of the body before the first; nil for `{}`.
-    ///   - gid: the change the result belongs to, for the error.
+    ///   - diffs: each one is the JSON of `v`; oldest first.
+    ///   - base: JSON of the body before the first diff; nil for `{}`.
+    ///   - gid: the change that the result belongs to, for the error message.
     static func apply(_ diffs: [[UInt8]], to base: [UInt8]?, upTo gid: GlobalID) throws(StoreError) -> [UInt8] {
         if diffs.isEmpty, let base { return base }
         if base == nil, diffs.count == 1, let body = created(by: diffs[0]) { return body }
@@ -24,8 +24,8 @@ enum BodyReplay {
         }
     }
 
-    /// The object that a diff from `{}` makes when all it does is to add values: their text is copied as it stands,
-    /// since the log's diffs are written as bodies are. nil for any other diff.
+    /// Returns the object that a diff from `{}` creates, if the diff only adds values; nil for any other diff. The text
+    /// of the values is copied unchanged, because the log writes diffs in the same format as bodies.
     static func created(by diff: [UInt8]) -> [UInt8]? {
         guard let root = try? JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling).root,
             root.kind == .object

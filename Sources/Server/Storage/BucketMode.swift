@@ -1,11 +1,11 @@
-/// Who may know what stands in a bucket.
+/// Whether the server can read the objects of a bucket.
 public enum BucketMode: Int64, Hashable, Sendable {
-    /// The server reads objects, and merges them.
+    /// The server reads and merges objects.
     case open = 0
-    /// The server orders what it cannot read; anything else is refused (decision 0045).
+    /// The server orders changes that it cannot read and refuses changes in clear text (decision 0045).
     case sealed = 1
 
-    /// The word of `init`, of the `o` message and of the command line.
+    /// The word for this mode in `init`, in the `o` message and on the command line.
     public var word: String {
         switch self {
         case .open: "open"
@@ -13,7 +13,7 @@ public enum BucketMode: Int64, Hashable, Sendable {
         }
     }
 
-    /// - Returns: nil for any other word.
+    /// - Returns: nil if `word` is neither `open` nor `sealed`.
     public init?(word: String) {
         for mode: BucketMode in [.open, .sealed] where word.utf8.elementsEqual(mode.word.utf8) {
             self = mode

@@ -1,16 +1,16 @@
 import ThicketProtocol
 
-/// What administrators have chosen for the buckets of one name, of all users of an app: objects of a bucket of its own,
-/// which is like any other but that users do not get at it. The object's key is the name of the buckets (public
-/// protocol, "Bucket Options"). What this server does not follow it does not take, so that no option is set in vain
-/// (decision 0034).
+/// Options that administrators set for all buckets of one name, for all users of an app. They are the objects of a
+/// reserved bucket that works like any other bucket, except that users cannot access it. The key of such an object is
+/// the name of the buckets (public protocol, "Bucket Options"). The server refuses an option that it does not
+/// implement, so that no option is accepted without effect (decision 0034).
 enum BucketOptions {
-    /// The bucket, and who owns what belongs to an app and to none of its users.
+    /// Name of the reserved bucket, and of the pseudo user that owns the data of an app as a whole.
     static let name = "__options__"
 
-    /// Most versions that an option may ask for.
+    /// Upper bound of `version_max` and `version10_max`.
     static let versionsMax: Int64 = 1_000_000
-    /// Most objects that `capacity` may allow: they are counted when the bucket comes into memory.
+    /// Upper bound of `capacity`. The server counts a bucket's objects when it loads the bucket into memory.
     static let capacityMax: Int64 = 100_000
 
     private static let capacity = "capacity"
@@ -19,13 +19,13 @@ enum BucketOptions {
 
     static func isBucket(_ bucket: BucketName) -> Bool { bucket.text.utf8.elementsEqual(name.utf8) }
 
-    /// nil only if these were no names.
+    /// The options bucket of `app`. nil only if the reserved names were not valid names.
     static func bucket(of app: AppID) -> BucketID? {
         guard let owner = try? UserID(name), let bucket = try? BucketName(name) else { return nil }
         return BucketID(app: app, user: owner, name: bucket)
     }
 
-    /// The whole numbers that an option takes; nil for what is no option here.
+    /// The integers that `option` accepts; nil for an unknown option.
     private static func range(of option: String) -> ClosedRange<Int64>? {
         switch option {
         case _ where option.utf8.elementsEqual(capacity.utf8): 1...capacityMax
@@ -37,9 +37,9 @@ enum BucketOptions {
 
     // MARK: Setting
 
-    /// Whether these may be the options of buckets of that name.
-    /// - Throws: 400 for what would do nothing: a key that no bucket can have, an option that is not followed, a number
-    ///   out of bounds. `null` is an option that is not set.
+    /// Checks whether `options` may be set for the buckets named by `key`.
+    /// - Throws: 400 for settings without effect: a key that is not a valid bucket name, an option that the server does
+    ///   not implement, a number out of bounds. `null` means that the option is not set.
     static func check(_ options: JSONObject, of key: EntityKey) throws(ChangeRejection) {
         guard let bucket = try? BucketName(key.text) else {
             throw ChangeRejection(.invalidRequest, "options of what is no bucket's name")
@@ -52,14 +52,14 @@ enum BucketOptions {
             guard let number = value.intValue, range.contains(number) else {
                 throw ChangeRejection(.invalidRequest, "an option that is no whole number from \(range)")
             }
-            // Options that push out others would be lost without a word.
+            // A capacity of the options bucket would evict the options of other buckets silently.
             if isBucket(bucket), option.utf8.elementsEqual(capacity.utf8) {
                 throw ChangeRejection(.invalidRequest, "a capacity of the options themselves")
             }
         }
     }
 
-    /// The answer to options that cannot be set.
+    /// The response to options that cannot be set.
     static let refusal = RESTAnswer.invalid(
         "invalid_option", "These options cannot be set.",
         "The key is a bucket's name; options are capacity (1 to \(capacityMax)), version_max (1 to \(versionsMax)) and "
@@ -67,14 +67,14 @@ enum BucketOptions {
 
     // MARK: Following
 
-    /// Objects that a bucket with these options may have; nil: as many as come.
+    /// Maximum number of objects in a bucket with these options; nil: unlimited.
     static func capacity(_ options: JSONObject) -> Int? {
         guard let count = options[capacity]?.intValue, (1...capacityMax).contains(count) else { return nil }
         return Int(count)
     }
 
-    /// The settings for a bucket: the server's, with `version_max` and `version10_max` of its options in their place.
-    /// What is no whole number in bounds counts for nothing.
+    /// The retention settings of a bucket: the server's settings, with `version_max` and `version10_max` replaced by
+    /// the bucket's options. A value that is not an integer within its bounds is ignored.
     static func settings(
         _ settings: RetentionSettings, for bucket: BucketID, _ reader: some StoreReader
     ) throws(StoreError) -> RetentionSettings {

@@ -1,29 +1,31 @@
 import ThicketProtocol
 
 extension IndexQuery {
-    /// Whether it is one entry without its object that is wanted, the newest: where the bucket stands.
+    /// Whether the query asks only for the newest entry, without its object. Clients use it to find the current head of
+    /// a bucket.
     var asksForNewest: Bool { limit <= 1 && before == nil && !withData }
 }
 
-/// Index pages without a look at every object of the bucket: by following its log back from where the walk stands.
+/// Answers index pages without reading every object of the bucket: follows the bucket's log back from the position of
+/// the scan.
 extension LogSource {
-    /// Steps of the log after which looking at all objects is the shorter way.
+    /// Log steps after which a scan of all objects is cheaper.
     static var stepsMax: Int { 256 }
-    /// The same where a walk is brought forward, for each object in it: a step is a look-up, an object a row in
-    /// passing.
+    /// Additional log steps allowed per object when an existing scan is updated: a step is a look-up, an object is one
+    /// row of a sequential read.
     static var objectsPerStep: Int { 8 }
 
-    /// The newest object alone; nil when the log does not tell soon.
+    /// The newest object alone; nil when the log does not give the answer within `stepsMax` steps.
     func newestObject(_ query: IndexQuery, floor: GlobalID) throws(StoreError) -> IndexSlice? {
         var seen = Set<EntityKey>()
         var newest: IndexEntry?
         var place = query.current
         for _ in 0..<Self.stepsMax {
-            // A position that is another bucket's says nothing about this one.
+            // A position of another bucket gives no information about this bucket.
             guard place > floor, let step = try logStep(place), step.bucket == query.bucket else { return nil }
             if seen.insert(step.key).inserted, step.kind == .modify {
                 if let newest {
-                    // There is more to walk through, if the client wants to.
+                    // `next` is set because more objects follow; the client may continue the scan.
                     return IndexSlice(entries: [newest], next: newest.gid, total: 0)
                 }
                 newest = IndexEntry(key: step.key, version: step.endVersion, gid: place, body: nil)
@@ -33,7 +35,7 @@ extension LogSource {
         return nil
     }
 
-    /// A walk brought forward by what has changed since; nil when that is much, or cut from the log.
+    /// The scan `old`, updated by the changes since `from`; nil when they are too many, or cut from the log.
     func moved(
         _ old: IndexWalk, of bucket: BucketRow, from: GlobalID, to: GlobalID, floor: GlobalID
     ) throws(StoreError) -> IndexWalk? {

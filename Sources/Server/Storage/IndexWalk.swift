@@ -1,15 +1,15 @@
 import ThicketProtocol
 
-/// The order of one index walk: a bucket's live objects as they stood at `current`, newest change first.
+/// The order of one index scan: the live objects of a bucket as of the change `current`, newest change first.
 ///
-/// Never changes once made, so readers of all threads share it. Keys stand in one buffer: a walk of 100,000 objects
-/// takes some 4 MB.
+/// Immutable, so that readers on all threads share it. All keys are in one buffer: a scan of 100,000 objects takes
+/// about 4 MB.
 final class IndexWalk: Sendable {
-    /// Bytes that one object takes, roughly: two numbers, the end of a key, and the key.
+    /// Approximate bytes per object: two integers, the end offset of a key, and the key.
     static let bytesPerObject = 60
     private let gids: [GlobalID]
     private let versions: [Version]
-    /// Entry n's key is `keyBytes[keyEnds[n - 1]..<keyEnds[n]]`.
+    /// The key of entry n is `keyBytes[keyEnds[n - 1]..<keyEnds[n]]`.
     private let keyEnds: [Int]
     private let keyBytes: [UInt8]
 
@@ -29,12 +29,12 @@ final class IndexWalk: Sendable {
         keyBytes = bytes
     }
 
-    /// The walk of a later moment.
+    /// Creates the scan for a later position from an earlier scan.
     ///
     /// - Parameters:
-    ///   - old: the walk before.
-    ///   - gone: gids of `old` that are no longer listed, descending; others are passed over.
-    ///   - fresh: what is listed instead, newest first, all newer than anything in `old`.
+    ///   - old: the earlier scan.
+    ///   - gone: gids of `old` that are no longer listed, descending; gids that `old` does not contain are ignored.
+    ///   - fresh: entries to list instead, newest first, all newer than any entry of `old`.
     init(_ old: IndexWalk, without gone: [GlobalID], fresh: [(key: EntityKey, version: Version, gid: GlobalID)]) {
         var builder = Builder()
         for object in fresh { builder.add(key: object.key.text.utf8, version: object.version, gid: object.gid) }
@@ -60,7 +60,7 @@ final class IndexWalk: Sendable {
         return (key, versions[place], gids[place])
     }
 
-    /// Place of the first entry whose gid is below `gid`.
+    /// Index of the first entry whose gid is below `gid`.
     func firstBelow(_ gid: GlobalID) -> Int {
         var low = 0
         var high = gids.count
@@ -71,7 +71,7 @@ final class IndexWalk: Sendable {
         return low
     }
 
-    /// Takes the objects in any order.
+    /// Collects objects in any order.
     struct Builder {
         fileprivate var gids = [GlobalID]()
         fileprivate var versions = [Version]()
@@ -94,7 +94,7 @@ final class IndexWalk: Sendable {
             keyBytes.reserveCapacity(keyBytes.count + bytes)
         }
 
-        /// Adds a stretch of another walk.
+        /// Appends a range of entries of another scan.
         fileprivate mutating func add(_ walk: IndexWalk, _ places: Range<Int>) {
             guard let last = places.last else { return }
             let start = places.lowerBound == 0 ? 0 : walk.keyEnds[places.lowerBound - 1]

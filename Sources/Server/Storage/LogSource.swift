@@ -1,23 +1,24 @@
 import ThicketProtocol
 
-/// The few look-ups from which every read of the log is made, over one state of the store.
+/// The primitive look-ups on which all reads of the log are built, over one state of the store.
 protocol LogSource {
     func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord?
     func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord?
     func changeLink(_ gid: GlobalID) throws(StoreError) -> ChangeLink?
-    /// Whose change it is, for following a bucket's log back.
+    /// The bucket and the links of a change, for following a bucket's log backwards.
     func logStep(_ gid: GlobalID) throws(StoreError) -> LogStep?
     func replayRow(_ gid: GlobalID) throws(StoreError) -> ReplayRow?
     func keptBody(_ key: EntityKey, _ version: Version, _ bucket: BucketRow) throws(StoreError) -> [UInt8]?
-    /// Reads the bodies of these changes, newest first, at once where that costs less; `aheadBody` has them then.
+    /// Reads the bodies of these changes (newest first) in one pass where that is cheaper; `aheadBody` then returns
+    /// them.
     func readAhead(_ gids: ArraySlice<GlobalID>) throws(StoreError)
-    /// A body that `readAhead` has read. Asked for in the order in which they were read.
+    /// A body that `readAhead` has read. Must be called in the order in which `readAhead` received the gids.
     func aheadBody(_ gid: GlobalID) -> [UInt8]?
-    /// Body that a segment holds for this change, if any.
+    /// The body that a segment holds for this change, if any.
     func segmentBody(_ gid: GlobalID, _ bucket: BucketRow) throws(StoreError) -> [UInt8]?
 }
 
-/// One step of a bucket's log, as an index walk sees it.
+/// One step of a bucket's log, as an index scan reads it.
 struct LogStep {
     let bucket: BucketRow
     let key: EntityKey
@@ -27,7 +28,7 @@ struct LogStep {
     let previousOfBucket: GlobalID
 }
 
-/// What a replay reads of a log row.
+/// The columns of a log row that a replay needs.
 struct ReplayRow {
     let kind: ChangeKind
     let sourceVersion: Version?
@@ -36,18 +37,18 @@ struct ReplayRow {
     let keyframe: [UInt8]?
 }
 
-/// A body as a replay made it.
+/// The result of a replay.
 struct Replayed {
     /// nil after a deletion.
     let body: [UInt8]?
-    /// Diffs applied since the keyframe (or the creation, or the kept body) it began at, and their bytes.
+    /// Diffs applied since the start of the replay (a keyframe, the creation or a kept body), and their total bytes.
     let diffs: Int
     let diffBytes: Int
 }
 
 extension LogSource {
     /// Body of an entity right after its change `gid`, which made `version`; nil when neither the log nor the kept
-    /// bodies reach it.
+    /// bodies reach back to it.
     func replay(
         to gid: GlobalID, version: Version, _ key: EntityKey, _ bucket: BucketRow
     ) throws(StoreError) -> Replayed? {
@@ -94,7 +95,8 @@ extension LogSource {
             diffBytesSinceKeyframe: replayed.diffBytes)
     }
 
-    /// Body at any version that is kept: keyframe by keyframe down to above it, then change by change.
+    /// Body at any version that is kept: follows the keyframe links down to the last keyframe at or above the version,
+    /// then the change links.
     func bodyAt(
         _ key: EntityKey, _ version: Version, _ bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> [UInt8]? {
@@ -147,7 +149,7 @@ extension LogSource {
         if let replayed = try replay(to: place, version: version, key, bucket) {
             return EntityHistory(base: replayed.body, changes: changes)
         }
-        // The row is cut and no body was kept: right only when the object stood deleted there.
+        // The row is cut and no body was kept. That is valid only if the object was deleted at this version.
         if changes.isEmpty && record.isDeleted { return EntityHistory(base: nil, changes: []) }
         guard let first = changes.first, first.sourceVersion == nil, first.kind == .modify else {
             return nil
@@ -155,7 +157,7 @@ extension LogSource {
         return EntityHistory(base: nil, changes: changes)
     }
 
-    /// The gids of a bucket's changes above `after` and up to `upTo`, ascending.
+    /// The gids of the bucket's changes above `after` and up to `upTo`, ascending.
     func logPositions(
         from head: GlobalID, after: GlobalID, upTo: GlobalID
     ) throws(StoreError) -> [GlobalID] {
@@ -173,7 +175,7 @@ extension LogSource {
         return found
     }
 
-    /// The first of `positions` as a page.
+    /// A page of changes from the start of `positions`.
     func changePage(
         _ positions: ArraySlice<GlobalID>, limit: Int, byteLimit: Int
     ) throws(StoreError) -> ChangePage {
@@ -193,11 +195,11 @@ extension LogSource {
     func readAhead(_ gids: ArraySlice<GlobalID>) throws(StoreError) {}
     func aheadBody(_ gid: GlobalID) -> [UInt8]? { nil }
 
-    /// Bodies read ahead at once.
+    /// Maximum number of bodies read ahead in one pass.
     private static var aheadMax: Int { 64 }
 
-    /// Body of the object that the walk lists at `place`: from memory, from a segment, from the log.
-    /// - Parameter ahead: the place up to which the log was read ahead.
+    /// Body of the object at index `place` of the scan: from memory, from a segment or from the log.
+    /// - Parameter ahead: the index up to which the log has been read ahead.
     private func indexBody(
         _ place: Int, _ walk: IndexWalk, _ bucket: BucketRow, _ known: (any KnownBodies)?, _ ahead: inout Int
     ) throws(StoreError) -> [UInt8] {
@@ -216,7 +218,7 @@ extension LogSource {
         return body
     }
 
-    /// A page of the walk: entries after `query.before`, ended early by bytes.
+    /// A page of the scan: the entries after `query.before`. The byte limit may end it early.
     func page(
         _ query: IndexQuery, of walk: IndexWalk, known: (any KnownBodies)? = nil
     ) throws(StoreError) -> IndexSlice {
@@ -240,7 +242,8 @@ extension LogSource {
         return IndexSlice(entries: entries, next: next, total: walk.count)
     }
 
-    /// The state of one entity right after change `current`, for a walk; nil when it was not alive then.
+    /// The version and gid of one entity right after change `current`, for an index scan; nil when it did not exist
+    /// then.
     func listed(
         _ record: EntityRecord, at current: GlobalID
     ) throws(StoreError) -> (version: Version, gid: GlobalID)? {
@@ -258,12 +261,13 @@ extension LogSource {
                 place = previous
                 continue
             }
-            // `previous` is the state at `current`. A creation above it means there was no object then.
+            // `previous` is the state at `current`. If the change above it is a creation, the object did not exist
+            // then.
             if link.kind == .modify {
                 guard let source = link.sourceVersion, previous > 0 else { return nil }
                 return (source, previous)
             }
-            // A deletion always deletes something that lived.
+            // A deletion always deletes an existing object, so the version before it was alive.
             return (link.endVersion - 1, previous)
         }
     }

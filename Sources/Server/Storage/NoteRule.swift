@@ -1,15 +1,15 @@
 import ThicketProtocol
 
-/// What an app's operator says of encrypted notes in it (`thicketd app notes`).
+/// The operator's setting for encrypted notes in an app (`thicketd app notes`).
 public enum AppNotes: Int64, Sendable, Hashable, CaseIterable {
-    /// The app is no notes app: a bucket of that name is like any other.
+    /// The app does not have notes: a bucket named `onions` is an ordinary bucket.
     case off = 0
-    /// Users have `NoteRule.freeMax` notes; those whom the operator made Pro, as many as they like.
+    /// Each user has at most `NoteRule.freeMax` notes; a user that the operator marked as Pro has no limit.
     case on = 1
-    /// The same, and everybody is Pro.
+    /// As `on`, with every user treated as Pro.
     case pro = 2
 
-    /// As operators write it.
+    /// The word for this setting on the command line.
     public var word: String {
         switch self {
         case .off: "off"
@@ -19,23 +19,26 @@ public enum AppNotes: Int64, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// What holds for one user's bucket of encrypted notes. The server reads no note; it counts them and looks at lengths.
+/// The rule for one user's bucket of encrypted notes. The server cannot read a note; it counts notes and checks
+/// lengths.
 public enum NoteRule: Sendable, Hashable {
-    /// It is a bucket like any other.
+    /// An ordinary bucket.
     case none
-    /// Notes, of which there may be `freeMax`.
+    /// A bucket of at most `freeMax` notes.
     case free
-    /// Notes, as many as come.
+    /// A bucket of notes without a limit.
     case pro
 
-    /// The bucket of notes in each user's account.
+    /// Name of the notes bucket in each user's account.
     static let bucket = "onions"
-    /// Notes of a user who is not Pro.
+    /// Maximum number of notes of a user without Pro.
     static let freeMax = 10
-    /// Fields that hold sealed text, and the letters of it that the longest clear text takes: 30 and 2,500 UTF-16
-    /// units, of three bytes of UTF-8 at most, padded, in base64 and in lines.
+    /// Fields that hold sealed text, and the maximum length of the sealed text in ASCII letters. It follows from the
+    /// longest clear text, 30 and 2,500 UTF-16 units of at most three bytes of UTF-8, after padding, base64 and line
+    /// breaks.
     static let fields: [(name: String, lettersMax: Int)] = [("onionTitle", 222), ("onionInfo", 10_410)]
 
+    /// The rule from the stored `AppNotes` value and the user's Pro flag. An unknown value counts as `off`.
     init(_ stored: Int64, isPro: Bool) {
         self =
             switch AppNotes(rawValue: stored) ?? .off {
@@ -45,10 +48,11 @@ public enum NoteRule: Sendable, Hashable {
             }
     }
 
+    /// Whether a bucket of this name holds encrypted notes in an app that has notes.
     static func isBucket(_ name: BucketName) -> Bool { name.text.utf8.elementsEqual(bucket.utf8) }
 
-    /// Whether a note may become this.
-    /// - Throws: 413 for a field that is longer than any note's, unless it was as long before.
+    /// Checks whether a note may be changed to `note`.
+    /// - Throws: 413 for a field above its maximum length, unless the field was at least as long before.
     static func check(_ note: JSONObject, before: JSONObject?) throws(ChangeRejection) {
         for (name, lettersMax) in fields {
             guard let count = note[name]?.stringValue?.utf8.count, count > lettersMax,

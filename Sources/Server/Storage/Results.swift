@@ -1,15 +1,17 @@
 import ThicketProtocol
 
-/// An object as its bucket's owner loads it: head, value and what the keyframe rule counts.
+/// An object as its shard loads it: head, body and the counters of the keyframe policy.
 public struct EntityHead: Hashable, Sendable {
+    /// The head without the body.
     public let record: EntityRecord
     /// Body as JSON; nil when the object is deleted.
     public let body: [UInt8]?
-    /// Changes since the newest keyframe (all of this life when there is none); feeds `KeyframePolicy`.
+    /// Changes since the newest keyframe, or since the creation when there is no keyframe; input of `KeyframePolicy`.
     public let diffsSinceKeyframe: Int
-    /// Bytes of their diffs.
+    /// Bytes of the diffs of these changes.
     public let diffBytesSinceKeyframe: Int
 
+    /// Creates a head with its body and keyframe counters.
     public init(record: EntityRecord, body: [UInt8]?, diffsSinceKeyframe: Int, diffBytesSinceKeyframe: Int) {
         self.record = record
         self.body = body
@@ -18,16 +20,17 @@ public struct EntityHead: Hashable, Sendable {
     }
 }
 
-/// Everything needed to rebase a change: the value it was made on, and what came after.
+/// Everything needed to rebase a change: the body it was made on, and the changes since.
 public struct EntityHistory: Hashable, Sendable {
-    /// Body at the wanted version as JSON; nil when the object was deleted at that version.
+    /// Body at the requested version as JSON; nil when the object was deleted at that version.
     public let base: [UInt8]?
-    /// The entity's changes above the wanted version, oldest first.
+    /// The entity's changes above the requested version, oldest first.
     public let changes: [ChangeRecord]
 
-    /// Bytes of diffs and keyframes after which no more are read for one history; it is then nil.
+    /// Maximum bytes of diffs and keyframes read for one history; beyond it the history is nil.
     public static let bytesMax = 32 << 20
 
+    /// Creates a history; `changes` are oldest first.
     public init(base: [UInt8]?, changes: [ChangeRecord]) {
         self.base = base
         self.changes = changes
@@ -38,34 +41,37 @@ public struct EntityHistory: Hashable, Sendable {
 public struct ChangePage: Hashable, Sendable {
     /// Oldest first.
     public let changes: [ChangeRecord]
-    /// More follow: ask again after the last one's gid.
+    /// More changes follow; request them with the gid of the last change as `after`.
     public let hasMore: Bool
 
+    /// Creates a page; `changes` are oldest first.
     public init(changes: [ChangeRecord], hasMore: Bool) {
         self.changes = changes
         self.hasMore = hasMore
     }
 }
 
-/// Which part of a bucket's index is wanted.
+/// Selects a part of a bucket's index.
 public struct IndexQuery: Hashable, Sendable {
+    /// Row of the bucket.
     public var bucket: BucketRow
-    /// The walk's `current`: objects are listed as they stood right after this change.
+    /// Position of the scan: objects are listed as they were right after this change.
     public var current: GlobalID
-    /// The `current` of the walk that this one took the place of, for clients whose pages must not tell that of this
-    /// one. The store does not look at it.
+    /// The `current` of the scan that this scan replaced, for clients whose pages must report the old position. The
+    /// store ignores it.
     public var told: GlobalID?
-    /// Objects whose newest change is below this one; nil for the first page.
+    /// Lists only objects whose newest change is below this position; nil for the first page.
     public var before: GlobalID?
-    /// Only objects whose newest change is above this one. The store does not look at it: see `IndexSlice.since`.
+    /// Lists only objects whose newest change is above this position. The store ignores it; see `IndexSlice.since`.
     public var since: GlobalID?
-    /// Objects on the page at most.
+    /// Maximum number of objects on the page.
     public var limit: Int
-    /// Whether bodies are wanted.
+    /// Whether the page includes bodies.
     public var withData: Bool
-    /// Bytes of bodies after which the page ends early; one object is always given.
+    /// Bytes of bodies after which the page ends early; a page always has at least one object if any is left.
     public var byteLimit: Int
 
+    /// Creates a query; the defaults select the first page without bodies.
     public init(
         bucket: BucketRow, current: GlobalID, before: GlobalID? = nil, limit: Int = Limits.indexPageDefault,
         withData: Bool = false, byteLimit: Int = Limits.indexPageBytesMax
@@ -81,13 +87,16 @@ public struct IndexQuery: Hashable, Sendable {
 
 /// One object of an index page.
 public struct IndexEntry: Hashable, Sendable {
+    /// The object's key.
     public let key: EntityKey
+    /// The object's version at the position of the scan.
     public let version: Version
     /// The change that made this version.
     public let gid: GlobalID
-    /// JSON, when data was asked for.
+    /// The body as JSON if the query asked for data; otherwise nil.
     public let body: [UInt8]?
 
+    /// Creates an entry.
     public init(key: EntityKey, version: Version, gid: GlobalID, body: [UInt8]?) {
         self.key = key
         self.version = version
@@ -98,19 +107,21 @@ public struct IndexEntry: Hashable, Sendable {
 
 /// A page of a bucket's index: live objects, most recently changed first.
 public struct IndexSlice: Hashable, Sendable {
+    /// The listed objects, newest change first.
     public let entries: [IndexEntry]
     /// `IndexQuery.before` of the next page; nil when this page is the last.
     public let next: GlobalID?
-    /// Objects in the whole walk; 0 when it took no look at all of them.
+    /// Number of objects in the whole scan; 0 when the page was answered without listing all objects.
     public let total: Int
 
+    /// Creates a page.
     public init(entries: [IndexEntry], next: GlobalID?, total: Int) {
         self.entries = entries
         self.next = next
         self.total = total
     }
 
-    /// The part of the page above a position; the walk ends there.
+    /// The part of the page above position `gid`; the scan ends at it.
     public func since(_ gid: GlobalID?) -> IndexSlice {
         guard let gid, let end = entries.firstIndex(where: { $0.gid <= gid }) else { return self }
         return IndexSlice(entries: Array(entries[..<end]), next: nil, total: 0)

@@ -1,206 +1,223 @@
 import ThicketProtocol
 
-/// Where a server keeps its buckets.
+/// The storage of a server's buckets.
 ///
-/// Writers and readers belong to one thread at a time. There is one writer at a time.
+/// A store has one writer at a time. The writer and each reader are used by one thread at a time.
 public protocol Store: AnyObject, Sendable {
+    /// Keys and numbers that identify this store.
     var identity: StoreIdentity { get }
-    /// The one writer.
+    /// Creates the only writer.
     func makeWriter() throws(StoreError) -> any StoreWriter
-    /// A reader for the calling thread.
+    /// Creates a reader for the calling thread.
     func makeReader() throws(StoreError) -> any StoreReader
-    /// Plans retention and segments, for a background thread (`now` is passed to each turn).
+    /// Creates the planner of retention and segments, for a background thread; `now` is passed to each `nextBatch`.
     func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper
-    /// What is kept in memory for readers; may be asked on any thread.
+    /// Memory held for all readers; may be read on any thread.
     var memory: StoreMemory { get }
 }
 
-/// Bytes that a store keeps for all its readers.
+/// Bytes that a store holds in memory for all its readers.
 public struct StoreMemory: Sendable, Hashable {
+    /// Bytes of cached segments.
     public var segments: Int = 0
+    /// Bytes of cached index scans.
     public var walks: Int = 0
+    /// Bytes of cached catch-up pages.
     public var catchUps: Int = 0
 }
 
 extension Store {
-    /// What is kept for readers; nothing unless a store says otherwise.
+    /// Default: nothing is held in memory.
     public var memory: StoreMemory { .init() }
 }
 
 extension StoreWriter {
-    /// Bytes of ccids that are kept in memory; none unless a store says otherwise.
+    /// Default: no ccids are held in memory.
     public var changeIDBytes: Int { 0 }
 }
 
-/// Reads what is committed. Each call sees one state of the whole store.
+/// Reads committed data. Each call sees one state of the whole store.
 ///
-/// Calls that serve clients take the highest change the client may know of (`upTo`, `current`): what is committed but
-/// not yet published stays unseen.
+/// Calls that serve clients take the highest change that the client may see (`upTo`, `current`): changes that are
+/// committed but not yet published stay hidden.
 public protocol StoreReader: AnyObject {
+    /// Keys and numbers that identify the store.
     var identity: StoreIdentity { get }
 
-    /// Highest gid in use; 0 in an empty store. The next change gets one more.
+    /// Highest gid in use; 0 in an empty store. The next change gets this value + 1.
     func lastGlobalID() throws(StoreError) -> GlobalID
     /// nil when the bucket has never been changed.
     func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord?
-    /// What an operator has said of all buckets of that name: the mode of those that are not there yet.
+    /// The mode that an operator set for new buckets of this name.
     func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode
-    /// The user's buckets that hold changes, or are to hold sealed ones.
+    /// The user's buckets that hold changes or were created as sealed.
     func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord]
-    /// All buckets in row order, above `row`, at most `limit`: for jobs that visit every bucket.
+    /// Buckets above `row` in row order, at most `limit`; for jobs that visit every bucket.
     func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord]
 
-    /// Head of an object, deleted ones too; nil when the key never existed.
+    /// Head of an object, including deleted ones; nil when the key never existed.
     func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord?
     /// Head with body and keyframe counters; nil when the key never existed.
     func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead?
-    /// The object's body at `version`; nil when that version is not kept, was a deletion or lies above `upTo`.
+    /// The object's body at `version`; nil when that version is not kept, was a deletion or is above `upTo`.
     func body(
         of key: EntityKey, version: Version, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> [UInt8]?
-    /// The base at `version` and every later change of the entity; nil when the log does not reach back to `version`,
-    /// `version` is above the head, or more than `limit` changes came after: answer 405.
+    /// The body at `version` and every later change of the entity. nil when the log does not reach back to `version`,
+    /// `version` is above the head, or more than `limit` changes follow; the answer to the client is then 405.
     func history(
         of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
     ) throws(StoreError) -> EntityHistory?
-    /// Keys of live objects in byte order, above `key`, at most `limit`; for EMPTY in bounded batches.
+    /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.
     func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey]
 
-    /// Heads of removed objects in byte order of their keys, above `key`, at most `limit`.
+    /// Heads of removed objects above `key` in byte order of their keys, at most `limit`.
     func removedHeads(
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityRecord]
-    /// One row of the log without its diff; nil when there is none.
+    /// One log row without its diff; nil when the row does not exist.
     func link(_ gid: GlobalID) throws(StoreError) -> ChangeLink?
 
-    /// One row of the log; nil when there is none.
+    /// One log row; nil when the row does not exist.
     func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord?
-    /// Changes of the bucket above `after` and up to `upTo`, oldest first; nil when `after` is below the floor or above
+    /// Changes of the bucket above `after` and up to `upTo`, oldest first. nil when `after` is below the floor or above
     /// the bucket's head: the cv is unknown.
     /// - Parameters:
-    ///   - limit: changes on the page at most.
-    ///   - byteLimit: bytes of diffs after which the page ends; one change is always given.
+    ///   - limit: maximum number of changes on the page.
+    ///   - byteLimit: bytes of diffs after which the page ends; a page has at least one change if any is left.
     func changes(
         in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
     ) throws(StoreError) -> ChangePage?
-    /// A page of the index; nil when `current` is below the floor or above the head: the walk starts anew.
+    /// A page of the index; nil when `current` is below the floor or above the head: the client must restart the scan.
     func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice?
-    /// The same, where bodies may be taken from memory. Optional: a reader may read all of them itself.
+    /// The same, with bodies from memory where `known` has them. Optional: a reader may read all bodies itself.
     func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice?
 
-    /// The changes that all users of an app have made in their buckets of one name, oldest first, from a bounded part
-    /// of the log; without those whose accounts have ended.
+    /// Changes that all users of an app made in their buckets of one name, oldest first, from a bounded part of the
+    /// log. Changes of closed accounts are left out.
     /// - Parameters:
-    ///   - after: not above the newest change.
-    ///   - limit: changes at most.
-    ///   - byteLimit: bytes of diffs after which the page ends; one change is always given.
+    ///   - after: must not be above the newest change.
+    ///   - limit: maximum number of changes.
+    ///   - byteLimit: bytes of diffs after which the page ends; a page has at least one change if any is left.
     func changes(
         ofAll name: BucketName, in app: AppID, after: GlobalID, limit: Int, byteLimit: Int
     ) throws(StoreError) -> WidePage
-    /// The highest position at or below which one of those buckets has forgotten changes; 0 when none has.
+    /// The highest floor of these buckets: retention has cut changes at or below it. 0 when nothing was cut.
     func floor(ofAll name: BucketName, in app: AppID) throws(StoreError) -> GlobalID
-    /// What the user is called; nil where nobody knows another name than the id.
+    /// The display name of the user; nil when it is the same as the id.
     func name(of user: UserID, in app: AppID) throws(StoreError) -> UserID?
 
-    /// Whether the row `gid` has this ccid: confirms a hit in the set.
+    /// Whether the row `gid` has this ccid: confirms a match of its hash.
     func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
 
+    /// Whether the app is registered.
     func hasApp(_ app: AppID) throws(StoreError) -> Bool
-    /// What the token with this SHA-256 admits to; nil when there is none, or the user's account has ended. Sees tokens
-    /// made by other processes at once.
+    /// The access granted by the token with this SHA-256; nil when the token does not exist or the user's account is
+    /// closed. Sees tokens created by other processes at once.
     func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant?
-    /// Whether the user's account has ended and what it had is not erased yet: nobody is to read it. As `grant`.
+    /// Whether the user's account is closed and its data not yet erased; such data must not be read. Sees changes by
+    /// other processes at once.
     func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool
-    /// Whether the key with this SHA-256 is an administrator's of the app. As `grant`.
+    /// Whether the key with this SHA-256 is an administrator key of the app. Sees changes by other processes at once.
     func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool
 }
 
 extension StoreReader {
-    // Only a store in a file has accounts.
+    /// Default for stores without accounts; only a store in a file has them.
     public func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool { false }
 
+    /// Default: ignores `known` and reads all bodies from the store.
     public func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice? {
         try indexPage(query)
     }
 }
 
-/// Bodies that are in memory. What a change led to is the same for ever.
+/// Bodies that are in memory. The body after a given change is immutable, so a cached one never becomes stale.
 public protocol KnownBodies: AnyObject {
-    /// The body that change `gid` led to, as JSON; nil when it is not at hand.
+    /// The body after change `gid`, as JSON; nil when it is not in memory.
     func body(of gid: GlobalID) -> [UInt8]?
 }
 
-/// The one writer. Reads through it see its own commits.
+/// The only writer. Reads through it see its own commits.
 public protocol StoreWriter: StoreReader {
-    /// A row number for a bucket that has none yet; never given twice.
+    /// A new row number for a bucket; never returned twice.
     func newBucketRow() -> BucketRow
-    /// The ccids of the bucket's newest changes, in no order: those that `settledChange` does not answer for.
+    /// The ccids of the bucket's newest changes, in no order: those that `archivedChange` does not find.
     func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail
-    /// Looks among the older ccids of a bucket, those of changes at or below `ChangeIDTail.settled`: bounded work
-    /// however long the log is.
-    /// - Returns: the row that tells whether the hit is real; 0 when retention has cut it and the hash alone decides;
+    /// Looks up a ccid among the archived ccids of a bucket, those of changes at or below `ChangeIDTail.archived`. The
+    /// work is bounded regardless of the length of the log.
+    /// - Returns: the row that confirms or refutes the match; 0 when retention has cut it and the hash alone decides;
     ///   nil when no such ccid is known.
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
-    /// Ccids of a bucket from which on the group that changes it takes a run of them along, for `settledChange` to
-    /// answer for; nil when the store looks nothing up, so that all must stay in memory.
+    /// Number of in-memory ccids of a bucket at which the next group of that bucket archives a run of them, so that
+    /// `archivedChange` finds them. nil when the store has no archive, so that all ccids must stay in memory.
     var changeIDRunLength: Int? { get }
-    /// Reads from now on, until `commit` or `endReads`, cost less: they share one state of the store. Optional, and a
-    /// reader that cannot do it reads as before.
+    /// Starts a read transaction that ends with `commit` or `endReads`: reads share one state of the store and cost
+    /// less. Optional: by default reads work as before.
     func beginReads()
     /// Ends what `beginReads` or `beginCommit` began; `commit` does so too.
     func endReads()
-    /// Makes sure that the next `commit` waits for nothing but the disk: takes what it needs now and holds it until
+    /// Prepares the next `commit` so that it waits only for the disk: acquires the locks it needs and holds them until
     /// `commit` or `endReads`.
-    /// - Returns: false, and nothing is held, when it would have to wait for others or has old work to do first.
+    /// - Returns: false, with nothing held, when this would have to wait for another lock holder or when older work
+    ///   must be done first.
     func beginCommit() -> Bool
-    /// Bytes of ccids that are kept in memory.
+    /// Bytes of ccids that are held in memory.
     var changeIDBytes: Int { get }
     /// Writes the group in one transaction and returns when it is durable.
-    /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` or
-    ///   `full` a crash may still bring the batch back; a change sent again is then found by its ccid.)
+    /// - Throws: when nothing of the batch is stored; the caller must discard the state it derived from it. (After `io`
+    ///   or `full`, a crash may still make the batch visible; a change that is sent again is then found by its ccid.)
     func commit(_ batch: WriteBatch) throws(StoreError)
-    /// Objects of the bucket that are not deleted.
+    /// Number of objects of the bucket that are not deleted.
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int
-    /// The objects of the bucket whose newest changes are the oldest, in that order, at most `limit`.
+    /// The objects of the bucket with the oldest newest changes, oldest first, at most `limit`.
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity]
-    /// Whether the bucket holds encrypted notes, and how many there may be. Sees what operators change at once.
+    /// Whether the bucket holds encrypted notes, and the maximum number of notes. Sees changes by operators at once.
     func noteRule(of bucket: BucketID) throws(StoreError) -> NoteRule
     /// Makes one small durable write, to find out whether commits work (again).
     func probe() throws(StoreError)
-    /// Writes what a keeper has planned. Returns the buckets whose marks it moved, for their owner.
+    /// Writes a batch that `StoreMaintenance` planned. Returns the buckets whose marks moved, for the shards that own
+    /// them.
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove]
 }
 
 extension StoreWriter {
+    /// Default: reads do not share a transaction.
     public func beginReads() {}
+    /// Default: nothing to end.
     public func endReads() {}
+    /// Default: nothing to prepare.
     public func beginCommit() -> Bool { true }
-    // Only a store in a file has apps with settings.
+    /// Default for stores without app settings; only a store in a file has them.
     public func noteRule(of bucket: BucketID) throws(StoreError) -> NoteRule { .none }
 }
 
 /// An object that is not deleted, and its newest change.
 public struct LiveEntity: Hashable, Sendable {
+    /// The object's key.
     public let key: EntityKey
+    /// Its newest change.
     public let gid: GlobalID
 
+    /// Creates an entry.
     public init(key: EntityKey, gid: GlobalID) { (self.key, self.gid) = (key, gid) }
 }
 
-/// Plans background work over its own reader; the writer applies it between groups.
+/// Plans background work with its own reader; the writer applies it between groups.
 public protocol StoreKeeper: AnyObject {
-    /// The next small piece of work, nil when there is none for now. The caller has it applied before the next call.
+    /// The next small piece of work; nil when none is due. The caller has it applied before the next call.
     /// - Parameter now: milliseconds since 1970.
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch?
 }
 
-/// Where a bucket's marks stand after background work that moved one of them.
+/// The marks of a bucket after background work that moved one of them.
 public struct BucketMove: Hashable, Sendable {
+    /// Row of the bucket.
     public let bucket: BucketRow
-    /// The log begins above.
+    /// The log begins above this position.
     public let floor: GlobalID
-    /// `ChangeIDTail.settled`.
+    /// New value of `ChangeIDTail.archived`.
     public let settled: GlobalID
 }

@@ -1,18 +1,19 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Secrets and numbers a store is born with; constant while it is open.
+/// Keys and numbers that are chosen when a store is created; constant while it is open.
 public struct StoreIdentity: Sendable, Hashable {
-    /// Key of `ChangeVersionCodec`, under which positions become opaque cvs; 16 bytes.
+    /// Key of `ChangeVersionCodec`, which encrypts positions into opaque cvs; 16 bytes.
     public let cvKey: [UInt8]
     /// SipHash key of the ccid set; 16 bytes.
     public let changeIDKey: [UInt8]
-    /// Raised by every restore: a cv of another epoch is unknown.
+    /// Incremented by every restore: a cv of another epoch is unknown.
     public let epoch: UInt32
-    /// Versions of objects that never existed begin at this + 1. Raised by a multiple of `versionStep` by every
-    /// restore, with all versions in the store, so that no version a client may hold comes again with other content.
+    /// Versions of a new object begin at this value + 1. Every restore raises it, and all versions in the store, by a
+    /// multiple of `versionStep`, so that a version that a client may hold is never reused with other content.
     public let versionBase: Version
 
+    /// Requires keys of 16 bytes.
     public init(cvKey: [UInt8], changeIDKey: [UInt8], epoch: UInt32, versionBase: Version) {
         precondition(cvKey.count == 16 && changeIDKey.count == 16, "a store's keys have 16 bytes")
         self.cvKey = cvKey
@@ -21,11 +22,11 @@ public struct StoreIdentity: Sendable, Hashable {
         self.versionBase = versionBase
     }
 
-    /// What a restore adds to every version is a random multiple of this; itself a multiple of 10, so that the versions
-    /// kept for long (1 modulo 10) stay those.
+    /// A restore adds a random multiple of this step to every version. It is a multiple of 10, so that the versions
+    /// that are kept long (1 modulo 10) stay the same ones.
     public static let versionStep: Version = 1_000_000
 
-    /// Keys made from `seed`: the same seed gives the same store in a simulation.
+    /// Keys derived from `seed`, so that the same seed gives the same store in a simulation.
     public static func seeded(_ seed: UInt64) -> StoreIdentity {
         let label: [UInt8] = Array("thicket store \(seed)".utf8)
         let bytes = Hash.sha256(label)
@@ -33,14 +34,15 @@ public struct StoreIdentity: Sendable, Hashable {
             cvKey: Array(bytes[0..<16]), changeIDKey: Array(bytes[16..<32]), epoch: 1, versionBase: 0)
     }
 
-    /// Keyed 64-bit hash of a ccid, for the set of ccids a bucket has seen. Outsiders cannot make two meet.
+    /// Keyed 64-bit hash of a ccid, for a bucket's set of known ccids. A client without the key cannot construct
+    /// collisions.
     public func hash(of changeID: ChangeID) -> UInt64 {
         var text = changeID.text
         return text.withUTF8 { SipHash.hash(key: changeIDKey, UnsafeRawBufferPointer($0)) }
     }
 }
 
-/// SipHash-2-4 (Aumasson and Bernstein, 2012): short keyed hash.
+/// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash for short inputs.
 enum SipHash {
     static func hash(key: [UInt8], _ bytes: UnsafeRawBufferPointer) -> UInt64 {
         let (k0, k1) = key.withUnsafeBytes {

@@ -1,10 +1,10 @@
 import ThicketProtocol
 
 extension StoreReader {
-    /// The answer to `removed`, from what is published.
+    /// The answer to `removed`, from published changes only.
     ///
-    /// - Parameter upTo: the newest published change. An object whose newest change lies above it is left out: it is
-    ///   about to be told as something else.
+    /// - Parameter upTo: the newest published change. An object with a newer change is left out, because the client
+    ///   will receive that change.
     func removedPage(
         _ request: RemovedRequest, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> RemovedPage {
@@ -31,13 +31,13 @@ extension StoreReader {
         return RemovedPage(.bucket(after: after), entries: entries, mark: mark)
     }
 
-    /// The removals of one object as far as the log goes, the newest first.
+    /// The removals of one object, newest first, as far back as the log reaches.
     private func removals(
         of key: EntityKey, limit: Int, in bucket: BucketRow, upTo: GlobalID
     ) throws(StoreError) -> [RemovedPage.Entry] {
         guard let head = try entity(key, in: bucket) else { return [] }
         var entries = [RemovedPage.Entry]()
-        // The newest removal is known of by the head, also where the log no longer has it.
+        // The head records the newest removal even when the log no longer has its row.
         if head.isDeleted, head.gid <= upTo, try link(head.gid) == nil {
             return [RemovedPage.Entry(key: key.text, version: head.version, timestamp: nil)]
         }

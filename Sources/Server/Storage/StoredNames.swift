@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// Names read back from rows: they were checked when they were written, so one that fails is a broken file.
+/// Parses names from rows. They were validated before they were written, so an invalid one means a corrupt file.
 extension Identifier {
     static func stored(_ text: String) throws(StoreError) -> Self {
         do {

@@ -1,27 +1,30 @@
 import ThicketProtocol
 
-/// What one commit writes: a group of decided changes, with the heads they lead to.
+/// The content of one commit: a group of decided changes, and the heads after them.
 ///
-/// Filled by the one submitter (the shard). Rows of several buckets may stand in one batch; the heads of an entity or
-/// bucket that changes more than once are written once, as they are at the end.
+/// Filled by the shard only. A batch may hold rows of several buckets. The head of an entity or bucket that changes
+/// more than once is written once, with its final value.
 public struct WriteBatch: Sendable {
     /// In gid order.
     public private(set) var changes: [ChangeRecord] = []
-    /// Newest head of every entity touched.
+    /// Final head of every changed entity.
     public private(set) var entities: [EntityWrite] = []
-    /// Newest head of every bucket touched; those in `newBuckets` have no row yet.
+    /// Final head of every changed bucket; those in `newBuckets` have no row yet.
     public private(set) var buckets: [BucketRecord] = []
-    /// What the changes add to each of `buckets`, besides its head.
+    /// Number and bytes of the changes that are added to each of `buckets`, in the same order.
     public private(set) var news: [BucketNews] = []
+    /// Buckets whose row this batch creates.
     public private(set) var newBuckets: Set<BucketRow> = []
-    /// Ccids of older changes that are settled along with these.
+    /// Runs of ccids of older changes, archived in the same transaction.
     public private(set) var changeIDRuns: [MaintenanceBatch.ChangeIDRun] = []
     private var entityPlaces = [EntityPlace: Int]()
     private var bucketPlaces = [BucketRow: Int]()
 
-    /// Changes of one bucket, and the bytes of their diffs and bodies.
+    /// Number of changes of one bucket, and the bytes of their diffs and bodies.
     public struct BucketNews: Sendable, Hashable {
+        /// Number of changes.
         public var changes: Int = 0
+        /// Bytes of diffs and keyframes.
         public var bytes: Int = 0
 
         mutating func add(_ change: borrowing ChangeRecord) {
@@ -30,8 +33,11 @@ public struct WriteBatch: Sendable {
         }
     }
 
+    /// The new head of one entity.
     public struct EntityWrite: Sendable, Hashable {
+        /// Row of the bucket.
         public let bucket: BucketRow
+        /// The head after the change.
         public var record: EntityRecord
     }
 
@@ -40,13 +46,16 @@ public struct WriteBatch: Sendable {
         let key: EntityKey
     }
 
+    /// Creates an empty batch.
     public init() {}
 
+    /// Whether the batch has neither changes nor bucket heads.
     public var isEmpty: Bool { changes.isEmpty && buckets.isEmpty }
+    /// Number of changes.
     public var count: Int { changes.count }
 
-    /// Adds one change with the heads after it.
-    /// - Parameter isNewBucket: the bucket has no row yet; its first change of the batch says so.
+    /// Adds one change and the heads after it.
+    /// - Parameter isNewBucket: the bucket has no row yet; set with its first change in the batch.
     public mutating func append(
         _ change: ChangeRecord, entity: EntityRecord, bucket: BucketRecord, isNewBucket: Bool = false
     ) {
@@ -70,12 +79,12 @@ public struct WriteBatch: Sendable {
         if isNewBucket { newBuckets.insert(bucket.row) }
     }
 
-    // Who knows which heads changed adds changes and heads apart, and so looks nothing up.
+    // A caller that tracks changed heads itself adds changes and heads separately, which avoids the look-ups above.
 
-    /// Adds one change alone.
+    /// Adds one change without heads.
     mutating func append(_ change: consuming ChangeRecord) { changes.append(change) }
 
-    /// Before the heads are given: those that were given for an earlier try are forgotten.
+    /// Removes the heads of an earlier attempt; called before heads are added.
     mutating func forgetHeads() {
         entities.removeAll(keepingCapacity: true)
         entities.reserveCapacity(changes.count)
@@ -85,22 +94,23 @@ public struct WriteBatch: Sendable {
         changeIDRuns = []
     }
 
-    /// Adds ccids to be settled, of changes that are durable already.
+    /// Adds a run of ccids to be archived, of changes that are durable already.
     mutating func append(_ run: MaintenanceBatch.ChangeIDRun) { changeIDRuns.append(run) }
 
-    /// Adds the head of an entity after all changes.
+    /// Adds the final head of an entity.
     mutating func append(_ entity: EntityWrite) { entities.append(entity) }
 
-    /// Adds the head of a bucket after all changes, and what they add to it.
+    /// Adds the final head of a bucket, and the number and bytes of its added changes.
     mutating func append(_ bucket: BucketRecord, _ news: BucketNews, isNew: Bool) {
         buckets.append(bucket)
         self.news.append(news)
         if isNew { newBuckets.insert(bucket.row) }
     }
 
-    /// Makes room.
+    /// Reserves capacity for `count` changes.
     mutating func reserve(changes count: Int) { changes.reserveCapacity(count) }
 
+    /// Empties the batch; keeps the buffers by default.
     public mutating func removeAll(keepingCapacity: Bool = true) {
         changes.removeAll(keepingCapacity: keepingCapacity)
         entities.removeAll(keepingCapacity: keepingCapacity)

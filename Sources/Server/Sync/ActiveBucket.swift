@@ -1,38 +1,38 @@
 import ThicketProtocol
 
-/// One bucket in the shard's memory: its newest, possibly not yet durable head, its ccids, and the objects in use.
+/// One bucket in the shard's memory: its newest head (which may not be durable yet), its ccids, and the objects in use.
 final class ActiveBucket: RecencyNode {
     let id: BucketID
-    /// Its user's objects in memory.
+    /// The cache of its user's objects.
     let owner: UserObjects
-    /// The tag of its cvs.
+    /// The bucket's tag, which is part of its cvs.
     let tag: UInt32
-    /// Head and floor; nil row until the first change is decided.
+    /// Head and floor; nil until the first change is decided.
     var record: BucketRecord?
-    /// True from the first change until it is durable.
+    /// True from the first change until that change is durable.
     var isNew = false
-    /// Ccids of the newest changes by keyed hash: all above `settled`. The row tells whether a hit is real.
+    /// Ccids of all changes above `archived`, by keyed hash. The log row confirms or refutes a match.
     private(set) var changeIDs = [UInt64: GlobalID]()
-    /// Ccids of changes up to here the store looks up.
+    /// The store looks up ccids of changes up to this position.
     private var settled: GlobalID = 0
-    /// Objects in use.
+    /// Objects in memory.
     private(set) var entities = [EntityKey: ActiveEntity]()
-    /// Who may know what stands in it: as its row says, or an operator of those that have none yet.
+    /// From the bucket's row; without a row, the mode that an operator set for new buckets.
     private(set) var mode: BucketMode
-    /// How many objects it may have; nil: as many as come.
+    /// Bound on the number of its objects; nil: unlimited.
     var room: BucketRoom?
-    /// Notes in it, with what the open group has made and removed; nil where nobody counts them.
+    /// Number of notes, including the changes of the open group; nil where notes are not limited.
     var noteCount: Int?
-    /// Its name is that of encrypted notes: what that means in its app is asked for with each change.
+    /// Whether the bucket has the name of encrypted notes. The rule of the app is read with each change.
     let mayHoldNotes: Bool
-    /// It holds the options of the others of its app.
+    /// Whether the bucket holds the options of its app's other buckets.
     let isOptions: Bool
-    /// Every object that the bucket ever had is among `entities`: the bucket began in this memory, and nothing of it
-    /// was dropped. A key that is not there has never been.
+    /// Whether `entities` contains every object that the bucket ever had: the bucket was created in this memory, and no
+    /// object was dropped. A key that is missing then never existed.
     private(set) var hasAllEntities: Bool
-    /// Objects that are large and not in memory: it takes long to read them.
+    /// Large objects that are not in memory: reading one takes long.
     private(set) var large = Set<EntityKey>()
-    /// Place among the open group's buckets; nil when the group does not touch it.
+    /// Index among the open group's buckets; nil when the group does not touch the bucket.
     var groupIndex: Int?
 
     init(
@@ -54,7 +54,7 @@ final class ActiveBucket: RecencyNode {
         for entry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
     }
 
-    /// Before its first change.
+    /// Must be called before the first change.
     func seal() { mode = .sealed }
 
     func add(_ entity: ActiveEntity) {
@@ -62,10 +62,10 @@ final class ActiveBucket: RecencyNode {
         if !large.isEmpty { large.remove(entity.key) }
     }
 
-    /// Keys of large objects that are remembered; of more, some are read where changes are decided.
+    /// Maximum number of large keys that are remembered; further large objects are read on the shard's thread.
     private static let largeMax = 1_024
 
-    /// The object leaves the memory, and is large.
+    /// Drops a large object from memory and remembers that it is large.
     func dropLarge(_ key: EntityKey) {
         drop(key)
         if large.count < Self.largeMax { large.insert(key) }
@@ -81,20 +81,20 @@ final class ActiveBucket: RecencyNode {
         entities = [:]
     }
 
-    /// Newest change, 0 when there is none.
+    /// Newest change; 0 when there is none.
     var head: GlobalID { record?.head ?? 0 }
 
-    /// Bytes held apart from the objects, roughly.
+    /// Approximate bytes in memory, without the objects.
     var memory: Int { 1_000 + 40 * changeIDs.count + 200 * large.count + (room?.memory ?? 0) }
 
-    /// What the set says about a ccid.
+    /// Result of a look-up in the set of ccids.
     enum Sighting: Equatable {
         case new
-        /// Retention has cut the row: the hash alone decides.
+        /// Known; retention has cut the row, so the hash alone decides.
         case known
-        /// The row `gid` tells.
+        /// Known if the row `gid` has this ccid.
         case perhaps(GlobalID)
-        /// It is not among the newest: the store knows the older ones.
+        /// Not among the newest ccids; the store has the older ones.
         case notInTail
     }
 
@@ -104,8 +104,8 @@ final class ActiveBucket: RecencyNode {
         return gid <= floor ? .known : .perhaps(gid)
     }
 
-    /// Background work has moved the bucket's marks.
-    /// - Parameter run: the ccids that it settled: of many in memory only those are looked at.
+    /// Applies the marks of the bucket that background work has moved.
+    /// - Parameter run: the archived ccids; if given, only these entries are visited instead of the whole set.
     func take(_ move: BucketMove, by run: MaintenanceBatch.ChangeIDRun? = nil) {
         record?.floor = move.floor
         guard move.settled > settled else { return }
@@ -123,10 +123,10 @@ final class ActiveBucket: RecencyNode {
 
     func noteChangeID(hash: UInt64, gid: GlobalID) { changeIDs[hash] = gid }
 
-    /// The oldest ccids in memory as one block, when there are enough of them.
+    /// The oldest ccids in memory as one block, if there are enough of them.
     /// - Parameters:
-    ///   - length: how many make a block; up to twice as many are taken.
-    ///   - first: the first change that is not durable yet: those from there on stay.
+    ///   - length: minimum number in a block; at most twice as many are taken.
+    ///   - first: the first change that is not durable yet; ccids from there on stay in memory.
     func run(of length: Int, before first: GlobalID) -> MaintenanceBatch.ChangeIDRun? {
         guard changeIDs.count >= length, let row = record?.row else { return nil }
         var entries = [ChangeIDEntry]()

@@ -1,9 +1,10 @@
 import ThicketProtocol
 
-/// One object in the shard's memory: its newest, possibly not yet durable state, and what the next row needs.
+/// One object in the shard's memory: its newest state (which may not be durable yet), and the data needed for its next
+/// log row.
 final class ActiveEntity: RecencyNode {
     let key: EntityKey
-    /// No other that the shard ever held has it, of the same key neither.
+    /// Unique among all objects that the shard ever loaded, also among loads of the same key.
     let serial: UInt64
     unowned let bucket: ActiveBucket
     private(set) var state: ObjectState
@@ -11,18 +12,18 @@ final class ActiveEntity: RecencyNode {
     private(set) var gid: GlobalID
     /// Newest row with a whole body; 0 when there is none.
     private(set) var keyframe: GlobalID
-    /// Changes since then, and the bytes of their diffs.
+    /// Changes since the keyframe, and the bytes of their diffs.
     private(set) var diffsSinceKeyframe: Int
     private(set) var diffBytesSinceKeyframe: Int
-    /// Version up to which the store has the history; the rest is in `recent`.
+    /// The store has the history up to this version; later changes are in `recent`.
     private(set) var durableVersion: Version
     private(set) var recent = RecentChanges()
-    /// Version that the newest creation made, as far as that is known: always in sealed buckets.
+    /// Version that the newest creation made, if known; always known in sealed buckets.
     private(set) var born: Version?
-    /// The open group changes it.
+    /// Whether the open group changes the object.
     var isInGroup = false
 
-    /// An object as the store has it.
+    /// Creates an object from the store's state.
     init(key: EntityKey, bucket: ActiveBucket, state: ObjectState, head: EntityHead, serial: UInt64) {
         self.key = key
         self.serial = serial
@@ -36,7 +37,7 @@ final class ActiveEntity: RecencyNode {
         born = head.record.born
     }
 
-    /// An object that never existed; its first change is about to be taken.
+    /// Creates an object that never existed, for its first change.
     init(newKey key: EntityKey, bucket: ActiveBucket, versionBase: Version, serial: UInt64) {
         self.key = key
         self.serial = serial
@@ -49,37 +50,37 @@ final class ActiveEntity: RecencyNode {
         durableVersion = versionBase
     }
 
-    /// Bytes of an object in memory up to which one more state of it is kept, however few `recentBytesMax` allows.
+    /// Maximum bytes of an object for which one previous state is kept regardless of `recentBytesMax`.
     private static let keptBesideMax = 4 << 20
 
-    /// True while a change of the open group is not durable.
+    /// Whether a change of the open group is not durable yet.
     var isTentative: Bool { durableVersion != state.version }
 
-    /// Bytes held, roughly.
+    /// Approximate bytes in memory.
     var memory: Int { 400 + state.memory + recent.size }
 
-    /// Makes the object that the next change is decided on.
+    /// Parses the object if it is held as text, for the next decision.
     func makeValue() { state.makeValue() }
 
-    /// The same state, made elsewhere.
+    /// Replaces the text by the same state, parsed on another thread.
     func take(made state: ObjectState) {
         guard !self.state.isMade, state.isMade, state.version == self.state.version else { return }
         self.state = state
     }
 
-    /// Whether it is still as the store had it.
+    /// Whether the object is still in the state that the store had.
     func isAs(_ record: EntityRecord) -> Bool {
         gid == record.gid && state.version == record.version && !isTentative
     }
 
-    /// The state that a change is decided on.
+    /// Identifies the state on which a change is decided.
     var basis: LongDecision.Basis { .inMemory(serial: serial, version: state.version) }
 
-    /// Takes a decided change.
+    /// Applies a decided change.
     ///
     /// - Parameters:
     ///   - diffBytes: bytes of the diff in the log.
-    ///   - isKeyframe: its row carries the whole body.
+    ///   - isKeyframe: whether the row carries the whole body.
     func take(_ decision: Decision, gid: GlobalID, diffBytes: Int, isKeyframe: Bool) {
         let action: RecentChanges.Action =
             switch decision.edit {
@@ -87,7 +88,7 @@ final class ActiveEntity: RecencyNode {
             case .value(let diff): .value(.modify(diff))
             case .text(let text): .text(text)
             }
-        // What a diff holds beside its text, as far as it does not share it with the object.
+        // The part of a diff, besides its text, that it does not share with the object.
         let operations = if case .value(.modify(let diff)) = action { diff.operations.count } else { 0 }
         recent.append(
             action, before: state.value, beforeSize: state.memory, makes: decision.state.version,
@@ -105,17 +106,18 @@ final class ActiveEntity: RecencyNode {
         }
     }
 
-    /// The open group is durable.
-    /// - Returns: what is given up and takes long to let go of.
+    /// Records that the open group is durable.
+    /// - Returns: dropped values that take long to deallocate.
     func settle(recentCountMax: Int, recentBytesMax: Int) -> [any Sendable] {
         durableVersion = state.version
-        // Room for the state before, for an edit that is late by one; of very large objects the log is asked instead.
+        // Allows one previous state, for an edit that is late by one version; for very large objects the log is read
+        // instead.
         let room = state.memory <= Self.keptBesideMax ? 2 * state.memory : 0
         recent.trim(countMax: recentCountMax, bytesMax: max(recentBytesMax, room))
         return recent.takeLarge()
     }
 
-    /// The head as the store is to have it.
+    /// The head to be written to the store.
     var record: EntityRecord {
         EntityRecord(
             key: key, version: state.version, gid: gid, keyframe: keyframe, isDeleted: state.isDeleted,

@@ -1,15 +1,16 @@
 import ThicketProtocol
 
-/// Writes one applied change as an element of a `c:[…]` message (wire contract, 6.2).
+/// Encodes one applied change as an element of a `c:[…]` message (wire contract, 6.2).
 ///
-/// The same bytes go to every receiver, live or catching up, the author included.
+/// Every receiver gets the same bytes, live or catching up, including the author.
 public enum ChangeElement {
-    /// Bytes of the fixed texts, the cv and two numbers, at most.
+    /// Maximum bytes of the fixed texts, the cv and two numbers.
     private static let frameBytes = 160
 
+    /// Returns one JSON object, without a line break.
     /// - Parameters:
     ///   - change: a row of the log.
-    ///   - tag: of the bucket, for the cv.
+    ///   - tag: tag of the bucket, for the cv.
     public static func encode(_ change: borrowing ChangeRecord, _ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
         let length =
             frameBytes + JSONText.quotedSize(change.clientID.text) + JSONText.quotedSize(change.changeID.text)
@@ -46,7 +47,7 @@ public enum ChangeElement {
     }
 }
 
-/// A place in memory that surely has room for what is written: its owner has reckoned before.
+/// A write position in a buffer. The caller has calculated the capacity before; writes are not bounds-checked.
 struct TextPlace {
     var next: UnsafeMutablePointer<UInt8>
 
@@ -67,7 +68,7 @@ struct TextPlace {
         }
     }
 
-    /// A number in plain digits.
+    /// Writes a decimal number.
     mutating func put(_ number: Int64) {
         guard number < 0 || number > 9 else {
             next[0] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: number)
@@ -91,7 +92,7 @@ struct TextPlace {
         next += digits
     }
 
-    /// A string with its quotes, escaped as `JSONWriter` does.
+    /// Writes a string with its quotes, escaped as `JSONWriter` does.
     mutating func put(quoted text: String) {
         next[0] = UInt8(ascii: "\"")
         next += 1

@@ -1,24 +1,25 @@
 import ThicketProtocol
 
-/// Decides one change against the newest state of its object: the table of the wire contract, 6.3, without I/O.
+/// Decides one change against the newest state of its object, by the table of the wire contract, 6.3; performs no I/O.
 ///
-/// Names, rights and ccids have been checked before (`CheckedChange`, the bucket's set of ccids).
+/// Names, permissions and ccids have been checked before (`CheckedChange`, the bucket's set of ccids).
 struct ChangeEngine: Sendable {
-    /// Bytes of an object as compact JSON; more is answered 413.
+    /// Maximum bytes of an object as compact JSON; a larger one is answered with 413.
     var documentBytesMax = 1 << 20
-    /// Nesting of an object, the object itself counting one; more is answered 413. An operation takes two levels of a
-    /// diff, so at less than half of the parser's limit every diff of such objects can be read inside any message.
+    /// Maximum nesting of an object, counting the object itself as one; deeper ones are answered with 413. An operation
+    /// takes two levels of a diff, so below half of the parser's limit every diff of such objects can be parsed inside
+    /// any message.
     var documentDepthMax = (Limits.jsonDepthMax - 16) / 2
-    /// Version before the first of a key that never existed (raised by restores).
+    /// Version before the first version of a key that never existed (raised by restores).
     var versionBase: Version = 0
 
     typealias Outcome = Result<Decision, ChangeRejection>
 
     /// - Parameters:
     ///   - state: newest state; nil when the key never existed.
-    ///   - history: everything done after a version; nil when it is not all known. Asked for late changes only, throws
-    ///     only when the store failed.
-    /// - Returns: what to write, or why not.
+    ///   - history: returns all changes after a version; nil when they are not all known. Called for late changes only;
+    ///     throws only when the store failed.
+    /// - Returns: the row to write, or the reason for a refusal.
     func decide<Failure: Error>(
         _ change: CheckedChange, state: ObjectState?, history: (Version) throws(Failure) -> LaterChanges?
     ) throws(Failure) -> Outcome {
@@ -28,8 +29,8 @@ struct ChangeEngine: Sendable {
         case .empty:
             return .failure(ChangeRejection(.invalidRequest, "EMPTY is no change of one object"))
         case .modify(let diff, .ghostRecord?):
-            // The client cannot get out of this by itself: after 412 it drops the change, and its next edit, made
-            // from its newer ghost, carries everything (wire contract, 1.11).
+            // The client cannot recover from this error by itself. After 412 it drops the change, and its next edit,
+            // made from its newer ghost, contains everything (wire contract, 1.11).
             let outcome = try modification(change, diff: diff, state: state, history: history)
             guard case .failure(let reason) = outcome, [.notFound, .badVersion, .invalidDiff].contains(reason.code)
             else { return outcome }
@@ -93,15 +94,15 @@ struct ChangeEngine: Sendable {
     private func parse(_ sent: ChangeRequest.Diff?) throws(ChangeRejection) -> ObjectDiff {
         guard let sent else { throw ChangeRejection(.invalidDiff, "no v") }
         do {
-            // Reading and writing again also spells text deltas as every client reads them: some libraries escape
-            // more than JavaScript's decodeURI undoes (wire contract, 7.2).
+            // Parsing and writing again also normalizes text deltas so that every client can read them: some libraries
+            // escape more than JavaScript's decodeURI decodes (wire contract, 7.2).
             return try ObjectDiff(sent)
         } catch {
             throw ChangeRejection(.invalidDiff, "v is not a diff")
         }
     }
 
-    /// The usual creation, decided from its text; nil for any other, and for one that must be refused.
+    /// Decides an ordinary creation from its text; nil for any other change, and for a creation that must be refused.
     private func creation(_ sent: ChangeRequest.Diff?, after state: ObjectState?) -> Decision? {
         guard case .node(let node)? = sent, let diff = SettingDiff(node), diff.objectSize <= documentBytesMax,
             diff.depthMax <= documentDepthMax
@@ -115,8 +116,10 @@ struct ChangeEngine: Sendable {
 
     // MARK: Whole object
 
-    /// `d`: the difference is computed here, from the version its author saw if that is known, else from the newest.
-    /// - Parameter target: what the author wants, from what was sent and what it was made on.
+    /// Handles `d`: computes the difference from the version that the author saw if it is known, otherwise from the
+    /// newest.
+    /// - Parameter target: computes the object that the author wants from the sent value and the object it was based
+    ///   on.
     private func replacement<Failure: Error>(
         _ change: CheckedChange, whole sent: JSONFragment, state: ObjectState?,
         history: (Version) throws(Failure) -> LaterChanges?, target: (JSONObject, JSONObject) -> JSONObject
@@ -148,8 +151,8 @@ struct ChangeEngine: Sendable {
         return apply(JSONDiff.diff(from: state.value, to: target(whole, state.value)), to: state)
     }
 
-    /// Reads an object of at most `sizeMax` bytes as compact JSON. What is longer even if every byte of it is an escape
-    /// is not read, and nothing too long is compared with anything.
+    /// Parses an object of at most `sizeMax` bytes as compact JSON. Text that is too long even if every byte is an
+    /// escape is not parsed, and an object that is too long is not compared.
     private func read(_ sent: JSONFragment, sizeMax: Int) throws(ChangeRejection) -> JSONObject {
         if case .node(let node) = sent, node.rawBytes.count > sizeMax * Limits.jsonEscapeBytesMax {
             throw ChangeRejection(.tooLarge, "\(node.rawBytes.count) bytes in d, the most is \(documentBytesMax)")
@@ -166,7 +169,7 @@ struct ChangeEngine: Sendable {
 
     // MARK: Shared steps
 
-    /// Two clients made the same key: the second one's additions are merged into the object (wire contract, 6.3).
+    /// Two clients created the same key: the second client's members are merged into the object (wire contract, 6.3).
     private func merge(_ edit: ObjectDiff, _ rule: TransformRule, into state: ObjectState) -> Outcome {
         guard (try? JSONDiff.apply(edit, to: JSONObject())) != nil else {
             return .failure(ChangeRejection(.invalidDiff, "a creation that does not apply to nothing"))
@@ -179,8 +182,8 @@ struct ChangeEngine: Sendable {
         return rebase(edit, over: LaterChanges(base: JSONObject(), changes: [creation]), rule, onto: state)
     }
 
-    /// - Parameter wanted: the object that the author wants to have set as a whole; nil for an edit that is only what
-    ///   it does. Values that are already as wanted are left as they are (docs/decisions/0086).
+    /// - Parameter wanted: the object that the author set as a whole; nil for an ordinary edit. Values that already
+    ///   have the wanted value are left unchanged (docs/decisions/0086).
     private func rebase(
         _ edit: ObjectDiff, over later: LaterChanges, _ rule: TransformRule, onto state: ObjectState,
         wanted: JSONObject? = nil
@@ -197,7 +200,7 @@ struct ChangeEngine: Sendable {
         return apply(spared ?? late.edit, to: state)
     }
 
-    /// - Parameter sent: `edit` as it came; nil for one that has been carried over others.
+    /// - Parameter sent: `edit` as it was sent; nil for an edit that has been rebased.
     private func apply(_ edit: ObjectDiff, to state: ObjectState, sent: ChangeRequest.Diff? = nil) -> Outcome {
         Outcome { () throws(ChangeRejection) in
             var edit = edit
@@ -210,7 +213,7 @@ struct ChangeEngine: Sendable {
         }
     }
 
-    /// Versions go on after a removal; `sv` stays absent, and the diff is one from `{}` (wire contract, 6.3).
+    /// Versions continue after a removal; `sv` is absent, and the diff applies to `{}` (wire contract, 6.3).
     private func create(_ edit: ObjectDiff, after state: ObjectState?) -> Outcome {
         Outcome { () throws(ChangeRejection) in
             let nothing = ObjectState.nothing(version: state?.version ?? versionBase)
@@ -220,7 +223,8 @@ struct ChangeEngine: Sendable {
         }
     }
 
-    /// - Parameter edit: what it becomes stands in the log and goes to everybody: no delta in it cuts a surrogate pair.
+    /// - Parameter edit: adjusted so that no delta in it splits a surrogate pair, because it goes to the log and to all
+    ///   clients.
     private func applied(_ edit: inout ObjectDiff, to state: ObjectState) throws(ChangeRejection) -> ObjectState {
         let value: JSONObject
         do {
@@ -230,7 +234,7 @@ struct ChangeEngine: Sendable {
         }
         let (size, nodes) = DocumentMeasure.measure(
             after: edit, before: state.value, size: state.size, nodes: state.nodes, after: value)
-        // An object that an earlier, higher limit let in may still shrink.
+        // An object that was accepted under an earlier, higher limit may still shrink.
         guard size <= documentBytesMax || size <= state.size else {
             throw ChangeRejection(.tooLarge, "\(size) bytes, the most is \(documentBytesMax)")
         }

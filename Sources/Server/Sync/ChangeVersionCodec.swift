@@ -1,13 +1,14 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Turns a position in a bucket's log into the opaque `cv` of the wire, and back.
+/// Encodes a position in a bucket's log as the opaque `cv` of the wire, and decodes it.
 ///
-/// One AES block over (epoch 32 bits | bucket tag 32 bits | gid 64 bits), as 32 hex digits. The tag is the first 32
-/// bits of HMAC-SHA-256(key, app 0x00 owner 0x00 name). So a cv tells nothing about activity elsewhere on the server,
-/// and one of another bucket, of another server or from before a restore (which raises the epoch) decodes to nil.
+/// A cv is one AES block over (epoch 32 bits | bucket tag 32 bits | gid 64 bits), as 32 hex digits. The tag is the
+/// first 32 bits of HMAC-SHA-256(key, app 0x00 owner 0x00 name). A cv therefore reveals nothing about activity
+/// elsewhere on the server. A cv of another bucket, of another server or from before a restore (which raises the epoch)
+/// decodes to nil.
 public struct ChangeVersionCodec: Sendable {
-    /// Bytes of the key that is kept in the store's meta table.
+    /// Bytes of the key, which is kept in the store's meta table.
     public static let keyBytes = 16
 
     private let key: [UInt8]
@@ -16,7 +17,7 @@ public struct ChangeVersionCodec: Sendable {
     public let epoch: UInt32
 
     /// - Parameters:
-    ///   - key: 16 bytes, secret, the same for the life of the data folder.
+    ///   - key: 16 bytes, secret, constant for the data folder.
     ///   - epoch: the store's current epoch.
     public init(key: [UInt8], epoch: UInt32) {
         precondition(key.count == Self.keyBytes, "a cv key has 16 bytes")
@@ -30,7 +31,7 @@ public struct ChangeVersionCodec: Sendable {
         self.init(key: identity.cvKey, epoch: identity.epoch)
     }
 
-    /// The bucket's tag. Costs one HMAC: keep it with the bucket.
+    /// The bucket's tag. Costs one HMAC; callers keep it with the bucket.
     public func tag(of bucket: BucketID) -> UInt32 {
         var text: [UInt8] = Array(bucket.app.text.utf8)
         text.append(0)
@@ -41,21 +42,21 @@ public struct ChangeVersionCodec: Sendable {
         return mac.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// What tells this bucket from every other one that a client may have met under the same name: 16 hex digits, the
-    /// first 64 bits of HMAC-SHA-256(key, "store" 0x00 epoch 0x00 row 0x00 app 0x00 owner 0x00 name).
+    /// Distinguishes this bucket from every other bucket that a client may have seen under the same name: 16 hex
+    /// digits, the first 64 bits of HMAC-SHA-256(key, "store" 0x00 epoch 0x00 row 0x00 app 0x00 owner 0x00 name).
     ///
-    /// The same only in the same data folder, since the same restore, and for the same row: an account or an app that
-    /// is made anew under an old name has other rows.
+    /// The identity stays the same only within one data folder, between two restores, and for the same row: an account
+    /// or app that is created again under an old name gets other rows.
     public func identity(of bucket: BucketID, row: BucketRow) -> String {
         let parts = ["store", String(epoch), String(row), bucket.app.text, bucket.user.text, bucket.name.text]
         let mac = Hash.hmacSHA256(key: key, Array(parts.joined(separator: "\0").utf8))
         return Hex.encode(Array(mac.prefix(8)))
     }
 
-    /// Bytes of a cv's text.
+    /// Bytes of the text of a cv.
     static let textBytes = 32
 
-    /// 32 hex digits for a position. Position 0 is the `current` of an empty bucket.
+    /// The cv of a position, 32 hex digits. Position 0 is the `current` of an empty bucket.
     public func encode(_ gid: GlobalID, tag: UInt32) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.textBytes) { buffer, count in
             guard let place = buffer.baseAddress else { return }
@@ -64,7 +65,7 @@ public struct ChangeVersionCodec: Sendable {
         }
     }
 
-    /// As `encode(_:tag:)`, to memory that has room for `textBytes`.
+    /// As `encode(_:tag:)`, into memory with space for `textBytes` bytes.
     @inline(__always)
     func write(_ gid: GlobalID, tag: UInt32, to place: UnsafeMutablePointer<UInt8>) {
         let (high, low) = block.encrypt(
@@ -80,10 +81,10 @@ public struct ChangeVersionCodec: Sendable {
         String(decoding: encode(gid, tag: tag), as: UTF8.self)
     }
 
-    /// The position that a client sent back.
+    /// The position of a cv that a client sent.
     ///
-    /// - Returns: nil when the text is no cv of this bucket in this epoch: answer `cv:?`. Whether the position is still
-    ///   kept, and not above the head, is for the caller to check.
+    /// - Returns: nil when the text is not a cv of this bucket in this epoch; the answer is then `cv:?`. The caller
+    ///   checks that the position is still kept and not above the head.
     public func decode(_ text: String, tag: UInt32) -> GlobalID? {
         guard text.utf8.count == 32, let cipher = Hex.decode(text) else { return nil }
         let plain = block.decrypt(cipher)

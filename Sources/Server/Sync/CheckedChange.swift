@@ -1,42 +1,43 @@
 import ThicketProtocol
 
-/// A change whose names and shape are sound. Whether it fits the object is not known yet.
+/// A change with valid names and a valid shape. Whether it applies to the object is not known yet.
 struct CheckedChange: Sendable {
-    /// What is wanted.
+    /// The requested operation.
     enum Intent: Sendable {
-        /// `M`: the diff as sent, the whole object as sent, or both.
+        /// `M`: with the diff as sent, the whole object as sent, or both.
         case modify(diff: ChangeRequest.Diff?, whole: WholeObject?)
         /// `-`.
         case remove
-        /// `EMPTY`: remove every object of the bucket.
+        /// `EMPTY`: removes every object of the bucket.
         case empty
     }
 
-    /// What came in `d`.
+    /// The content of `d`.
     enum WholeObject: Sendable {
-        /// An object, not read yet.
+        /// A whole object, not parsed yet.
         case object(JSONFragment)
-        /// Members to set in the object, not read yet; the others stay.
+        /// Members to set in the object, not parsed yet; the other members stay.
         case members(JSONFragment)
-        /// The ghost record that `node-simperium` sends in its place (wire contract, 1.11). Storing it would destroy
-        /// the object.
+        /// The ghost record that `node-simperium` sends instead of the object (wire contract, 1.11). Storing it would
+        /// destroy the object.
         case ghostRecord
     }
 
     let key: EntityKey
     let changeID: ChangeID
     let intent: Intent
-    /// `sv`, with 0 read as absent.
+    /// `sv`, with 0 treated as absent.
     let source: Version?
     let library: AuthorLibrary
     let echoesRemoval: Bool
-    /// A source version that is not kept is an error, even if the whole object was sent.
+    /// Whether a source version that is not kept is an error even if the whole object was sent.
     let needsSource: Bool
-    /// The author wants the object that the diff makes of version `source`, and not only what the diff does.
+    /// Whether the author wants exactly the object that the diff makes of version `source`, not only the effect of the
+    /// diff.
     let isWhole: Bool
 
-    /// `d` is the object that the author wants. Our library sends `d` beside a `v` that was refused, which may be what
-    /// was typed, and says so when it is not.
+    /// Whether `d` is the object that the author wants. The Thicket client sends `d` beside a `v` that was refused,
+    /// which may be an ordinary edit; it sets a flag when the edit sets the whole object.
     var wantsWholeObject: Bool {
         if case .modify(_?, _) = intent, library == .thicket { return isWhole }
         return true
@@ -47,9 +48,9 @@ struct CheckedChange: Sendable {
 }
 
 extension CheckedChange {
-    /// Checks everything that needs no look at the bucket.
+    /// Checks everything that does not depend on the bucket.
     ///
-    /// - Throws: 400 for a bad key, ccid, shape or operation; 401 without the right to write (wire contract, 6.3).
+    /// - Throws: 400 for an invalid key, ccid, shape or operation; 401 without write permission (wire contract, 6.3).
     init(_ submitted: SubmittedChange) throws(ChangeRejection) {
         let request = submitted.request
         if let problem = request.problems.first { throw ChangeRejection(.invalidRequest, problem) }
@@ -107,11 +108,12 @@ extension CheckedChange {
 
     private static func isGhostRecord(_ sent: JSONFragment) -> Bool {
         guard case .node(let node) = sent else { return sent.object.map { isGhostRecord($0) } ?? false }
-        // Keys are distinct: this ends at the fourth.
+        // Keys are distinct, so this ends at the fourth.
         return node["data"]?.kind == .object && node.pairs.allSatisfy { key, _ in isGhostKey(key) }
     }
 
-    /// `{"version":n,"data":{…}}` or `{"data":{},"key":id}`: nothing but these three keys, and `data` an object.
+    /// Whether the object is `{"version":n,"data":{…}}` or `{"data":{},"key":id}`: only these three keys, and `data` an
+    /// object.
     private static func isGhostRecord(_ object: JSONObject) -> Bool {
         guard case .object? = object["data"] else { return false }
         return object.keys.allSatisfy { isGhostKey($0) }

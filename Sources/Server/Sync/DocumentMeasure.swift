@@ -1,15 +1,15 @@
 import ThicketProtocol
 
-/// Size, members and depth of objects, followed from change to change without looking at the whole object.
+/// Size, number of members and depth of objects, updated with each change without visiting the whole object.
 enum DocumentMeasure {
-    /// Bytes that a member takes in memory besides its text: its place, its key, its share of the index and of the room
-    /// that is kept for more.
+    /// Bytes that a member takes in memory besides its text: its slot, its key, its share of the index and of spare
+    /// capacity.
     static let nodeBytes = 100
 
-    /// Bytes in memory from which an object takes long to let go of: ten thousand members, about a millisecond.
+    /// Bytes in memory from which deallocating an object takes long: ten thousand members, about a millisecond.
     static let largeBytes = 1 << 20
 
-    /// Members and elements, of all levels.
+    /// Number of members and elements, of all levels.
     static func nodes(of object: JSONObject) -> Int {
         object.pairs.reduce(object.count) { $0 + nodes(in: $1.value) }
     }
@@ -22,9 +22,10 @@ enum DocumentMeasure {
         }
     }
 
-    /// Bytes and members after `diff` turned `before`, which has `size` and `nodes` of them, into `after`.
+    /// Bytes and members of `after`, the result of applying `diff` to `before`, which has `size` bytes and `count`
+    /// members.
     ///
-    /// Looks at the changed keys only, each once: a diff's keys are distinct.
+    /// Visits the changed keys only, each once: the keys of a diff are distinct.
     static func measure(
         after diff: ObjectDiff, before: JSONObject, size: Int, nodes count: Int, after: JSONObject
     ) -> (size: Int, nodes: Int) {
@@ -32,7 +33,7 @@ enum DocumentMeasure {
         var count = count - before.count + after.count
         for (key, _) in diff.operations {
             let (old, new) = (before[key], after[key])
-            // A keystroke in a large text: most of it is the same.
+            // A keystroke in a large text: most of the text is unchanged.
             if case .string(let old)? = old, case .string(let new)? = new {
                 size += JSONText.growth(from: old, to: new)
                 continue
@@ -49,7 +50,7 @@ enum DocumentMeasure {
         return (size, count)
     }
 
-    /// True when no value under a changed key is nested deeper than `limit`, the object itself counting one.
+    /// Whether no value under a changed key is nested deeper than `limit`, counting the object itself as one.
     static func fits(_ diff: ObjectDiff, in object: JSONObject, depth limit: Int) -> Bool {
         diff.operations.allSatisfy { key, _ in
             guard let value = object[key] else { return true }

@@ -1,27 +1,27 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// An `EMPTY` under way: one removal per object, in batches, over as many groups as it takes.
+/// An `EMPTY` in progress: one removal per object, in batches, over as many groups as needed.
 ///
-/// Objects changed after it was asked for stay: an edit is never lost to it. The last removal carries the request's own
-/// ccid, so an `EMPTY` cut short by a crash is simply sent again by its author, and one that ended is answered 409.
+/// Objects changed after the request stay, so that no edit is lost. The last removal carries the request's own ccid: an
+/// `EMPTY` interrupted by a crash is sent again by its author, and a completed one is answered with 409.
 struct EmptyJob {
     let submitted: SubmittedChange
     let change: CheckedChange
-    /// Newest change of the bucket when it was asked for.
+    /// Newest change of the bucket when the request was received.
     let snapshot: GlobalID
-    /// True from the group after the one it came with.
+    /// True from the group after the one in which the request was received.
     var isReady = false
-    /// True when its answer is in the open group.
+    /// True when the open group contains its answer.
     var isDone = false
-    /// Keys up to here have been looked at.
+    /// Keys up to this one have been visited.
     var cursor: EntityKey?
-    /// An object that is removed when the next one is found, or as the last.
+    /// An object whose removal is delayed until the next object is found, because the last removal is special.
     var held: EntityKey?
-    /// Removals made.
+    /// Number of removals so far.
     var removedCount = 0
 
-    /// The ccid of a removal that is not the last: made from the request's, the key and the row.
+    /// The ccid of a removal that is not the last: derived from the request's ccid, the key and the gid.
     func changeID(for key: EntityKey, gid: GlobalID) -> ChangeID? {
         var text: [UInt8] = Array(change.changeID.text.utf8)
         text.append(0)

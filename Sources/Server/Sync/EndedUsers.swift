@@ -1,9 +1,9 @@
 import ThicketProtocol
 
-/// Users whose data is erased, so that no change of theirs that was under way comes behind it. Bounded: their tokens
-/// ended long before any falls out.
+/// Users whose data is being erased; changes of theirs that are still in progress are refused. Bounded: a user's tokens
+/// become invalid long before the user drops out.
 struct EndedUsers {
-    /// Users kept.
+    /// Maximum number of users.
     static let namesMax = 4_096
 
     private struct Owner: Hashable {
@@ -27,7 +27,7 @@ struct EndedUsers {
 }
 
 extension ShardCore {
-    /// The user's buckets leave the memory before their rows leave the store.
+    /// Drops the user's buckets from memory before their rows are deleted from the store.
     func endUser(_ erasure: MaintenanceBatch.Erasure) {
         endedUsers.insert(erasure.app, erasure.user)
         for bucket in Array(buckets.values)

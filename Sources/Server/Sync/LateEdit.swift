@@ -1,18 +1,20 @@
 import ThicketProtocol
 
-/// Carries an edit over what was done to its object since the version it was made on, in bounded time: one thread
-/// decides the changes of all users.
+/// Rebases an edit over the changes made to its object since the edit's base version, in bounded time, because one
+/// thread decides the changes of all users.
 ///
-/// The first changes are met one by one, by the rule of the author's library. When that has cost enough, what is left
-/// is composed and met at once, exactly. Both ways give the same object, but for where an insertion stands among others
-/// of the same place, and for what somebody typed into a text that the edit sets whole and somebody else has replaced
-/// since: one by one it comes back. Nothing that somebody typed is lost.
+/// The first changes are transformed over one by one, by the rule of the author's library. When that has cost enough,
+/// the remaining changes are composed and transformed over at once, by the exact rule. Both ways give the same object,
+/// with two exceptions: the order of insertions at the same place, and text that one client typed into a text that the
+/// edit sets as a whole and that another client has replaced since (it reappears when transforming one by one). No
+/// typed text is lost.
 struct LateEdit {
-    /// Bytes of objects read while changes are met one by one; 5 to 30 ms in a release build, fuzzy patching included.
+    /// Bytes of objects read while transforming one by one; 5 to 30 ms in a release build, including fuzzy patching.
     static let singleWorkMax = 4 << 20
-    /// The same in all. Beyond it the edit is too late (405). Reached only by changes that do not compose.
+    /// Total bytes of objects read. Beyond it the edit is too late (405). Only changes that do not compose reach this
+    /// bound.
     static let workMax = 32 << 20
-    /// What meeting a change costs with an object of no size, in the same unit.
+    /// Cost of transforming over one change of an object of size 0, in the same unit.
     static let stepWork = 16 << 10
 
     enum Failure: Error {
@@ -24,9 +26,9 @@ struct LateEdit {
     private var base: JSONObject
     /// Bytes of objects read so far.
     private(set) var work = 0
-    /// Changes and compositions met so far.
+    /// Changes and compositions transformed over so far.
     private(set) var steps = 0
-    /// The change met last: what it makes of the object is only needed when another follows.
+    /// The latest change. Its result is computed only if another change follows.
     private var last: LaterChange?
 
     /// - Parameters:
@@ -37,7 +39,7 @@ struct LateEdit {
         self.base = base
     }
 
-    /// - Parameter singleWorkMax: work after which the rest is composed.
+    /// - Parameter singleWorkMax: work after which the remaining changes are composed.
     mutating func rebase(
         over changes: [LaterChange], rule: TransformRule, singleWorkMax: Int = Self.singleWorkMax
     ) throws(Failure) {
@@ -58,7 +60,7 @@ struct LateEdit {
     ) throws(Failure) {
         guard work < Self.workMax else { throw .tooLate }
         do throws(DiffError) {
-            // What the change before this one left; the first meets the edit's own base.
+            // The result of the previous change; the first change applies to the edit's own base.
             if steps > 0, let before = changes[index].before {
                 base = before
             } else if let last {
@@ -74,15 +76,16 @@ struct LateEdit {
         work += Self.stepWork + base.serializedSize
     }
 
-    /// What one step may spend on fuzzy patching: the usual sum for the whole rebase, but always enough for a short
-    /// edit. When it is used up, texts are transformed exactly, which loses nothing.
+    /// The bound on fuzzy patching in one step: the usual total divided by the number of steps, but enough for a short
+    /// edit. When it is used up, texts are transformed exactly, without loss.
     private static func budget(steps: Int) -> StepBudget {
         StepBudget(steps: max(20_000, StepBudget.standard.remaining / max(steps, 1)))
     }
 
     // MARK: Composing
 
-    /// As few changes as do the same, by halves: each byte of a diff is copied a few times, not once per change.
+    /// Composes changes into as few as possible by halving: each byte of a diff is copied a few times, not once per
+    /// change.
     static func compose(_ changes: ArraySlice<LaterChange>, sparing edited: EditedKeys) -> [LaterChange] {
         guard changes.count > 1 else { return Array(changes) }
         let middle = changes.startIndex + changes.count / 2
@@ -96,7 +99,7 @@ struct LateEdit {
         return result
     }
 
-    /// Nil when the two must be met one after the other.
+    /// Nil when the two changes must be transformed over one after the other.
     private static func compose(_ first: LaterChange, _ second: LaterChange, _ edited: EditedKeys) -> LaterChange? {
         guard case .modify(let one) = first.action, case .modify(let two) = second.action,
             !edited.areSet(by: one), !edited.areSet(by: two),
@@ -106,11 +109,11 @@ struct LateEdit {
     }
 }
 
-/// The keys that an edit touches, at every level.
+/// The keys that an edit changes, at every level.
 ///
-/// When somebody makes, replaces or removes such a value, what the edit becomes follows from the value just before and
-/// just after. So that change is met by itself, with all that was done until then. Only an edit that sets the value
-/// itself takes no notice of others that set it.
+/// When another change creates, replaces or removes the value of such a key, the result of the edit depends on the
+/// value immediately before and after that change. That change is therefore transformed over separately, after all
+/// changes before it. Only an edit that sets the value itself is independent of other changes that set it.
 struct EditedKeys {
     private enum Use {
         case sets
@@ -128,8 +131,8 @@ struct EditedKeys {
         }
     }
 
-    /// Whether the change must be met by itself. Keys that are only canonically equal may count: that costs time, never
-    /// an edit.
+    /// Whether the change must be transformed over separately. Keys that are only canonically equal may also match:
+    /// that costs time, but never loses an edit.
     func areSet(by diff: ObjectDiff) -> Bool {
         guard !keys.isEmpty else { return false }
         return diff.operations.contains { key, operation in

@@ -1,53 +1,54 @@
 import ThicketProtocol
 
-/// A change that may take long to decide, with all that it takes to decide it on another thread: the shard's goes on
-/// with everybody else's meanwhile.
+/// A change that may take long to decide, with all data needed to decide it on another thread while the shard's thread
+/// decides other users' changes.
 ///
-/// The shard takes the result only if the object is still as it was. Nothing is promised before: until then the change
-/// counts as one that waits.
+/// The shard accepts the result only if the object is unchanged. No answer is given before; until then the change
+/// counts as waiting.
 public struct LongDecision: Sendable {
-    /// Whose change it is, and what it asks for.
+    /// The change and its author.
     public let submitted: SubmittedChange
     let change: CheckedChange
-    /// How often it was decided before on an object that somebody else had changed meanwhile.
+    /// Number of earlier attempts that were discarded because another change modified the object meanwhile.
     let tries: Int
     let engine: ChangeEngine
     let keyframes: KeyframePolicy
     let object: Object
 
-    /// Where the object is that it is decided on.
+    /// The location of the object on which the change is decided.
     enum Object: Sendable {
-        /// There never was one.
+        /// The key never existed.
         case none
         case inMemory(Known)
-        /// It is large and was forgotten: to read it is a part of what takes long.
+        /// The object is large and was evicted; reading it is part of the work that takes long.
         case stored(BucketRow, history: LateHistory.Bounds)
     }
 
-    /// An object before the change.
+    /// The object before the change.
     struct Known: Sendable {
         var state: ObjectState
         let history: LateHistory
-        /// What the rule for keyframes counts.
+        /// The counters of the keyframe policy.
         let diffsSinceKeyframe: Int
         let diffBytesSinceKeyframe: Int
     }
 
-    /// One state of one object, of all that the shard ever held.
+    /// Identifies one state of one object among all that the shard ever loaded.
     enum Basis: Equatable, Sendable {
         case nothing
-        /// `serial` is of the object in memory: one that was dropped and read again has another.
+        /// `serial` identifies the loaded object; an object that was dropped and loaded again has another serial.
         case inMemory(serial: UInt64, version: Version)
         case stored(EntityRecord)
     }
     let basis: Basis?
 
-    /// Tries on another thread; after them the shard's decides, whatever it takes, so that changes of several users to
-    /// one object cannot keep each other from being decided for ever.
+    /// Maximum attempts on another thread. After them the shard's thread decides, regardless of the cost, so that
+    /// changes of several users to one object cannot delay each other forever.
     static let triesMax = 3
 
-    /// Decides it: as the shard would have, in the same state of the object.
-    /// - Parameter reader: for edits that are later than memory goes back; without one the shard decides those itself.
+    /// Decides the change with the same result that the shard would give for this state of the object.
+    /// - Parameter reader: for edits that are older than the history in memory; without a reader the shard decides
+    ///   those itself.
     public func decide(reading reader: (any StoreReader)?) -> Result {
         var result = Result(submitted: submitted, tries: tries + 1, basis: basis)
         var known: Known?
@@ -76,7 +77,7 @@ public struct LongDecision: Sendable {
         return result
     }
 
-    /// nil when the shard is to find out for itself what is wrong.
+    /// nil when the shard must read the object itself, to report the error.
     private static func read(
         _ key: EntityKey, _ row: BucketRow, _ bounds: LateHistory.Bounds, _ reader: any StoreReader
     ) -> (EntityHead, Known)? {
@@ -94,7 +95,7 @@ public struct LongDecision: Sendable {
         )
     }
 
-    /// The store cannot be read here, or a stored change cannot: the shard finds out for itself.
+    /// The store or a stored change cannot be read here; the shard reads it itself and reports the error.
     private struct Unreadable: Error {}
 
     private func later(
@@ -119,27 +120,28 @@ public struct LongDecision: Sendable {
         return decision.state.value.serialized()
     }
 
-    /// What was decided, and on what.
+    /// The result, and the state it is based on.
     public struct Result: Sendable {
+        /// The change that was decided.
         public let submitted: SubmittedChange
-        /// Processor time that it took, nanoseconds: for whoever shares a thread out.
+        /// Processor time used, in nanoseconds, for the accounting of CPU budgets.
         public var nanoseconds: Int64 = 0
         let tries: Int
         var basis: Basis?
-        /// The object before, made from its text if it was kept as that.
+        /// The object before the change, parsed if it was held as text.
         var state: ObjectState?
-        /// The same as it was read from the store.
+        /// The object before the change, as it was read from the store.
         var head: EntityHead?
-        /// nil: it can only be decided where the store is written.
+        /// nil: only the shard can decide the change.
         var outcome: ChangeEngine.Outcome?
-        /// The object after it, if its row is to carry it.
+        /// The body after the change if its row must be a keyframe.
         var keyframe: [UInt8]?
     }
 }
 
 extension LongDecision {
-    /// About what a change costs to decide, in bytes gone through: a megabyte takes a millisecond at most, and usually
-    /// much less.
+    /// Approximate cost of deciding a change, in bytes processed: a megabyte takes at most a millisecond, usually much
+    /// less.
     static func work(_ change: CheckedChange, on state: ObjectState?) -> Int {
         guard case .modify(let diff, let whole) = change.intent else { return 0 }
         var work = sentCost * (bytes(diff) + bytes(whole))
@@ -150,21 +152,21 @@ extension LongDecision {
                 .multipliedReportingOverflow(by: LateEdit.stepWork + state.size)
             work = isTooMuch ? .max / 2 : work + min(late, .max / 2)
         }
-        // Two wholes are compared: that grows faster than their length.
+        // Two whole objects are compared, which grows faster than linearly.
         if whole != nil { work += compareCost * (bytes(whole) + state.size) }
         return work
     }
 
-    /// A byte that was sent is read, counted and written again.
+    /// Each sent byte is parsed, counted and written again.
     private static let sentCost = 16
-    /// A member of the object is copied when another one changes.
+    /// Each member of the object is copied when another member changes.
     private static let memberCost = 128
-    /// A byte of an object that is kept as text is made a tree.
+    /// Each byte of an object that is held as text must be parsed.
     private static let parseCost = 16
     private static let compareCost = 256
 
     private static func bytes(_ sent: JSONFragment?) -> Int {
-        // One that does not come from a text has been made here, and is small.
+        // A fragment without text was created by the server and is small.
         if case .node(let node)? = sent { node.rawBytes.count } else { 0 }
     }
 
@@ -176,43 +178,43 @@ extension LongDecision {
     }
 }
 
-/// Where everything is found that was done to an object after one of its versions: the newest changes in memory, those
-/// before them in the store.
+/// Access to all changes made to an object after one of its versions: the newest ones in memory, the earlier ones in
+/// the store.
 struct LateHistory: Sendable {
     let key: EntityKey
-    /// The bucket's row; nil while the store has nothing of it.
+    /// The bucket's row; nil while the store does not have the bucket.
     let row: BucketRow?
     let recent: RecentChanges
     let newest: Version
-    /// What the store has for certain; later changes are in `recent`.
+    /// The store has the changes up to this version; later ones are in `recent`.
     let durable: Version
-    /// Changes that an edit may be late by.
+    /// Maximum number of changes that an edit may be late by.
     let changesMax: Int
 
-    /// How late an edit may be.
+    /// Bounds on how late an edit may be.
     struct Bounds: Sendable {
         let changes: Int
-        /// The same times the bytes of the object.
+        /// Maximum number of changes times the bytes of the object.
         let bytes: Int
-        /// So many always.
+        /// Number of changes that are allowed regardless of `bytes`.
         let changesAlways: Int
 
         func changesMax(size: Int) -> Int { min(changes, max(bytes / max(size, 1), changesAlways)) }
     }
 
-    /// Whether memory does not go back so far.
+    /// Whether the history in memory does not reach back to `version`.
     func asksStore(after version: Version) -> Bool {
         newest - version <= Version(changesMax) && version < durable && !recent.reaches(back: version)
     }
 
-    /// - Returns: nil when not all of it is kept, or it is too much.
+    /// - Returns: nil when the history is incomplete or exceeds the bounds.
     func changes(
         after version: Version, reading reader: (any StoreReader)?
     ) throws(ChangeRejection) -> LaterChanges? {
         guard newest - version <= Version(changesMax) else { return nil }
         if let recent = recent.changes(after: version) { return recent }
         guard version < durable, let row, let reader else { return nil }
-        // Other threads may see more than is certain here.
+        // A reader on another thread may see changes beyond `durable`.
         let limit = changesMax + Int(newest - durable)
         let stored = try ShardCore.reading { () throws(StoreError) in
             try reader.history(of: key, after: version, in: row, limit: limit)
@@ -230,7 +232,8 @@ struct LateHistory: Sendable {
         return later
     }
 
-    /// What is durable, its versions without gaps: a restore raises them, and what came before it is another past.
+    /// The durable changes, if their versions have no gaps: a restore raises versions, and earlier changes belong to
+    /// another history.
     private func whole(_ history: EntityHistory, after version: Version) -> [ChangeRecord]? {
         let sure = history.changes.filter { $0.endVersion <= durable }
         var expected = version

@@ -1,15 +1,15 @@
-/// A member of a `RecencyList`. Owned by the shard's thread, like the list.
+/// A member of a `RecencyList`. Used only on the shard's thread, like the list.
 class RecencyNode {
     fileprivate(set) unowned(unsafe) var newer: RecencyNode?
     fileprivate(set) unowned(unsafe) var older: RecencyNode?
     fileprivate(set) var isListed = false
-    /// Bytes this member is counted with; changed through the list only.
+    /// Bytes that the list counts for this member; changed only by the list.
     fileprivate(set) var countedBytes = 0
 }
 
-/// Members in order of last use, with the bytes they hold: what a bounded cache forgets first stands at the end.
+/// Members in order of last use, with their bytes: a bounded cache evicts from the end.
 ///
-/// The list does not keep its members alive; whoever owns them removes them here before letting go.
+/// The list does not retain its members; their owner must remove them from the list before releasing them.
 final class RecencyList<Member: RecencyNode> {
     private unowned(unsafe) var newest: RecencyNode?
     private unowned(unsafe) var oldestNode: RecencyNode?
@@ -17,10 +17,10 @@ final class RecencyList<Member: RecencyNode> {
     private(set) var bytes = 0
     private(set) var count = 0
 
-    /// The member that was not used for longest.
+    /// The least recently used member.
     var oldest: Member? { oldestNode.map { unsafeDowncast($0, to: Member.self) } }
 
-    /// Puts a member in front, counted with `bytes`; a new member joins.
+    /// Moves a member to the front, counted with `bytes`; adds it if it is not listed.
     func use(_ member: Member, bytes memberBytes: Int) {
         bytes += memberBytes - member.countedBytes
         member.countedBytes = memberBytes
@@ -34,13 +34,13 @@ final class RecencyList<Member: RecencyNode> {
         if oldestNode == nil { oldestNode = member }
     }
 
-    /// Counts a member that is in with other bytes, and leaves it in its place.
+    /// Changes the counted bytes of a listed member without moving it.
     func count(_ member: Member, bytes memberBytes: Int) {
         bytes += memberBytes - member.countedBytes
         member.countedBytes = memberBytes
     }
 
-    /// Takes a member out; nothing happens when it is not in.
+    /// Removes a member; no effect if it is not listed.
     func remove(_ member: Member) {
         guard member.isListed else { return }
         unlink(member)

@@ -2,10 +2,10 @@ import ThicketProtocol
 
 /// The newest changes of one object, kept in memory so that late edits are rebased without reading the log.
 ///
-/// Diffs are small and kept; the values between them are kept for the newest ones while they fit, and for every
-/// sixteenth, from which the others are made again when somebody is that late.
+/// Diffs are small and all kept. The values between them are kept for the newest changes as far as they fit, and for
+/// every sixteenth change; the other values are recomputed from those when an edit is that late.
 struct RecentChanges {
-    /// What was done, as a value or as a diff's text in the log: nobody may ever ask for it.
+    /// The change as a value, or as the diff's log text, which is parsed only when needed.
     enum Action: Sendable {
         case value(LaterChange.Action)
         case text([UInt8])
@@ -15,16 +15,16 @@ struct RecentChanges {
         /// The version that the change made.
         let version: Version
         private(set) var action: Action
-        /// The object before; nil when it was given up.
+        /// The object before the change; nil when it was dropped.
         var before: JSONObject?
         /// Bytes of `before`.
         let valueSize: Int
         /// Bytes of the diff.
         let diffSize: Int
-        /// True when `before` stays as long as the entry.
+        /// Whether `before` is kept until the entry is dropped.
         let isAnchor: Bool
 
-        /// Holds nothing any more.
+        /// Releases the entry's content.
         mutating func empty() {
             before = nil
             action = .text([])
@@ -33,22 +33,23 @@ struct RecentChanges {
 
     private static let anchorDistance = 16
 
-    /// Oldest first, versions without gaps. The first is an anchor.
+    /// Oldest first, versions without gaps. The first entry is an anchor.
     private var entries: ArraySlice<Entry> = []
-    /// Entries before this index keep no value unless they are anchors.
+    /// Entries before this index have no value unless they are anchors.
     private var thinnedEnd = 0
     private var sinceAnchor = 0
-    /// What was given up and is large: to let go of it takes time, which is not to be the shard's.
+    /// Dropped large values. Deallocating them takes long, so it is left to another thread than the shard's.
     private var large = [any Sendable]()
-    /// Bytes held, roughly: values count whole though they share what a change did not touch.
+    /// Approximate bytes: values count in full, although they share what a change did not touch.
     private(set) var size = 0
 
     var count: Int { entries.count }
-    /// The version that the oldest change in here made; nil when there is none.
+    /// The version made by the oldest change in memory; nil when there is none.
     var oldestVersion: Version? { entries.first?.version }
 
     /// - Parameters:
-    ///   - before: the object before the change, and its bytes in memory.
+    ///   - before: the object before the change.
+    ///   - beforeSize: bytes of `before` in memory.
     ///   - diffSize: bytes of the diff in memory.
     mutating func append(
         _ action: Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
@@ -60,18 +61,18 @@ struct RecentChanges {
         let entry = Entry(
             version: version, action: action, before: before, valueSize: beforeSize, diffSize: diffSize,
             isAnchor: isAnchor)
-        // Most objects are made and not changed soon: room for one is enough at first.
+        // Most objects are created and not changed soon, so the initial capacity is one.
         if entries.isEmpty { entries = [entry] } else { entries.append(entry) }
         size += beforeSize + diffSize
     }
 
-    /// Whether everything done after `version` is here.
+    /// Whether all changes after `version` are in memory.
     func reaches(back version: Version) -> Bool {
         guard let oldest = oldestVersion, let newest = entries.last?.version else { return false }
         return oldest <= version + 1 && version < newest
     }
 
-    /// Everything done after `version`; nil when some of it is no longer here, or nothing was done.
+    /// All changes after `version`; nil when some of them are no longer in memory, or when no change was made.
     func changes(after version: Version) -> LaterChanges? {
         guard let oldest = oldestVersion, oldest <= version + 1, let newest = entries.last?.version,
             version < newest
@@ -95,20 +96,20 @@ struct RecentChanges {
         return LaterChanges(base: base, changes: changes)
     }
 
-    /// Gives up the oldest values, then the oldest changes, until the bounds hold.
+    /// Drops the oldest values, then the oldest changes, until the bounds hold.
     ///
-    /// Only when all of them are durable: the log does not have the others.
+    /// Must be called only when all changes are durable, because the log does not have the others.
     mutating func trim(countMax: Int, bytesMax: Int) {
         while size > bytesMax, thinOldest() {}
         while entries.count > countMax || size > bytesMax, dropOldest() {}
-        // A slice keeps its whole buffer; give the forgotten part back now and then.
+        // A slice keeps its whole buffer; the unused part is released from time to time.
         if entries.startIndex > 4 * (entries.count + Self.anchorDistance) {
             thinnedEnd -= entries.startIndex
             entries = ArraySlice(Array(entries))
         }
     }
 
-    /// What `trim` gave up that takes long to let go of.
+    /// The large values that `trim` dropped.
     mutating func takeLarge() -> [any Sendable] {
         guard !large.isEmpty else { return [] }
         defer { large = [] }
@@ -122,7 +123,7 @@ struct RecentChanges {
         sinceAnchor = 0
     }
 
-    /// Gives up one value between anchors. False when there is none left.
+    /// Drops one value between anchors. False when none is left.
     private mutating func thinOldest() -> Bool {
         thinnedEnd = max(thinnedEnd, entries.startIndex)
         while thinnedEnd < entries.endIndex {
@@ -140,12 +141,12 @@ struct RecentChanges {
         return false
     }
 
-    /// Forgets the oldest anchor and what hangs on it. False when nothing was left to forget.
+    /// Drops the oldest anchor and the entries that depend on it. False when no entry was left.
     private mutating func dropOldest() -> Bool {
         guard entries.isEmpty == false else { return false }
         repeat {
             guard let entry = entries.first else { break }
-            // A slice keeps what it has passed: what stood there must not be held by it.
+            // A slice keeps the elements before its start, so the content is released explicitly.
             entries[entries.startIndex].empty()
             entries.removeFirst()
             size -= entry.diffSize + (entry.before == nil ? 0 : entry.valueSize)
@@ -156,7 +157,7 @@ struct RecentChanges {
 }
 
 extension RecentChanges.Action {
-    /// As a value; nil for a text that is no diff, which none in the log is.
+    /// As a value; nil for a text that is not a diff, which does not occur in the log.
     fileprivate var value: LaterChange.Action? {
         switch self {
         case .value(let action): action

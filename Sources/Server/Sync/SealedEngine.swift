@@ -1,26 +1,26 @@
 import ThicketProtocol
 import ThicketSealedShape
 
-/// Decides one change of a sealed bucket: puts it in order and reads nothing. Without I/O.
+/// Decides one change of a sealed bucket: orders it without reading its content; performs no I/O.
 ///
-/// Positions are absolute: the operation at index i of a tail of L, behind a snapshot at N, stands at N + L − i. So an
-/// insertion at 0 needs no look at what was done since its author looked, and a compaction only at how long the tail
-/// was.
+/// Positions are absolute: the operation at index i of a tail of length L, after a snapshot at position N, is at N + L
+/// − i. An insertion at index 0 therefore does not depend on changes since its author's version, and a compaction
+/// depends only on the length of the tail.
 struct SealedEngine {
-    /// Bytes of one snapshot as base64url, and half of what all snapshots of an object may have; more is answered 413.
-    /// The tail has a bound of its own, so that a large object never keeps an edit from being taken.
+    /// Maximum bytes of one snapshot as base64url, and half of the maximum for all snapshots of an object; more is
+    /// answered with 413. The tail has its own bound, so that a large object never blocks an edit.
     let snapshotBytesMax: Int
-    /// Version before the first of a key that never existed (raised by restores).
+    /// Version before the first version of a key that never existed (raised by restores).
     let versionBase: Version
 
-    /// Checks the shape, before anything is looked up.
+    /// Checks the shape before any look-up.
     static func shape(of submitted: SubmittedChange, _ change: CheckedChange) throws(ChangeRejection)
         -> SealedShape
         .Change
     {
         do {
             let shape = try SealedShape.check(submitted.request)
-            // The bucket's own name stands in an `EMPTY`.
+            // The key of an `EMPTY` is the bucket's own name.
             if case .empty = change.intent { return shape }
             try SealedShape.check(key: change.key.text)
             return shape
@@ -32,9 +32,10 @@ struct SealedEngine {
     /// - Parameters:
     ///   - state: newest state; nil when the key never existed.
     ///   - born: version that the newest creation made.
-    ///   - isWhole: the operation sets an object as a whole: it is put in order only on the newest version, so that its
-    ///     author first sees what others did (docs/decisions/0086).
-    ///   - base: the object at a version of this incarnation; nil when it is not kept. Asked for late compactions only.
+    ///   - isWhole: the operation sets an object as a whole. It is accepted only on the newest version, so that its
+    ///     author first sees the changes of others (docs/decisions/0086).
+    ///   - base: returns the object at a version since its creation; nil when it is not kept. Called for late
+    ///     compactions only.
     func decide<Failure: Error>(
         _ shape: SealedShape.Change, source: Version?, isWhole: Bool = false, state: ObjectState?, born: Version?,
         base: (Version) throws(Failure) -> JSONObject?
@@ -67,7 +68,7 @@ struct SealedEngine {
 
     // MARK: The three
 
-    /// The server never merges two that made one key: the second reads what is there.
+    /// The server never merges two creations of one key: the second client must read the existing object.
     private func creation(_ snapshot: String, after state: ObjectState?) throws(ChangeRejection) -> Decision {
         guard state?.isDeleted ?? true else { throw ChangeRejection(.badVersion, "the object is there already") }
         try checkSize(of: snapshot)
@@ -88,7 +89,7 @@ struct SealedEngine {
         tail.insert(.string(operation), at: 0)
         var value = state.value
         value["d"] = .array(tail)
-        // base64url is never escaped: the text between its quotes, and a comma.
+        // base64url is never escaped, so the operation adds its text, two quotes and a comma.
         let size = state.size + operation.utf8.count + (isFirst ? 2 : 3)
         return Decision(
             isRemoval: false, source: state.version, edit: .value(SealedEntity.insertion(operation)),
@@ -108,7 +109,7 @@ struct SealedEngine {
             throw ChangeRejection(error)
         }
         try checkSize(of: compaction.snapshot)
-        // Somebody has done it meanwhile, or more.
+        // Another client has compacted up to this position or further.
         guard compaction.position > newest else {
             throw ChangeRejection(.emptyChange, "position \(compaction.position) is covered already")
         }
@@ -142,7 +143,7 @@ struct SealedEngine {
 
     // MARK: Steps
 
-    /// Everything is written from what was understood: nothing that came beside it gets into the log.
+    /// The row is written from the parsed values, so that no other member of the request gets into the log.
     private func decision(
         _ diff: ObjectDiff, _ object: JSONObject, on source: Version?, version: Version
     ) -> Decision {

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// `EMPTY`: one removal per object, some in each group, so that other changes go on in between.
+/// `EMPTY`: one removal per object, a limited number in each group, so that other changes proceed in between.
 extension ShardCore {
-    /// Takes a request; the work begins with the next group, when every change received before it is durable.
+    /// Accepts a request; the work begins with the next group, when every change received before it is durable.
     func enqueueEmpty(
         _ change: CheckedChange, _ submitted: SubmittedChange, _ bucket: ActiveBucket
     ) throws(ChangeRejection) {
@@ -17,7 +17,7 @@ extension ShardCore {
         emptyJobs.append(EmptyJob(submitted: submitted, change: change, snapshot: bucket.head))
     }
 
-    /// Does this group's share of the oldest requests.
+    /// Does this group's share of the work for the oldest requests.
     func advanceEmptyJobs() {
         var budget = settings.emptyObjectsPerGroup
         while budget > 0, let index = emptyJobs.firstIndex(where: { $0.isReady && !$0.isDone }) {
@@ -63,7 +63,7 @@ extension ShardCore {
         return true
     }
 
-    /// The object, if it still stands as it did when the request came.
+    /// The object, if it has not changed since the request was received.
     private func target(
         _ key: EntityKey, in bucket: ActiveBucket, of job: EmptyJob
     ) throws(ChangeRejection) -> ActiveEntity? {

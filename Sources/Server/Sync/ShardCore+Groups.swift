@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// How a group ends: well, or with the store refusing it.
+/// The end of a group: success, or recovery when the store refuses it.
 extension ShardCore {
-    /// The group is durable: its answers may leave, and its states are what readers see.
+    /// Called when the group is durable: its answers may be sent, and readers see its states.
     func settle() -> CommitOutcome {
         for entity in group.entities where entity.isTentative {
             garbage += entity.settle(
@@ -17,7 +17,7 @@ extension ShardCore {
         var outcome = CommitOutcome()
         outcome.buckets.reserveCapacity(group.parts.count)
         for part in group.parts {
-            // Of a bucket without a change nobody has anything to read.
+            // A bucket without changes has nothing for clients to read.
             let record = part.isTouched && part.active?.head ?? 0 > 0 ? part.active?.record : nil
             outcome.buckets.append(
                 BucketOutcome(
@@ -33,7 +33,7 @@ extension ShardCore {
         return outcome
     }
 
-    /// The ccids that the group settled are looked up from now on.
+    /// The store looks up the archived ccids of the group from now on.
     private func takeRuns() {
         for run in group.batch.changeIDRuns {
             guard let bucket = group.buckets.first(where: { $0.record?.row == run.bucket }),
@@ -43,11 +43,12 @@ extension ShardCore {
         }
     }
 
-    /// The store refused the group. One bad row is found by trying one by one; everything else is answered 503.
+    /// Handles a group that the store refused. A single bad row is isolated by retrying one by one; otherwise all
+    /// changes are answered with 503.
     func recover(from error: StoreError) -> CommitOutcome {
         var outcome: CommitOutcome
         if error.kind == .stale {
-            // What was decided rested on a mode that an operator has changed since.
+            // The decisions were based on a mode that an operator has changed since.
             return retryOneByOne(error)
         } else if error.kind == .constraint || error.kind == .corrupt, group.requests.count + emptyJobs.count > 1 {
             outcome = retryOneByOne(error)
@@ -59,10 +60,10 @@ extension ShardCore {
         return outcome
     }
 
-    /// Drops what the group left in memory, and answers its changes with `reason`.
+    /// Drops the state that the group left in memory, and answers its changes with `reason`.
     ///
-    /// That includes refusals: a 409 or 412 derived from a change that is gone would make its author drop an edit. Only
-    /// those that rest on nothing stay.
+    /// That includes refusals: a 409 or 412 derived from a change that was not stored would make its author drop an
+    /// edit. Only refusals that depend on no state stay.
     private func refuseGroup(_ reason: ChangeRejection) -> CommitOutcome {
         var outcome = CommitOutcome()
         let touched = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
@@ -91,7 +92,7 @@ extension ShardCore {
         return outcome
     }
 
-    /// Why the change would be refused whatever the bucket holds.
+    /// The reason why the change would be refused regardless of the bucket's state; nil if none.
     private func flaw(of submitted: SubmittedChange) -> ChangeRejection? {
         do {
             _ = try CheckedChange(submitted)
@@ -105,7 +106,7 @@ extension ShardCore {
         let requests = group.requests
         let touched = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
         let asked = group.parts.filter { $0.mode != nil }.map(\.bucket)
-        // Those received with this group come again with its requests; those under way have rows in it.
+        // Requests received with this group are received again below; those in progress have rows in the failed group.
         emptyJobs.removeAll { !$0.isReady }
         rollBack()
         var outcome = CommitOutcome()
@@ -136,7 +137,7 @@ extension ShardCore {
         return outcome
     }
 
-    /// Drops the group and everything in memory that it touched.
+    /// Drops the group, and every bucket it touched, from memory.
     private func rollBack() {
         for bucket in group.buckets { drop(bucket) }
         nextGlobalID = nil
@@ -153,7 +154,7 @@ extension ShardCore {
 }
 
 extension CommitOutcome {
-    /// Adds what came later.
+    /// Adds a later outcome.
     mutating func merge(_ other: CommitOutcome) {
         for part in other.buckets {
             if let index: Int = buckets.firstIndex(where: { $0.bucket == part.bucket }) {

@@ -1,12 +1,11 @@
 import ThicketProtocol
 
 extension ShardCore {
-    /// Makes ready for a group that is to wait for nothing but its own commit.
+    /// Prepares for a group that waits only for its own commit.
     ///
-    /// - Returns: false, and nothing has changed, when a bucket of these changes is not in memory yet or has a
-    ///   capacity, which may take a look at all of its objects, when an `EMPTY` is
-    ///   under way, or when the store has other things to do or to wait for first. After true they must be received and
-    ///   committed at once.
+    /// - Returns: false, with nothing changed, when a bucket of these changes is not in memory or has a capacity (which
+    ///   may require reading all of its objects), when an `EMPTY` is in progress, or when the store has other work or
+    ///   locks to wait for. After true, the changes must be received and committed immediately.
     public func beginCommit(of requests: [ShardRequest]) -> Bool {
         guard !hasBacklog, group.requests.isEmpty else { return false }
         for request in requests {

@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// What the shard keeps in memory, and how it gets there and leaves again.
+/// Loading buckets and objects into the shard's memory, and evicting them.
 extension ShardCore {
-    /// The bucket in memory, loaded when it is not there.
+    /// The bucket in memory; loaded if necessary.
     func activeBucket(_ id: BucketID) throws(ChangeRejection) -> ActiveBucket {
         let bucket: ActiveBucket
         if let known = buckets[id] {
@@ -15,7 +15,7 @@ extension ShardCore {
                 )
             }
             let mode = try mode(of: id, record)
-            // What the server removes by itself would look to every device as if somebody had taken it away.
+            // In a sealed bucket every device would treat a removal by the server as an unauthorized one: no capacity.
             let room = mode == .sealed ? nil : try room(of: id, record)
             bucket = ActiveBucket(
                 id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
@@ -28,21 +28,21 @@ extension ShardCore {
         return bucket
     }
 
-    /// The object in memory, loaded when it is not there; nil when the key never existed.
+    /// The object in memory, parsed; loaded if necessary. nil when the key never existed.
     func activeEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
         let entity = try foundEntity(key, in: bucket)
         if let entity { make(entity) }
         return entity
     }
 
-    /// Makes the object of its text, if that is how it is kept.
+    /// Parses the object if it is held as text.
     func make(_ entity: ActiveEntity) {
         guard !entity.state.isMade else { return }
         entity.makeValue()
         use(entity)
     }
 
-    /// The same, but as it is kept: it may be a text still.
+    /// As `activeEntity`, but not parsed: the object may be held as text.
     func foundEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
         if let known = bucket.entities[key] {
             use(known)
@@ -80,14 +80,14 @@ extension ShardCore {
 
     // MARK: History
 
-    /// Where to find what was done to an object.
+    /// Access to the changes made to an object.
     func history(of entity: ActiveEntity) -> LateHistory {
         LateHistory(
             key: entity.key, row: entity.bucket.record?.row, recent: entity.recent, newest: entity.state.version,
             durable: entity.durableVersion, changesMax: historyBounds.changesMax(size: entity.state.size))
     }
 
-    /// Everything done to an object after a version; nil when it is not all kept, or too much of it.
+    /// All changes made to an object after a version; nil when the history is incomplete or exceeds the bounds.
     func laterChanges(of entity: ActiveEntity, after version: Version) throws(ChangeRejection) -> LaterChanges? {
         try history(of: entity).changes(after: version, reading: store)
     }
@@ -98,7 +98,7 @@ extension ShardCore {
             changesAlways: settings.recentChangesMax)
     }
 
-    /// Takes an object into memory that was read elsewhere, if nobody has changed it since.
+    /// Takes an object into memory that another thread has read, if it has not changed since.
     func takeIn(_ result: LongDecision.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
         guard let head = result.head, let state = result.state,
             let row = bucket.record?.row, bucket.entities[head.record.key] == nil
@@ -120,7 +120,7 @@ extension ShardCore {
         return object
     }
 
-    /// Reads from the store; a failure refuses the one change that needed it.
+    /// Reads from the store; a failure refuses only the change that needed the data.
     func reading<Value>(_ body: () throws(StoreError) -> Value) throws(ChangeRejection) -> Value {
         try Self.reading(body)
     }
@@ -135,7 +135,7 @@ extension ShardCore {
 
     // MARK: Forgetting
 
-    /// Drops what was not used for longest until the bounds hold. Only between groups: everything is durable then.
+    /// Evicts the least recently used data until the bounds hold. Only between groups, when everything is durable.
     func evict() {
         objects.evict(bytesMax: settings.entityCacheBytes, share: settings.entityCacheBytesPerUser)
         while bucketRecency.bytes > settings.bucketCacheBytes, let bucket = bucketRecency.oldest {

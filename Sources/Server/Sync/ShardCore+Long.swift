@@ -1,22 +1,21 @@
 import ThicketProtocol
 import ThicketSealedShape
 
-/// Where a change is decided: here, or elsewhere when it takes long (decision 0049).
+/// Decides whether a change is decided on this thread or, when it takes long, on another one (decision 0019).
 extension ShardCore {
-    /// What has become of a change so far.
+    /// The state of a change after consideration.
     enum Consideration {
         case decided(ChangeEngine.Outcome, of: ActiveEntity?, keyframe: [UInt8]?)
         case givenOut(LongDecision)
     }
 
-    /// Decides a change that is sound and new, or takes what it came to elsewhere, if its object is still as it was
-    /// then.
-    /// - Parameter mayTakeLong: it is decided here, whatever it costs.
+    /// Decides a valid, new change, or uses the result from another thread if the object is unchanged since.
+    /// - Parameter mayTakeLong: decides on this thread regardless of the cost.
     func consider(
         _ change: CheckedChange, _ shape: SealedShape.Change?, _ submitted: SubmittedChange, in bucket: ActiveBucket,
         _ result: LongDecision.Result?, mayTakeLong: Bool
     ) throws(ChangeRejection) -> Consideration {
-        // Those of sealed buckets are short.
+        // Changes of sealed buckets are always short.
         let mayGiveOut =
             !mayTakeLong && shape == nil && settings.decidedHereMax < .max
             && result?.tries ?? 0 < LongDecision.triesMax

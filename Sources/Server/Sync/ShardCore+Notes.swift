@@ -1,8 +1,8 @@
 import ThicketProtocol
 
-/// Encrypted notes: how long they are, and how many there may be (decision 0046).
+/// Encrypted notes: their length and their number (decision 0046).
 extension ShardCore {
-    /// The notes of a bucket that comes into memory; nil where nobody counts them.
+    /// The number of notes of a bucket being loaded; nil where notes are not limited.
     func noteCount(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> Int? {
         try reading { () throws(StoreError) in
             guard try store.noteRule(of: id) == .free else { return nil }
@@ -10,8 +10,8 @@ extension ShardCore {
         }
     }
 
-    /// Whether the app admits what a change makes of a note. Removals always are.
-    /// - Throws: 413 for a note that is too long, and for one too many.
+    /// Checks whether the app permits the note after a change. Removals are always permitted.
+    /// - Throws: 413 for a note that is too long, and for one note too many.
     func checkNote(
         _ decision: Decision, before: ObjectState?, in bucket: ActiveBucket
     ) throws(ChangeRejection) {
@@ -22,7 +22,8 @@ extension ShardCore {
         try NoteRule.check(decision.state.value, before: known?.value)
         guard rule == .free, known == nil else { return }
         guard let count = bucket.noteCount else {
-            // The operator has changed the rule since the bucket came into memory: it comes anew, and is counted then.
+            // The operator has changed the rule since the bucket was loaded: it is dropped and counted when it is
+            // loaded again.
             forgotten.append(bucket.id)
             throw ChangeRejection(.unavailable, "the notes are to be counted first")
         }

@@ -1,35 +1,35 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// What the shard knows of a bucket whose options bound the number of its objects.
+/// The shard's state for a bucket whose options bound the number of its objects.
 struct BucketRoom {
-    /// Objects that there may be.
+    /// Maximum number of objects.
     let capacity: Int
-    /// Objects that there are, with what the open group has made and removed.
+    /// Number of objects, including the changes of the open group.
     var count: Int
-    /// The objects changed least recently when the store was last asked, in that order. One that was changed since has
-    /// another `gid`, and is more recent than all of these.
+    /// The least recently changed objects at the latest read of the store, in that order. An object that was changed
+    /// since has another `gid` and is more recent than all of these.
     var oldest: ArraySlice<LiveEntity> = []
 
-    /// Objects asked for at once.
+    /// Objects per read.
     static let oldestMax = 256
-    /// Objects that one new object may push out: more than one only where the capacity was made smaller, and of those
-    /// no more in a group than an `EMPTY` removes.
+    /// Maximum number of objects that one new object may evict. More than one is evicted only after the capacity was
+    /// reduced; per group these are bounded by the number of objects that an `EMPTY` removes.
     static let removalsMax = 16
 
-    /// Bytes held, roughly.
+    /// Approximate bytes in memory.
     var memory: Int { oldest.isEmpty ? 0 : 100 * Self.oldestMax }
 }
 
-/// `capacity` of a bucket's options: when a new object is one too many, those changed least recently go, by removals
-/// like any other, told to everybody.
+/// The option `capacity`: when a new object exceeds it, the least recently changed objects are removed, by ordinary
+/// removals that all clients receive.
 extension ShardCore {
-    /// What a bucket that comes into memory may hold; nil: as much as comes.
+    /// The capacity of a bucket being loaded; nil: unlimited.
     func room(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketRoom? {
         guard !BucketOptions.isBucket(id.name), let place = BucketOptions.bucket(of: id.app),
             let key = try? EntityKey(id.name.text)
         else { return nil }
-        // Most apps have no options: nothing of theirs is kept in memory then.
+        // Most apps have no options, so their options bucket is not loaded.
         if buckets[place] == nil {
             guard try reading({ () throws(StoreError) in try store.bucket(place) }) != nil else { return nil }
         }
@@ -43,7 +43,7 @@ extension ShardCore {
         return BucketRoom(capacity: capacity, count: count)
     }
 
-    /// Options were changed: the buckets that they are for are looked up anew with the next group.
+    /// Records changed options: the buckets they apply to are loaded again with the next group.
     func noteOptions(_ key: EntityKey, of app: AppID) { changedOptions.append((app, key)) }
 
     /// Drops the buckets whose options were changed.
@@ -58,7 +58,7 @@ extension ShardCore {
         changedOptions.removeAll()
     }
 
-    /// Removes what a new object was one too many for. Where the store cannot be read the next new object does it.
+    /// Removes objects above the capacity after a creation. If the store cannot be read, the next creation does it.
     func makeRoom(in bucket: ActiveBucket, now: Int64) {
         for step in 0..<BucketRoom.removalsMax {
             guard let room = bucket.room, room.count > room.capacity,
@@ -77,7 +77,7 @@ extension ShardCore {
         }
         bucket.room?.oldest = found[...]
         if let entity = try nextOldest(of: bucket) { return entity }
-        // All that is on disk was changed in this group; so its own changes are the oldest there are.
+        // All objects on disk were changed in this group, so the group's own changes are the oldest.
         guard found.count < BucketRoom.oldestMax else { return nil }
         return group.entities.filter { $0.bucket === bucket && !$0.state.isDeleted }.min { $0.gid < $1.gid }
     }
@@ -93,7 +93,7 @@ extension ShardCore {
         return nil
     }
 
-    /// - Returns: false if there is no position for it.
+    /// - Returns: false if the next position of the log is unknown.
     private func remove(_ entity: ActiveEntity, now: Int64) -> Bool {
         guard let next = nextGlobalID, let changeID = Self.changeID(of: entity.key, next),
             let author = Self.author(of: changeID, entity, now: now)
@@ -104,10 +104,10 @@ extension ShardCore {
         return true
     }
 
-    /// `clientid` of these removals. No library calls itself so.
+    /// `clientid` of these removals. No client library uses this name.
     static let roomClientID = "capacity"
 
-    /// Nobody: no channel ever has life 0.
+    /// A synthetic author without a channel: no channel has generation 0.
     private static func author(of changeID: ChangeID, _ entity: ActiveEntity, now: Int64) -> SubmittedChange? {
         guard let clientID = try? ClientID(roomClientID) else { return nil }
         return SubmittedChange(

@@ -1,16 +1,16 @@
 import ThicketProtocol
 import ThicketSealedShape
 
-/// Sealed buckets: their mode, and the way of their changes (decision 0045).
+/// Sealed buckets: their mode, and the decisions on their changes (decision 0045).
 extension ShardCore {
-    /// As the bucket's row says; without one as an operator has said of buckets of that name.
+    /// The mode from the bucket's row; without a row, the mode that an operator set for new buckets of that name.
     func mode(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketMode {
         if let record { return record.mode }
         return try reading { () throws(StoreError) in try store.mode(ofNew: id.name, in: id.app) }
     }
 
-    /// Makes a bucket that has never held anything a sealed one, durably, before anybody writes to it. Of any other the
-    /// answer is its mode.
+    /// Makes a bucket that has never held an object sealed, durably, before the first write. For any other bucket the
+    /// answer is its existing mode.
     func seal(_ id: BucketID) {
         do {
             guard endedUsers.isEmpty || !endedUsers.contains(id) else {
@@ -29,7 +29,7 @@ extension ShardCore {
         }
     }
 
-    /// Decides a change of a sealed bucket whose shape is sound.
+    /// Decides a change of a sealed bucket whose shape has been checked.
     func decide(
         _ shape: SealedShape.Change, _ change: CheckedChange, on entity: ActiveEntity?
     ) throws(ChangeRejection) -> ChangeEngine.Outcome {

@@ -1,19 +1,20 @@
 import ThicketProtocol
 import ThicketSealedShape
 
-/// The owner of a set of buckets: decides every change against its newest state in memory and writes groups of them.
+/// The owner of a set of buckets: decides every change against its newest state in memory and writes changes in groups.
 ///
-/// Pure but for its calls to the store: time comes with the requests. Belongs to one thread, which also owns the
-/// `StoreWriter`; the simulation drives it directly. The cycle is: `receive` until `isFull` or nothing waits, then
-/// `commit`; again at once while `hasBacklog`. Nothing that was decided may leave before the outcome of its `commit`.
+/// Deterministic except for its calls to the store: requests carry the time. Used on one thread, which also owns the
+/// `StoreWriter`; the simulation drives it directly. The cycle is: `receive` until `isFull` or no request waits, then
+/// `commit`; immediately again while `hasBacklog`. No decision may be sent before the outcome of its `commit`.
 ///
-/// When the store refuses a group, what was in memory about its buckets is dropped, every change of it is answered 503,
-/// and the next group starts from what is durable: service resumes by itself as soon as the store works again.
+/// When the store refuses a group, the memory state of its buckets is dropped, every change of the group is answered
+/// with 503, and the next group starts from the durable state: service resumes by itself as soon as the store works
+/// again.
 public final class ShardCore {
     let store: any StoreWriter
     let identity: StoreIdentity
     let codec: ChangeVersionCodec
-    /// As the store says.
+    /// `StoreWriter.changeIDRunLength` of the store.
     let changeIDRunLength: Int?
     private(set) var settings: ShardSettings
     private(set) var engine: ChangeEngine
@@ -22,22 +23,23 @@ public final class ShardCore {
     let bucketRecency = RecencyList<ActiveBucket>()
     var objects = ObjectCache()
     var group = ShardGroup()
-    /// Of the changes received since the last commit.
+    /// Quota reservations of the changes received since the last commit.
     private var tickets = [ChangeTicket]()
-    /// What is no longer needed and takes long to let go of.
+    /// Dropped values that take long to deallocate.
     var garbage = [any Sendable]()
-    /// Of the objects brought into memory.
+    /// Serial of the object loaded last.
     private var lastSerial: UInt64 = 0
-    /// Next position of the log; nil when the store must be asked.
+    /// Next position of the log; nil when it must be read from the store.
     var nextGlobalID: GlobalID?
     /// Oldest first.
     var emptyJobs = [EmptyJob]()
-    /// To be dropped at the end of the group.
+    /// Buckets to be dropped at the end of the group.
     var forgotten = [BucketID]()
-    /// Options that the open group changes: whose buckets are dropped at its end.
+    /// Options that the open group changes; the buckets they apply to are dropped at its end.
     var changedOptions = [(app: AppID, key: EntityKey)]()
     var endedUsers = EndedUsers()
 
+    /// Creates a shard that takes over `store`; the store must not be used elsewhere.
     public init(store: any StoreWriter, settings: ShardSettings = ShardSettings()) {
         self.store = store
         self.settings = settings
@@ -47,34 +49,35 @@ public final class ShardCore {
         engine = ChangeEngine(documentBytesMax: settings.documentBytesMax, versionBase: store.identity.versionBase)
     }
 
-    /// Other bounds from here on. Only between two groups.
+    /// Replaces the bounds. Only between two groups.
     public func use(_ settings: ShardSettings) {
         self.settings = settings
         engine.documentBytesMax = settings.documentBytesMax
     }
 
-    /// No more changes may join the open group: commit it.
+    /// Whether the open group is full: commit it before receiving more changes.
     public var isFull: Bool {
         group.requests.count >= settings.groupChangesMax || group.bytes >= settings.groupBytesMax
     }
 
-    /// Commit again even when nothing was received: an `EMPTY` is under way.
+    /// Whether to commit again even when no request was received: an `EMPTY` is in progress.
     public var hasBacklog: Bool { !emptyJobs.isEmpty }
 
-    /// What is in memory, for the metrics.
+    /// Memory usage, for the metrics.
     public var memory: ShardMemory {
         ShardMemory(
             buckets: buckets.count, bucketBytes: bucketRecency.bytes, entities: objects.count,
             entityBytes: objects.bytes, changeIDBytes: store.changeIDBytes, shareEvictions: objects.shareEvictions)
     }
 
-    /// Finds out whether a store that refused a group takes writes again.
+    /// Tests whether a store that refused a group accepts writes again.
     public func probe() throws(StoreError) { try store.probe() }
 
-    /// Decides a request now, against everything received before it. The answer comes with `commit`.
+    /// Decides a request now, against everything received before it. The answer is part of the next `commit`.
     ///
-    /// - Returns: nil, or a change that would take long (`ShardSettings.decidedHereMax`): it is to be decided
-    ///   elsewhere, and its result received as `.decided`. Until then no later change of its author may be received.
+    /// - Returns: nil, or a change that would take long (`ShardSettings.decidedHereMax`). The caller decides it on
+    ///   another thread and passes the result as `.decided`; until then it must not pass later changes of the same
+    ///   author.
     public func receive(_ request: ShardRequest) -> LongDecision? {
         switch request {
         case .change(let submitted):
@@ -99,14 +102,14 @@ public final class ShardCore {
         return nil
     }
 
-    /// Writes what was decided as one durable group.
+    /// Writes the decided changes as one durable group.
     ///
-    /// - Returns: every answer of the group, in order. Never throws: a store that fails shows as refusals with 503.
+    /// - Returns: every answer of the group, in order. Never throws: a failing store results in refusals with 503.
     public func commit() -> CommitOutcome {
         let settled = tickets
         var outcome = commitGroup()
         outcome.settled = settled
-        // Those of a second try, one by one, are the same again.
+        // Requests that are retried one by one keep their reservations.
         tickets.removeAll(keepingCapacity: true)
         return outcome
     }
@@ -139,7 +142,7 @@ public final class ShardCore {
             guard let bucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
                 continue
             }
-            // The chains of objects whose rows went may now end elsewhere.
+            // The chains of objects with cut rows may have a new end.
             for cut in work.cuts where cut.bucket == move.bucket {
                 if bucket.record?.floor != move.floor { dropEntities(of: bucket, cut.keys) }
             }
@@ -149,7 +152,7 @@ public final class ShardCore {
         return moves
     }
 
-    /// What is no longer needed and takes long to let go of: whoever drops the last reference to it waits for that.
+    /// Dropped values that take long to deallocate; releasing the last reference takes that time.
     public func takeGarbage() -> [any Sendable] {
         let taken = garbage + objects.takeGarbage()
         garbage = []
@@ -159,8 +162,8 @@ public final class ShardCore {
     // MARK: Deciding
 
     /// - Parameters:
-    ///   - result: what it came to elsewhere.
-    ///   - mayTakeLong: it is decided here, whatever it costs.
+    ///   - result: the decision from another thread.
+    ///   - mayTakeLong: decides on this thread regardless of the cost.
     func decide(
         _ submitted: SubmittedChange, _ result: LongDecision.Result? = nil, mayTakeLong: Bool
     ) -> LongDecision? {
@@ -212,7 +215,7 @@ public final class ShardCore {
         return nil
     }
 
-    /// For an object that comes into memory.
+    /// A new serial for an object that is loaded.
     func takeSerial() -> UInt64 {
         lastSerial += 1
         return lastSerial
@@ -241,7 +244,7 @@ public final class ShardCore {
         }
     }
 
-    /// Gives a bucket its row before its first change.
+    /// Creates a bucket's row before its first change.
     func admit(_ bucket: ActiveBucket) throws(ChangeRejection) {
         try takePosition()
         guard bucket.record == nil else { return }
@@ -255,13 +258,13 @@ public final class ShardCore {
         bucket.isNew = true
     }
 
-    /// Makes sure that the next position of the log is known.
+    /// Ensures that the next position of the log is known.
     func takePosition() throws(ChangeRejection) {
         guard nextGlobalID == nil else { return }
         nextGlobalID = try reading { () throws(StoreError) in try store.lastGlobalID() } + 1
     }
 
-    /// Adds the row of a decided change to the group, and its answer.
+    /// Adds the row of a decided change, and its answer, to the group.
     func write(
         _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64,
         keyframe made: [UInt8]? = nil, isStep: Bool = false
@@ -316,17 +319,19 @@ public final class ShardCore {
     }
 }
 
-/// What a shard keeps in memory.
+/// The memory usage of a shard.
 public struct ShardMemory: Sendable, Equatable {
-    /// Buckets in use, and bytes held for them without their objects, roughly.
+    /// Number of buckets in memory.
     public let buckets: Int
+    /// Approximate bytes of these buckets, without their objects.
     public let bucketBytes: Int
-    /// Objects in use, and bytes held for them, roughly.
+    /// Number of objects in memory.
     public let entities: Int
+    /// Approximate bytes of these objects.
     public let entityBytes: Int
-    /// Bytes of old ccids that the store keeps for its writer.
+    /// Bytes of archived ccids that the store caches for its writer.
     public let changeIDBytes: Int
-    /// Objects that were forgotten because their user had more than a share, since the start.
+    /// Number of objects evicted since the start because their user exceeded its share.
     public let shareEvictions: Int
 }
 

@@ -1,74 +1,74 @@
 import ThicketProtocol
 
-/// What has been decided since the last commit: rows to write and answers to give once they are durable.
+/// The decisions since the last commit: rows to write, and answers to send once the rows are durable.
 struct ShardGroup {
-    /// One bucket's answers.
+    /// The answers of one bucket.
     struct Part {
         let bucket: BucketID
-        /// The bucket, when it is in memory.
+        /// The bucket, if it is in memory.
         var active: ActiveBucket?
         var events = [ChangeOutcome]()
         var news = WriteBatch.BucketNews()
-        /// True when a row of this group belongs to the bucket: its other answers may rest on it.
+        /// Whether the group has a row of this bucket: its other answers may depend on that row.
         var isTouched = false
-        /// The answer to who wants the bucket sealed.
+        /// The answer to a `seal` request.
         var mode: BucketModeAnswer?
     }
 
-    /// Rows; and, once it is `finished`, heads.
+    /// Rows; after `finish` also heads.
     private(set) var batch = WriteBatch()
-    /// Position of the first row; positions are given without gaps.
+    /// Position of the first row; positions have no gaps.
     var firstGlobalID: GlobalID = 0
-    /// Changes that were made on an older version.
+    /// Number of changes that were made on an older version.
     var rebasedCount = 0
-    /// Rows that carry the whole body.
+    /// Number of rows that carry the whole body.
     var keyframeCount = 0
-    /// Objects that a smaller capacity has pushed out, beyond the one that each new object does.
+    /// Number of objects evicted because of a reduced capacity, beyond the one that each creation evicts.
     var extraRemovals = 0
-    /// Bytes of the rows, and of the objects before each change: they are kept until the group is durable, and share
-    /// what a change did not touch, so that this is what they take at most.
+    /// Bytes of the rows, and of the objects before each change. Those objects are kept until the group is durable.
+    /// They share what a change did not touch, so the sum is an upper bound.
     var bytes = 0
-    /// A bucket that nobody has changed yet gets a row.
+    /// Whether the group creates the row of a bucket without changes.
     private var hasNewRow = false
     /// In order of first answer.
     var parts = [Part]()
     /// The buckets of `parts` that are in memory.
     var buckets = [ActiveBucket]()
-    /// Objects changed, each once.
+    /// Changed objects, each once.
     private(set) var entities = [ActiveEntity]()
-    /// What was asked, in order: for the second try one by one.
+    /// Received requests, in order, for a retry one by one.
     var requests = [SubmittedChange]()
-    /// Of buckets that are not in memory.
+    /// Index of the part for buckets that are not in memory.
     private var partIndexes = [BucketID: Int]()
 
-    /// Answers of one bucket that have room at once.
+    /// Initial capacity for the answers of one bucket.
     private static let eventsReserved = 8
-    /// Runs of ccids that one group takes along: each writes 32 KiB, which everybody in the group waits for.
+    /// Maximum number of ccid runs in one group: each writes 32 KiB, for which all changes of the group wait.
     private static let runsMax = 4
 
-    /// - Parameter changes: how many are expected, about.
+    /// - Parameter changes: expected number.
     init(reserving changes: Int = 0) {
         batch.reserve(changes: changes)
         requests.reserveCapacity(changes)
         entities.reserveCapacity(changes)
     }
 
-    /// Adds an answer; `active` saves a look-up.
+    /// Adds an answer; passing `active` saves a look-up.
     mutating func add(_ event: ChangeOutcome, of bucket: BucketID, active: ActiveBucket?) {
         let index = partIndex(of: bucket, active)
         parts[index].events.append(event)
     }
 
-    /// There is something to write.
+    /// Whether the group must be written to the store.
     var hasRows: Bool { !batch.isEmpty || hasNewRow }
 
-    /// Adds the row of a bucket that nobody has changed yet.
+    /// Adds the row of a bucket without changes.
     mutating func add(newRowOf bucket: ActiveBucket) {
         parts[partIndex(of: bucket.id, bucket)].isTouched = true
         hasNewRow = true
     }
 
-    /// Answers who wants the bucket sealed. The answer is good once the group is durable.
+    /// Answers a `seal` request. The answer is valid once the group is durable.
     mutating func note(_ mode: BucketMode, of bucket: ActiveBucket) {
         parts[partIndex(of: bucket.id, bucket)].mode = .mode(mode)
     }
@@ -78,7 +78,7 @@ struct ShardGroup {
     }
 
     /// Adds a row with its answer.
-    /// - Parameter before: bytes in memory of the object before it.
+    /// - Parameter before: bytes in memory of the object before the change.
     mutating func add(
         row: consuming ChangeRecord, entity: ActiveEntity, before: Int, event: consuming ChangeOutcome
     ) {
@@ -95,8 +95,9 @@ struct ShardGroup {
         }
     }
 
-    /// Adds the heads that the rows lead to, and ccids that can be settled with them (0037): the group can be written.
-    /// - Parameter length: how many ccids are settled as one run; nil for none.
+    /// Adds the heads after the rows, and ccids that can be archived with them (decision 0008); the group can then be
+    /// written.
+    /// - Parameter length: number of ccids in a run; nil archives none.
     mutating func finish(runsOf length: Int?) {
         batch.forgetHeads()
         for entity in entities {

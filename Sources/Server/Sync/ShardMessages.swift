@@ -1,14 +1,16 @@
 import ThicketProtocol
 
-/// Where a change came from, so that its refusal finds the way back.
+/// The channel that sent a change, to which a refusal is returned.
 public struct ChangeOrigin: Sendable, Hashable {
-    /// Number of the connection; never used twice in one life of the process.
+    /// Number of the connection; unique during the run of the process.
     public let connection: UInt64
-    /// The channel of that connection.
+    /// Number of the channel within the connection.
     public let channel: ChannelNumber
-    /// Tells the channel from one that took its number later: that one hears of the change by its own `cv`.
+    /// Distinguishes the channel from a later one with the same number; the later channel learns of the change by its
+    /// own `cv`.
     public let life: UInt64
 
+    /// Creates the origin of a change.
     public init(connection: UInt64, channel: ChannelNumber, life: UInt64 = 0) {
         self.connection = connection
         self.channel = channel
@@ -16,16 +18,16 @@ public struct ChangeOrigin: Sendable, Hashable {
     }
 }
 
-/// Which library made a change, as far as the server treats libraries differently.
+/// The client library that made a change, as far as the server treats libraries differently.
 public enum AuthorLibrary: Sendable, Hashable {
-    /// Ours: rebases by the exact positional rule.
+    /// The Thicket client: rebases by the exact positional rule.
     case thicket
     /// `node-simperium`: sends broken whole objects after 405 and 440, and echoes removals (wire contract, 1.10, 1.11).
     case nodeSimperium
-    /// Every other client.
+    /// Any other client.
     case other
 
-    /// - Parameter name: `library` of the channel's `init`, as sent; nil when it sent none.
+    /// - Parameter name: `library` of the channel's `init`, as sent; nil when absent.
     public init(named name: String?) {
         guard let name else {
             self = .other
@@ -41,32 +43,33 @@ public enum AuthorLibrary: Sendable, Hashable {
     }
 }
 
-/// One change as the loop hands it to the shard: the request, and what the channel knows about its author.
+/// One change that the loop passes to the shard: the request, and the channel's data about its author.
 ///
-/// An object, because it waits in queues and goes from thread to thread: one reference is passed on, not a dozen.
+/// A class, because it waits in queues and moves between threads: one reference is passed instead of a dozen.
 public final class SubmittedChange: Sendable {
-    /// The channel that sent it; gets the refusal.
+    /// The channel that sent the change and receives a refusal.
     public let origin: ChangeOrigin
     /// The bucket of that channel.
     public let bucket: BucketID
     /// `clientid` of the channel's `init`, echoed exactly (wire contract, 1.12).
     public let clientID: ClientID
-    /// The author's library; decides by which rule the change is rebased.
+    /// The author's library, which determines the rebase rule.
     public let library: AuthorLibrary
     /// False for read-only tokens: every change is refused with 401.
     public let canWrite: Bool
-    /// True when this is a removal without `sv` of an object whose removal this channel was just sent, the channel
-    /// having sent no change for the key since. For `node-simperium` it is an echo, answered 412 (wire contract, 1.10).
+    /// True for a removal without `sv` of an object whose removal was just sent to this channel, if the channel has
+    /// sent no change of the key since. From `node-simperium` it is an echo, answered with 412 (wire contract, 1.10).
     public let echoesRemoval: Bool
-    /// The change itself. Its fields are still unchecked text.
+    /// The change itself. Its fields are not validated yet.
     public let request: ChangeRequest
-    /// When it arrived, milliseconds since 1970.
+    /// Time of arrival, milliseconds since 1970.
     public let now: Int64
-    /// What the hub counts it with; comes back in `CommitOutcome.settled`.
+    /// The quota reservation of the hub; returned in `CommitOutcome.settled`.
     public let ticket: ChangeTicket
-    /// What only HTTP can ask; nil for changes of sockets.
+    /// Conditions that only HTTP requests can set; nil for changes from sockets.
     public let terms: ChangeTerms?
 
+    /// Creates a change to be decided; `now` is in milliseconds since 1970.
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
         echoesRemoval: Bool = false, request: ChangeRequest, now: Int64, ticket: ChangeTicket = ChangeTicket(),
@@ -87,107 +90,115 @@ public final class SubmittedChange: Sendable {
 
 /// The first `init` of a bucket that carries `"mode":"sealed"`.
 public struct SealRequest: Sendable, Hashable {
+    /// The bucket to seal.
     public let bucket: BucketID
-    /// Whose turn it takes.
+    /// The tenant whose share of the shard's time the request uses.
     public let lane: UInt32
 
+    /// Creates a request to seal `bucket`.
     public init(bucket: BucketID, lane: UInt32) { (self.bucket, self.lane) = (bucket, lane) }
 }
 
-/// What the loop sends to the shard.
+/// A request of the loop to the shard.
 public enum ShardRequest: Sendable {
-    /// Make this bucket a sealed one if it has never held anything; `BucketOutcome.mode` is the answer.
+    /// Seals this bucket if it has never held an object; `BucketOutcome.mode` is the answer.
     case seal(SealRequest)
-    /// Decide this change. `EMPTY` comes this way too: its operation says so.
+    /// Decides this change. An `EMPTY` is also a change, identified by its operation.
     case change(SubmittedChange)
-    /// What has become of one that `receive` gave out to be decided elsewhere.
+    /// The result of a change that `receive` returned to be decided on another thread.
     indirect case decided(LongDecision.Result)
-    /// Forget what is in memory about this bucket: somebody else (a restore, an administrator) wrote to the store.
+    /// Drops this bucket from memory, because another process (a restore, an administrator) wrote to the store.
     case forget(BucketID)
 }
 
-/// A change that was applied and is durable. Goes to every subscribed channel of the bucket and to `origin`, once each.
+/// A change that was applied and is durable. Sent once to every subscribed channel of the bucket and to `origin`.
 public struct AppliedOutcome: Sendable {
-    /// Position in the log; larger than that of every earlier change of the bucket.
+    /// Position in the log; greater than that of every earlier change of the bucket.
     public var gid: GlobalID
-    /// The channel that sent it: this element is also its acknowledgement.
+    /// The channel that sent the change; for it this element is also the acknowledgement.
     public var origin: ChangeOrigin
-    /// The object that changed.
+    /// The changed object.
     public var key: EntityKey
     /// The object's version after the change.
     public var version: Version
-    /// One of the removals that an `EMPTY` takes, but not the last: that one has the ccid of the request.
+    /// Whether this is a removal of an `EMPTY` other than the last one; the last one has the ccid of the request.
     public var isStep: Bool = false
-    /// True for `-`: the hub remembers which removals a channel was sent (see `SubmittedChange.echoesRemoval`).
+    /// True for `-`: the hub records the removals sent to a channel (see `SubmittedChange.echoesRemoval`).
     public var isRemoval: Bool
     /// The element of a `c:[…]` message, with its `cv`, encoded once for all receivers. One line of JSON.
     public var element: [UInt8]
 }
 
-/// A change that was not applied. Goes to its sender only.
+/// A change that was not applied. Sent only to its author.
 public struct RefusedOutcome: Sendable, Equatable {
-    /// The channel that sent it.
+    /// The channel that sent the change.
     public var origin: ChangeOrigin
-    /// `clientid` to answer with.
+    /// `clientid` for the answer.
     public var clientID: ClientID
-    /// `id` as the author wrote it, valid or not.
+    /// `id` as sent, valid or not.
     public var key: String
-    /// The number to answer with.
+    /// The error code for the answer.
     public var code: ErrorCode
-    /// The ccids as the author wrote them; empty when there was none.
+    /// The ccids as sent; empty when absent.
     public var changeIDs: [String]
-    /// For the log: what was wrong, without user content.
+    /// Details for the log, without user content.
     public var detail: String
-    /// What of it is not taken in a sealed bucket, where that is the reason.
+    /// The part that a sealed bucket does not accept; nil for other reasons.
     public var sealedFault: SealedFault? = nil
 }
 
-/// What became of one change.
+/// The outcome of one change.
 public enum ChangeOutcome: Sendable {
+    /// The change is durable.
     case applied(AppliedOutcome)
-    // Rare and large: in its own box, so that the others stay small.
+    // The change was refused. Boxed, because it is rare and large; the other case stays small.
     indirect case refused(RefusedOutcome)
 }
 
 /// The part of a group that belongs to one bucket.
 public struct BucketOutcome: Sendable {
-    /// The bucket.
+    /// The bucket that the events belong to.
     public var bucket: BucketID
-    /// Its row in the store; nil when this group changed nothing in it.
+    /// The bucket's row in the store; nil when this group did not change the bucket.
     public var row: BucketRow?
-    /// Newest durable change of the bucket; nil when this group changed nothing in it. Reads for clients go up to here.
+    /// Newest durable change of the bucket, up to which clients may read; nil when this group did not change the
+    /// bucket.
     public var published: GlobalID?
-    /// In the order of decision. A channel must be sent its part in this order: an acknowledgement comes after the
-    /// changes it was rebased over, and a refusal after the changes it was derived from.
+    /// In the order of decision. A channel must receive its events in this order: an acknowledgement follows the
+    /// changes it was rebased over, and a refusal follows the changes it depends on.
     public var events: [ChangeOutcome]
-    /// The answer to a `seal` request; nil when there was none.
+    /// The answer to a `seal` request; nil without such a request.
     public var mode: BucketModeAnswer? = nil
 }
 
-/// What became of a `seal` request.
+/// The outcome of a `seal` request.
 public enum BucketModeAnswer: Sendable, Hashable {
-    /// The bucket's mode, durably.
+    /// The bucket's mode, durable.
     case mode(BucketMode)
-    /// The store could not say, or not write it. The next `init` asks again.
+    /// The store could not be read or written. The next `init` asks again.
     case unknown
 }
 
-/// What one commit group came to. Nothing of it may have left before; all of it may leave now, in order.
+/// The outcome of one commit group. None of it may be sent before this value exists; all of it may be sent now, in
+/// order.
 public struct CommitOutcome: Sendable {
-    /// One entry per bucket that the group touched or answered for, in order of first touch.
+    /// One entry per bucket that the group changed or answered for, in order of first use.
     public var buckets: [BucketOutcome] = []
-    /// Changes made durable by this group.
+    /// Number of changes made durable by this group.
     public var appliedCount: Int = 0
-    /// Those of them that were made on an older version.
+    /// Number of these changes that were made on an older version.
     public var rebasedCount: Int = 0
-    /// Rows that carry the whole body.
+    /// Number of rows that carry the whole body.
     public var keyframeCount: Int = 0
-    /// Changes refused in this group.
+    /// Number of changes refused in this group.
     public var refusedCount: Int = 0
-    /// Of every change that was received since the outcome before, applied or not.
+    /// Quota reservations of all changes received since the previous outcome, applied or not.
     public var settled: [ChangeTicket] = []
-    /// Why the store refused the group, when it did: every change of it was then answered 503.
+    /// The reason why the store refused the group, in which case all of its changes were answered with 503; otherwise
+    /// nil.
     public var failure: String?
+    /// Whether the outcome has no answers and no changes.
     public var isEmpty: Bool { buckets.isEmpty }
+    /// Creates an empty outcome.
     public init() {}
 }

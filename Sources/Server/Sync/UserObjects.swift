@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// The objects of one user that are in the shard's memory, in order of last use: nobody takes more than a share of it.
+/// The objects of one user in the shard's memory, in order of last use; bounds the user to a share of the cache.
 final class UserObjects: RecencyNode {
     struct Name: Hashable {
         let app: AppID
@@ -9,19 +9,19 @@ final class UserObjects: RecencyNode {
 
     let name: Name
     let recency = RecencyList<ActiveEntity>()
-    /// The user's buckets in memory; without any it is forgotten.
+    /// Number of the user's buckets in memory; at 0 this object is released.
     fileprivate(set) var buckets = 0
-    /// It has more than its share, and is on the list of those who have.
+    /// Whether the user exceeds its share and is listed in `ObjectCache.crowded`.
     fileprivate var isCrowded = false
 
     init(_ name: Name) { self.name = name }
 }
 
-/// What the shard keeps of all users' objects.
+/// The cache of all users' objects.
 struct ObjectCache {
-    /// Objects in memory.
+    /// Number of objects in memory.
     private(set) var count = 0
-    /// Objects that were forgotten because of their user's share, since the start.
+    /// Number of objects evicted since the start because of their user's share.
     private(set) var shareEvictions = 0
 
     private var users = [UserObjects.Name: UserObjects]()
@@ -30,10 +30,10 @@ struct ObjectCache {
     private var crowded = [UserObjects]()
     private var garbage = [any Sendable]()
 
-    /// Bytes held for all objects, roughly.
+    /// Approximate bytes of all objects.
     var bytes: Int { recency.bytes }
 
-    /// The objects of a bucket's user; the bucket is coming into memory.
+    /// The object cache of a bucket's user; called when the bucket is loaded.
     mutating func join(_ bucket: BucketID) -> UserObjects {
         let name = UserObjects.Name(app: bucket.app, user: bucket.user)
         let user = users[name] ?? UserObjects(name)
@@ -42,14 +42,14 @@ struct ObjectCache {
         return user
     }
 
-    /// The bucket has left the memory; its objects were removed before.
+    /// Called when the bucket has left memory; its objects must be removed before.
     mutating func part(_ bucket: ActiveBucket) {
         bucket.owner.buckets -= 1
         if bucket.owner.buckets == 0 { users[bucket.owner.name] = nil }
     }
 
-    /// The object is in use, and takes as much memory as it says.
-    /// - Parameter share: bytes that its user may have; what is above it goes with `evict`.
+    /// Marks the object as used and updates its bytes.
+    /// - Parameter share: maximum bytes of its user; `evict` drops what exceeds it.
     mutating func use(_ entity: ActiveEntity, share: Int) {
         let user = entity.bucket.owner
         if !entity.isListed { count += 1 }
@@ -60,7 +60,7 @@ struct ObjectCache {
         crowded.append(user)
     }
 
-    /// The object leaves the memory; nothing happens when it is not in.
+    /// Removes an object from the cache; no effect if it is not in it.
     mutating func remove(_ entity: ActiveEntity) {
         guard entity.isListed else { return }
         let user = entity.bucket.owner
@@ -69,8 +69,8 @@ struct ObjectCache {
         if user.recency.count == 0 { recency.remove(user) } else { recency.count(user, bytes: user.recency.bytes) }
     }
 
-    /// Forgets what the object's user has not used for longest, until the share holds: before the tree of a change is
-    /// made beside it. What the open group changes stays, as does the object.
+    /// Evicts the least recently used objects of the object's user until the share holds, before the tree of a change
+    /// is built beside them. Objects that the open group changes stay, as does the object itself.
     mutating func makeRoom(for entity: ActiveEntity, share: Int) {
         let user = entity.bucket.owner
         while user.recency.bytes > share, let oldest = user.recency.oldest, oldest !== entity,
@@ -81,8 +81,8 @@ struct ObjectCache {
         }
     }
 
-    /// Forgets what was not used for longest, of each user above the share, then of the users who did nothing for
-    /// longest, until the bounds hold. Only between groups: everything is durable then.
+    /// Evicts the least recently used objects of each user above the share, then those of the least recently active
+    /// users, until the bounds hold. Only between groups, when everything is durable.
     mutating func evict(bytesMax: Int, share: Int) {
         for user in crowded {
             user.isCrowded = false
@@ -102,7 +102,7 @@ struct ObjectCache {
         garbage.append((entity.state, entity.recent))
     }
 
-    /// What was forgotten and takes long to let go of.
+    /// Evicted values that take long to deallocate.
     mutating func takeGarbage() -> [any Sendable] {
         guard !garbage.isEmpty else { return [] }
         defer { garbage = [] }

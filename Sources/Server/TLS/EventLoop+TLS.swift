@@ -2,9 +2,9 @@ internal import CThicketNet
 import Glibc
 import ThicketProtocol
 
-// TLS between the socket and everything else: the rest of the loop sees the plain bytes.
+// TLS sits between the socket and the rest of the loop, which sees only plain bytes.
 extension EventLoop {
-    /// From now on connections of secure listeners begin with this certificate. Those that are open keep theirs.
+    /// Uses this certificate for new connections of secure listeners. Open connections keep theirs.
     public func use(_ context: TLSContext) {
         checkThread()
         if let old = tls { context.takeTicketKeys(of: old) }
@@ -12,10 +12,10 @@ extension EventLoop {
         metrics.tlsCertificateEnd.set(Int(context.validity.upperBound))
     }
 
-    /// A client that speaks TLS begins with this byte: a record of a handshake (RFC 8446, 5.1).
+    /// The first byte that a TLS client sends: a handshake record (RFC 8446, 5.1).
     private static let helloByte: UInt8 = 0x16
 
-    /// Looks at the first byte of a connection: only one that speaks TLS gets memory for it.
+    /// Checks the first byte of a connection, so that only TLS connections get memory for TLS.
     /// - Returns: whether to read on.
     func greetSecurely(_ connection: Connection) -> Bool {
         guard look(connection, 1) != nil else { return false }
@@ -31,7 +31,7 @@ extension EventLoop {
         return true
     }
 
-    /// Answers somebody who does not speak TLS in the words that most of them understand.
+    /// Answers a client that does not use TLS in plain HTTP, which most such clients understand.
     private func refusePlain(_ connection: Connection) {
         metrics.tlsHandshakes.add(1, .plain)
         connection.greeting = nil
@@ -41,7 +41,7 @@ extension EventLoop {
         drain(connection)
     }
 
-    /// Takes what the socket and OpenSSL have, up to the size of the buffer.
+    /// Reads what the socket and OpenSSL hold, up to the size of the buffer.
     func receive(_ connection: Connection, _ stream: TLSStream) {
         guard connection.phase != .draining else { return discard(connection) }
         guard !stream.isHandshaking || shakeHands(connection, stream) else { return }
@@ -55,7 +55,7 @@ extension EventLoop {
         guard connection.phase != .dead else { return }
         switch stop {
         case .ended, .broken:
-            // What came before is handled first; OpenSSL says it again.
+            // Earlier input is handled first; OpenSSL reports the end again.
             guard connection.backlog.isEmpty else {
                 stream.hasMore = true
                 return
@@ -69,20 +69,20 @@ extension EventLoop {
         if stream.hasMore { resume(connection) }
     }
 
-    /// What OpenSSL may have and epoll does not know of.
+    /// Reads bytes that OpenSSL may hold and epoll does not report.
     func receiveMore(_ connection: Connection) {
         guard let stream = connection.tls, stream.hasMore else { return }
         guard connection.backlog.isEmpty, connection.mayConsume else { return }
         receive(connection, stream)
     }
 
-    /// Tells browsers to come over TLS only (RFC 6797).
+    /// Tells browsers to use TLS only (RFC 6797).
     func secure(_ response: inout HTTPResponse, _ connection: Connection) {
         guard connection.tls != nil, settings.hstsSeconds > 0 else { return }
         response.fields.append("strict-transport-security", "max-age=\(settings.hstsSeconds)")
     }
 
-    /// - Returns: whether it is done.
+    /// - Returns: whether the handshake is finished.
     private func shakeHands(_ connection: Connection, _ stream: TLSStream) -> Bool {
         switch stream.shakeHands() {
         case nil:
@@ -100,15 +100,15 @@ extension EventLoop {
         return false
     }
 
-    /// Whatever comes while we wait for the peer's end is not worth decrypting.
+    /// Discards input while waiting for the peer's end, without decrypting it.
     private func discard(_ connection: Connection) {
         let count = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count == 0 { return inputEnded(connection) }
         if count < 0 && errno != EAGAIN && errno != EINTR { drop(connection, .vanished) }
     }
 
-    /// As `writeOnce`, encrypted.
-    /// - Returns: whether to go on.
+    /// Does the same as `writeOnce`, encrypted.
+    /// - Returns: whether to continue.
     func writeOnce(_ connection: Connection, _ stream: TLSStream) -> Bool {
         switch connection.outbox.withNext(gather: gather, stream.write) {
         case .bytes(let written):

@@ -1,21 +1,21 @@
 internal import CThicketTLS
 
-/// A client's end of TLS over a socket that blocks: for `thicketd health`, tests and measurements.
+/// The client side of TLS over a blocking socket: for `thicketd health`, tests and measurements.
 ///
-/// It does not look at who answers: whoever cares compares `peerKeyHash`. Used by one thread at a time.
+/// It does not verify the server; a caller that must do so compares `peerKeyHash`. Used by one thread at a time.
 package final class TLSClientSocket {
-    /// The TLS versions, as far as a client wants to be narrow.
+    /// The TLS versions that a client allows.
     package enum Version: Sendable { case any, tls12, tls13 }
 
-    /// What a client remembers to come back without a full handshake.
+    /// A session ticket, for a later connection without a full handshake.
     package final class Ticket {
         let raw: OpaquePointer
         init(_ raw: OpaquePointer) { self.raw = raw }
         deinit { SSL_SESSION_free(raw) }
     }
 
-    /// What a client's connections have in common. OpenSSL counts who uses it under a lock of its own, and nobody
-    /// changes it once it is made.
+    /// What a client's connections share. OpenSSL protects its reference count with a lock, and it is not changed after
+    /// its creation.
     package final class Context: @unchecked Sendable {
         let raw: OpaquePointer
 
@@ -35,8 +35,8 @@ package final class TLSClientSocket {
 
     private let raw: OpaquePointer
 
-    /// Shakes hands on a connected socket, which stays its owner's.
-    /// - Returns: nil when the other side does not speak TLS, or not with us.
+    /// Performs the handshake on a connected socket, which its owner must close.
+    /// - Returns: nil when the server does not speak TLS or the handshake fails.
     package init?(_ descriptor: Int32, _ context: Context, ticket: Ticket? = nil) {
         guard let made = thicket_tls_connect_on(context.raw, descriptor, ticket?.raw) else { return nil }
         raw = made
@@ -48,7 +48,7 @@ package final class TLSClientSocket {
 
     deinit { SSL_free(raw) }
 
-    /// - Returns: how many bytes came; 0 at the end, below 0 when the connection broke or the socket's patience is
+    /// - Returns: number of bytes read; 0 at the end, below 0 when the connection broke or the socket's timeout is
     ///   over.
     package func read(into room: UnsafeMutableRawBufferPointer) -> Int {
         switch TLSOutcome(thicket_tls_read(raw, room.baseAddress, room.count)) {
@@ -59,21 +59,21 @@ package final class TLSClientSocket {
     }
 
     /// Sends all of it.
-    /// - Returns: whether the connection took it.
+    /// - Returns: whether the connection accepted it.
     package func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard !bytes.isEmpty else { return true }
         return TLSOutcome(thicket_tls_write(raw, bytes.baseAddress, bytes.count)) == .bytes(bytes.count)
     }
 
-    /// Tells the server that nothing more comes.
+    /// Tells the server that no more bytes follow.
     package func sayFarewell() { _ = thicket_tls_farewell(raw) }
 
     package var isResumed: Bool { thicket_tls_was_resumed(raw) != 0 }
 
-    /// What to come back with: in TLS 1.3 when something has been read, and only good after a farewell.
+    /// The ticket for a later connection: with TLS 1.3 available after the first read, and valid only after a farewell.
     package var ticket: Ticket? { SSL_get1_session(raw).map(Ticket.init) }
 
-    /// `TLSv1.3` and the like.
+    /// For example `TLSv1.3`.
     package var version: String { SSL_get_version(raw).map { String(cString: $0) } ?? "" }
 
     /// SHA-256 of the server's public key (its SubjectPublicKeyInfo); empty without a certificate.

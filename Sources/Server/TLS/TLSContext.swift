@@ -2,39 +2,44 @@ internal import CThicketTLS
 import Glibc
 import ThicketCrypto
 
-/// Where certificate and key are, as PEM.
+/// Paths of the certificate and the key, both PEM.
 public struct TLSFiles: Sendable, Equatable {
-    /// The server's certificate first, then those between it and the authority.
+    /// The server's certificate first, then the intermediate certificates.
     public let certificate: String
     /// Its private key, without a passphrase.
     public let key: String
 
+    /// Names the two files.
     public init(certificate: String, key: String) { (self.certificate, self.key) = (certificate, key) }
 }
 
-/// Why certificate and key cannot be used: which file, what is wrong, what to do.
+/// Why the certificate and key cannot be used: the file, the problem and the remedy.
 public struct TLSError: Error, Equatable, CustomStringConvertible {
+    /// Path of the file.
     public let path: String
+    /// What is wrong with it.
     public let problem: String
+    /// What the operator can do about it.
     public let remedy: String
+    /// Path, problem and remedy in one line.
     public var description: String { "\(path): \(problem); \(remedy)" }
 }
 
-/// One certificate with its key, and how TLS is spoken with it: 1.2 and 1.3, ciphers with forward secrecy, no
-/// renegotiation, no compression, `http/1.1` (decision 0029). Connections hold the one they began with.
+/// One certificate with its key, and the TLS parameters used with it: 1.2 and 1.3, ciphers with forward secrecy, no
+/// renegotiation, no compression, `http/1.1` (decision 0029). Connections keep the context they began with.
 public final class TLSContext {
     let raw: OpaquePointer
-    /// Seconds since 1970 at which the certificate begins and ends.
+    /// Seconds since 1970 at which the certificate's validity begins and ends.
     public let validity: Range<Int64>
     /// The certificate's subject, for the log.
     public let subject: String
     private var ticketKeys = [UInt8]()
-    /// Nanoseconds of the monotonic clock at which the keys of tickets were made.
+    /// Nanoseconds of the monotonic clock at which the ticket keys were made.
     private var ticketKeysMade = Int64.min
 
-    /// How long tickets are made under the same keys. Who has stolen them reads TLS 1.2 sessions that tickets resumed.
+    /// How long tickets use the same keys. Stolen keys decrypt TLS 1.2 sessions that were resumed with tickets.
     private static let ticketKeysNanoseconds: Int64 = 6 * 3_600 * 1_000_000_000
-    /// Bytes of a PEM file; more is no certificate of ours.
+    /// Bytes of a PEM file; a larger file is not a certificate or key.
     private static let fileBytesMax = 1 << 20
 
     /// Reads both files.
@@ -94,7 +99,7 @@ public final class TLSContext {
         }
     }
 
-    /// With OpenSSL's own word, and its queue empty.
+    /// Adds OpenSSL's own reason and empties its error queue.
     private static func error(_ path: String, _ problem: String, _ remedy: String) -> TLSError {
         let reason = text { thicket_tls_problem($0, $1) }
         return TLSError(path: path, problem: "\(problem) (\(reason))", remedy: remedy)
@@ -108,14 +113,15 @@ public final class TLSContext {
         }
     }
 
-    /// Clients that come back after a reload show tickets of the certificate before.
+    /// Takes over ticket keys, because clients that reconnect after a reload present tickets of the previous
+    /// certificate.
     func takeTicketKeys(of other: TLSContext) {
         guard !other.ticketKeys.isEmpty else { return }
         (ticketKeys, ticketKeysMade) = (other.ticketKeys, other.ticketKeysMade)
         _ = thicket_tls_set_ticket_keys(raw, &ticketKeys)
     }
 
-    /// A connection's side of TLS on its socket; nil: no memory.
+    /// Creates the server side of TLS on a connection's socket; nil: out of memory.
     /// - Parameter now: nanoseconds of the monotonic clock.
     func accept(_ descriptor: Int32, now: Int64) -> TLSStream? {
         if ticketKeys.isEmpty || now - ticketKeysMade > Self.ticketKeysNanoseconds {

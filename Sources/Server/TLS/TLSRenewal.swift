@@ -2,22 +2,22 @@ import Glibc
 import ThicketProtocol
 
 extension TLSFiles {
-    /// What the settings name; nil: plain HTTP.
+    /// The files named in the settings; nil: plain HTTP.
     init?(_ config: ServerConfig) {
         guard Self.isGiven(config.tlsCertificate) || Self.isGiven(config.tlsKey) else { return nil }
         self.init(certificate: config.tlsCertificate, key: config.tlsKey)
     }
 
-    /// The mode of the key's file when more than its owner and a group that reads may use it; nil when all is well, or
-    /// the file cannot be looked at. Nothing is refused: in a container, where secrets have mode 0444, nobody else is
-    /// there.
+    /// The mode of the key's file when it grants more than access for its owner and read access for its group; nil when
+    /// the mode is fine or cannot be read. The key is still used: in a container, where secrets have mode 0444, no
+    /// other users exist.
     var exposedMode: UInt32? {
         var info = stat()
         guard stat(key, &info) == 0, info.st_mode & 0o027 != 0 else { return nil }
         return info.st_mode & 0o777
     }
 
-    /// What is said of such a file.
+    /// The warning about such a file.
     func exposure(_ mode: UInt32) -> String {
         "\(key) may be used by others than its owner (mode \(octal(mode))): 'chmod 600' it, unless nobody else is on this machine"
     }
@@ -31,10 +31,10 @@ extension TLSFiles {
 }
 
 extension TLSContext {
-    /// Days before a certificate's end from which the log warns.
+    /// Days before a certificate's end from which on the log warns.
     private static let daysWarned: Int64 = 7
 
-    /// Tells the log whose certificate it is and until when, louder when it is over or soon will be.
+    /// Logs the certificate and its validity, as a warning or an error when it has ended or will end soon.
     func describe(_ files: TLSFiles, to log: Log) {
         if let mode = files.exposedMode {
             log.warning("tls.key_exposed", ["advice": .text(files.exposure(mode))])
@@ -55,8 +55,7 @@ extension TLSContext {
 }
 
 extension EventLoop {
-    /// Reads certificate and key again. Connections that are open keep theirs; files that cannot be used change
-    /// nothing.
+    /// Reads certificate and key again. Open connections keep theirs; unusable files change nothing.
     func renew(_ files: TLSFiles, _ log: Log) {
         do throws(TLSError) {
             let fresh = try TLSContext(files)

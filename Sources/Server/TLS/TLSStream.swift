@@ -1,14 +1,14 @@
 internal import CThicketTLS
 
-/// What became of a call that moves bytes.
+/// The result of a call that reads or writes bytes.
 enum TLSOutcome: Equatable {
-    /// So many bytes, at least one.
+    /// Number of bytes, at least one.
     case bytes(Int)
     case wantsRead
     case wantsWrite
     /// The peer sends no more.
     case ended
-    /// Of no use any more.
+    /// The connection cannot be used any more.
     case broken
 
     init(_ result: Int) {
@@ -22,17 +22,17 @@ enum TLSOutcome: Equatable {
     }
 }
 
-/// One connection's TLS, over the descriptor of its socket. Never blocks, belongs to the loop's thread.
+/// The TLS state of one connection, over the descriptor of its socket. Never blocks; belongs to the loop's thread.
 final class TLSStream {
     private let raw: OpaquePointer
     private(set) var isHandshaking = true
-    /// Whether the client showed a ticket that was good.
+    /// Whether the client presented a valid ticket.
     private(set) var isResumed = false
-    /// Reading, or the handshake, goes on when the socket takes bytes again.
+    /// Reading, or the handshake, continues when the socket is writable again.
     private(set) var readsWhenWritable = false
-    /// There may be more to read than epoll knows of.
+    /// More bytes may be available than epoll reports.
     var hasMore = false
-    /// Bytes, at most, of a record that is encrypted and that the socket has not taken: they come again, unchanged.
+    /// Most bytes of an encrypted record that the socket has not accepted: they must be passed again, unchanged.
     private(set) var committed = 0
     private var isBroken = false
     private var isFarewellSaid = false
@@ -44,7 +44,7 @@ final class TLSStream {
 
     deinit { SSL_free(raw) }
 
-    /// Goes on with the handshake; nil: it is done.
+    /// Continues the handshake; nil: it is finished.
     func shakeHands() -> TLSOutcome? {
         let result = thicket_tls_handshake(raw)
         readsWhenWritable = Int(result) == THICKET_TLS_WANTS_WRITE
@@ -58,8 +58,9 @@ final class TLSStream {
         return outcome
     }
 
-    /// Fills `room` from the front, as far as there is something.
-    /// - Returns: how many bytes, and what stopped it; nil: the room is full, or nothing more is here.
+    /// Fills `room` from the front with the available bytes.
+    /// - Returns: the number of bytes, and what stopped the reading; nil: `room` is full, or no more bytes are
+    ///   available.
     func read(into room: UnsafeMutableRawBufferPointer) -> (count: Int, stop: TLSOutcome?) {
         var count = 0
         (hasMore, readsWhenWritable) = (false, false)
@@ -72,15 +73,15 @@ final class TLSStream {
                 return (count, outcome)
             }
             count += taken
-            // Else the kernel is asked again for nothing.
+            // Otherwise the kernel would be asked again in vain.
             guard thicket_tls_has_pending(raw) != 0 else { return (count, nil) }
         }
         hasMore = true
         return (count, nil)
     }
 
-    /// Sends as much as fits into one record. After `wantsWrite` the same bytes must come again, and may be followed by
-    /// others.
+    /// Sends as much as fits into one record. After `wantsWrite` the same bytes must be passed again; more may follow
+    /// them.
     func write(_ bytes: UnsafeRawBufferPointer) -> TLSOutcome {
         let outcome = TLSOutcome(thicket_tls_write(raw, bytes.baseAddress, bytes.count))
         committed = outcome == .wantsWrite ? max(committed, min(Self.recordBytes, bytes.count)) : 0
@@ -88,8 +89,8 @@ final class TLSStream {
         return outcome
     }
 
-    /// Tells the peer that nothing more comes.
-    /// - Returns: false when the socket takes nothing now.
+    /// Tells the peer that no more bytes follow.
+    /// - Returns: false when the socket accepts nothing now.
     func sayFarewell() -> Bool {
         guard !isFarewellSaid, !isHandshaking, !isBroken, committed == 0 else { return true }
         isFarewellSaid = thicket_tls_farewell(raw) != 0

@@ -1,49 +1,51 @@
 public import ThicketCrypto
 
-/// The key log of one app, as a server keeps it and whoever wants to check all of it builds it again (spec 4.12).
+/// The key log of one app, as a server keeps it, and as an auditor rebuilds it from its entries (spec 4.12).
 ///
-/// Two leaves for each entry: at 2i the entry itself, at 2i + 1 the root of the map from users to their newest entries
-/// with that entry in it. So the entries alone decide every root: whoever has them and a head can tell whether the log
-/// is what it says (`agrees`), and a map that once showed somebody another key cannot be denied later.
+/// Each entry adds two leaves: leaf 2i is the entry itself, leaf 2i + 1 is the root of the map from users to their
+/// newest entries, including that entry. The entries alone therefore determine every root: given the entries and a
+/// head, an auditor can verify the whole log (`agrees`), and a map that once contained a wrong key cannot be denied
+/// later.
 ///
-/// A value without disk, clock or key: entries are appended once they are stored, heads are signed by who calls.
+/// A value type without I/O, clock or key: an entry is appended after it has been stored, and the caller supplies the
+/// key that signs heads.
 public struct KeyLog: Sendable {
     /// The app.
     public let app: String
-    /// All entries, in their order.
+    /// All entries, in log order.
     public private(set) var entries: [[UInt8]] = []
     private var tree = MerkleLog()
     private var map = SparseMerkleMap()
-    /// By user, places in `entries`.
+    /// By user: indices into `entries`.
     private var chains = [Digest256: [Int]]()
     private var newest: KeyLogHead?
 
-    /// What became of an entry.
+    /// The outcome of an append.
     public enum Appended: Sendable, Equatable {
-        /// It stands at the log's end now.
+        /// The entry is now at the end of the log.
         case new
-        /// It is the user's newest entry already: who sends it again, since no answer came, has done nothing wrong.
+        /// The entry already is the user's newest entry: a client that received no answer may send it again.
         case known
     }
 
     /// An empty log.
-    /// - Throws: `malformed` for an app that is none.
+    /// - Throws: `malformed` for an invalid app name.
     public init(app: String) throws(KeyLogError) { self.app = try KeyLogFields.app(app) }
 
-    /// Builds a log again from its entries, each of which is checked.
+    /// Rebuilds a log from its entries, each of which is checked.
     /// - Throws: what `append` throws.
     public init(app: String, entries: [[UInt8]]) throws(KeyLogError) {
         try self.init(app: app)
         for bytes in entries { take(try checked(KeyLogEntry(bytes), isResetAuthorised: true)) }
     }
 
-    /// Leaves in the log.
+    /// Number of leaves in the log.
     public var size: UInt64 { UInt64(tree.count) }
 
-    /// Users who have an entry.
+    /// Number of users with an entry.
     public var userCount: Int { chains.count }
 
-    /// The newest entry of a user; nil: there is none.
+    /// The newest entry of a user; nil when the user has none.
     public func newestEntry(of user: String) -> KeyLogEntry? {
         guard let place = chains[KeyLogEntry.mapKey(of: user)]?.last else { return nil }
         guard let entry = try? KeyLogEntry(entries[place]) else {
@@ -55,16 +57,16 @@ public struct KeyLog: Sendable {
     /// Appends an entry.
     ///
     /// - Parameters:
-    ///   - isResetAuthorised: whether this user was allowed, on another way, to say that the old key is lost.
+    ///   - isResetAuthorised: whether this user was authorised, through another channel, to declare the old key lost.
     ///   - now: milliseconds since 1970.
     /// - Throws: what `KeyLogEntry.check` throws, `resetNotAuthorised`, `time` for an entry from the future, `tooMany`.
-    ///   Then nothing has changed.
+    ///   The log is unchanged then.
     public mutating func append(
         _ entry: KeyLogEntry, isResetAuthorised: Bool = false, now: UInt64
     ) throws(KeyLogError) -> Appended {
         let last = newestEntry(of: entry.user)
         if let last, entry == last { return .known }
-        // An earlier one may have been accepted while a clock was wrong: then the next may carry the same moment.
+        // An earlier entry may have been accepted while a clock was wrong; the next entry may then have the same time.
         guard entry.validFrom <= max(now &+ KeyLogLimits.skewMilliseconds, last?.validFrom ?? 0) else {
             throw KeyLogError(.time, "the entry is valid from a time that has not come: is the device's clock right?")
         }
@@ -96,15 +98,15 @@ public struct KeyLog: Sendable {
     }
 }
 
-/// What it shows.
+/// Heads, look-ups and consistency proofs.
 extension KeyLog {
-    /// The head of the log as it is, signed: the one from before if nothing came since and it is younger than ten
-    /// minutes.
+    /// The signed head of the log's current state. Returns the previous head if no entry was added since and it is less
+    /// than ten minutes old.
     ///
     /// - Parameters:
     ///   - time: milliseconds since 1970.
-    ///   - key: the log's; always the same.
-    /// - Throws: `empty`, `malformed` for a time that none is.
+    ///   - key: the log's key; always the same one.
+    /// - Throws: `empty`; `malformed` for an invalid time.
     public mutating func head(time: UInt64, key: Ed25519.SigningKey) throws(KeyLogError) -> KeyLogHead {
         if let newest, newest.size == size, newest.time <= time,
             time - newest.time < KeyLogLimits.headRefreshMilliseconds
@@ -119,18 +121,19 @@ extension KeyLog {
         return head
     }
 
-    /// Whether a head is of this log as it is, whoever has signed it.
+    /// Whether a head matches the log's current state. Does not check the signature.
     public func agrees(with head: KeyLogHead) -> Bool {
         head.size == size && head.root == tree.root() && head.mapRoot == map.root
     }
 
-    /// Answers which keys a user has.
+    /// Answers a look-up of a user's keys.
     ///
     /// - Parameters:
-    ///   - sequence: the user's entry from which on the asker wants to know; 0: all.
-    ///   - known: size of the log that the asker has seen; 0: none.
-    ///   - head: of the log as it is.
-    /// - Throws: `otherLog` for another head, `otherSize` or `sequence` for an asker that has seen more than there is.
+    ///   - sequence: the first of the user's entries to return; 0: all.
+    ///   - known: log size that the asking device has seen; 0: none.
+    ///   - head: a head of the log's current state.
+    /// - Throws: `otherLog` for any other head; `otherSize` or `sequence` when the device claims to have seen more than
+    ///   the log contains.
     public func lookup(
         _ user: String, from sequence: UInt64 = 0, known: UInt64 = 0, head: KeyLogHead
     ) throws(KeyLogError) -> KeyLogLookup {
@@ -155,8 +158,8 @@ extension KeyLog {
             mapProof: map.proof(of: key), chain: chain, index: UInt64(2 * last), inclusion: inclusion)
     }
 
-    /// Shows that the log of one size began with that of another.
-    /// - Throws: `otherSize` for sizes that are not in this order or that the log has not reached.
+    /// Proves that the log of one size is a prefix of the log of another size.
+    /// - Throws: `otherSize` for sizes in the wrong order, or beyond the log's size.
     public func consistency(older: UInt64, newer: UInt64) throws(KeyLogError) -> KeyLogConsistency {
         guard older < newer else { throw KeyLogError(.otherSize, "a way leads from a smaller log to a larger one") }
         return KeyLogConsistency(older: older, newer: newer, proof: try way(from: older, to: newer))

@@ -1,27 +1,28 @@
 public import ThicketCrypto
 
-/// Shows that the log of one size began with that of another: the answer to who has heard of another head.
+/// Proves that the log of one size is a prefix of the log of another size: the answer to a device that has received
+/// another head.
 ///
-/// Bytes: `thicket/key-consistency/1` ‖ 0x00 ‖ older size (8) ‖ newer size (8) ‖ the proof's hashes, with 16 bits of
-/// length.
+/// Bytes: `thicket/key-consistency/1` ‖ 0x00 ‖ older size (8) ‖ newer size (8) ‖ the hashes of the proof, with 16 bits
+/// of length.
 public struct KeyLogConsistency: Sendable, Hashable {
-    /// Bytes at most.
+    /// Maximum bytes.
     public static let bytesMax: Int = 26 + 16 + 2 + 32 * MerkleTree.proofHashesMax
 
     private static let label: StaticString = "thicket/key-consistency/1"
 
-    /// Leaves.
+    /// Number of leaves of the older log.
     public let older: UInt64
-    /// Leaves; more than the older.
+    /// Number of leaves of the newer log; greater than `older`.
     public let newer: UInt64
-    /// RFC 6962, 2.1.2.
+    /// Consistency proof by RFC 6962, 2.1.2.
     public let proof: [Digest256]
 
     init(older: UInt64, newer: UInt64, proof: [Digest256]) {
         (self.older, self.newer, self.proof) = (older, newer, proof)
     }
 
-    /// Reads one.
+    /// Parses a proof.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
         var fields = try KeyLogFields(bytes, label: Self.label, max: Self.bytesMax, what: "a way between heads")
@@ -31,7 +32,7 @@ public struct KeyLogConsistency: Sendable, Hashable {
         guard older > 0, older < newer else { throw .malformed("a way leads from a smaller log to a larger one") }
     }
 
-    /// As it is sent.
+    /// The encoding on the wire.
     public var bytes: [UInt8] {
         var bytes = LabelledBytes(Self.label)
         bytes.add(bare: older)

@@ -1,8 +1,9 @@
 public import ThicketCrypto
 
-/// What stands behind what, and making the next one.
+/// The rules for consecutive entries, and the creation of entries.
 extension KeyLogEntry {
-    /// Whether it may stand behind that entry; nil: behind none. Server and devices keep the same rule.
+    /// Checks whether this entry may follow `last`; nil: whether it may be a first entry. Server and devices apply the
+    /// same rules.
     ///
     /// - Throws: `otherApp`, `otherUser`, `sequence`, `previous`, `time`, `sameKeys`, `signature`.
     public func check(after last: KeyLogEntry?) throws(KeyLogError) {
@@ -46,7 +47,7 @@ extension KeyLogEntry {
 
     /// A user's first entry.
     /// - Parameter validFrom: milliseconds since 1970.
-    /// - Throws: `malformed` for names that are none.
+    /// - Throws: `malformed` for invalid names.
     public static func first(
         app: String, user: String, identity: Ed25519.SigningKey, encryption: X25519.PublicKey, validFrom: UInt64
     ) throws(KeyLogError) -> KeyLogEntry {
@@ -55,11 +56,11 @@ extension KeyLogEntry {
         return try made(fields, identity, last: nil)
     }
 
-    /// The next entry, signed by the key before it.
+    /// The next entry, signed with the previous identity key.
     /// - Parameters:
-    ///   - identity: the new one, or the same when only the encryption key changes.
-    ///   - last: that of this entry. Another makes an entry that nobody takes.
-    ///   - validFrom: milliseconds since 1970; before this entry's: the same as this entry's.
+    ///   - identity: the new identity key, or the same one when only the encryption key changes.
+    ///   - last: the identity key of this entry. An entry signed with any other key is refused.
+    ///   - validFrom: milliseconds since 1970; if it is before this entry's time, this entry's time is used.
     public func rotated(
         to identity: Ed25519.SigningKey, encryption: X25519.PublicKey, signedBy last: Ed25519.SigningKey,
         validFrom: UInt64
@@ -67,8 +68,8 @@ extension KeyLogEntry {
         try Self.made(try next(.rotation, identity, encryption, validFrom), identity, last: last)
     }
 
-    /// The next entry where the key of this one is lost. The server takes it only when it was allowed, and everybody
-    /// who knows the user has to confirm it.
+    /// The next entry when the key of this one is lost. The server accepts it only with authorisation, and every
+    /// contact of the user must confirm the new keys.
     public func reset(
         to identity: Ed25519.SigningKey, encryption: X25519.PublicKey, validFrom: UInt64
     ) throws(KeyLogError) -> KeyLogEntry {

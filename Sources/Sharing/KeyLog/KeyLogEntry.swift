@@ -1,50 +1,54 @@
 public import ThicketCrypto
 
-/// Says which keys a user has from now on: one line of the key log (spec 4.12).
+/// Declares a user's keys from now on: one entry of the key log (spec 4.12).
 ///
-/// The entries of a user are a chain: each names the hash of the one before and is signed by the new identity key and,
-/// unless the old one is lost, by the old one too. Both sign the same fields under `thicket/key/1`.
+/// The entries of a user form a chain: each contains the hash of the previous one and is signed with the new identity
+/// key and, unless the old one is lost, with the old one too. Both signatures cover the same fields under
+/// `thicket/key/1`.
 ///
 /// Bytes: `thicket/key-entry/1` ‖ 0x00 ‖ fields, each with 16 bits of length: app, user, number (8), identity key (32),
-/// encryption key (32), valid from (8), hash of the entry before (32, or none), kind (1) — these eight are signed —
-/// signature by the new identity key (64), signature by the one before (64, or none). One entry has one encoding.
+/// encryption key (32), valid from (8), hash of the previous entry (32, or none), kind (1) — these eight are signed —
+/// signature with the new identity key (64), signature with the previous identity key (64, or none). The encoding of an
+/// entry is unique.
 public struct KeyLogEntry: Sendable, Hashable {
-    /// What an entry is to the one before it.
+    /// The relation of an entry to the previous one.
     public enum Kind: UInt8, Sendable {
-        /// There is none before it.
+        /// The user has no previous entry.
         case first = 0
-        /// The key before it has signed this one.
+        /// The previous identity key has signed this entry.
         case rotation = 1
-        /// The key before it is lost: whoever relied on that one has to ask its owner.
+        /// The previous key is lost: contacts that relied on it must ask its owner.
         case reset = 2
     }
 
     static let label: StaticString = "thicket/key-entry/1"
 
-    /// The app whose log it is for.
+    /// The app of the log.
     public let app: String
-    /// Whose keys, and which.
+    /// The user and its keys.
     public let keys: PublicKeys
-    /// Its place among the user's entries, from 0.
+    /// Index among the user's entries, from 0.
     public let sequence: UInt64
-    /// Milliseconds since 1970, as the clock of the device had it that made the keys.
+    /// Milliseconds since 1970, clock of the device that created the keys.
     public let validFrom: UInt64
+    /// The relation to the previous entry.
     public let kind: Kind
-    /// Hash of the user's entry before it; nil in a first one.
+    /// Hash of the user's previous entry; nil in a first entry.
     public let previous: Digest256?
-    /// By the identity key that it names.
+    /// Signature with the identity key of this entry.
     public let signature: [UInt8]
-    /// By the identity key before that, in a rotation.
+    /// Signature with the previous identity key; set only in a rotation.
     public let previousSignature: [UInt8]?
-    /// As it is stored, sent and hashed.
+    /// The encoding that is stored, sent and hashed.
     public let bytes: [UInt8]
-    /// SHA-256(0x00 ‖ bytes): its leaf in the log (RFC 6962, 2.1), its value in the map, what the next entry names.
+    /// SHA-256(0x00 ‖ bytes): its leaf in the log (RFC 6962, 2.1), its value in the map, and the reference in the next
+    /// entry.
     public let hash: Digest256
 
-    /// Whose keys.
+    /// The user of the keys.
     public var user: String { keys.user }
 
-    /// What is signed, as it is given.
+    /// The signed fields, not validated.
     struct Fields {
         var app: String
         var keys: PublicKeys
@@ -61,7 +65,7 @@ public struct KeyLogEntry: Sendable, Hashable {
         }
     }
 
-    /// Puts an entry together; looks at nothing but its names.
+    /// Assembles an entry; validates only its names.
     /// - Throws: `malformed`.
     init(_ fields: Fields, signature: [UInt8], previousSignature: [UInt8]?) throws(KeyLogError) {
         var bytes = LabelledBytes(Self.label)
@@ -69,7 +73,7 @@ public struct KeyLogEntry: Sendable, Hashable {
         try self.init(bytes.octets)
     }
 
-    /// Reads one. Signatures and its place behind others are looked at by `check`.
+    /// Parses an entry. Its signatures and its place in the chain are verified by `check`.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
         var fields = try KeyLogFields(
@@ -86,8 +90,8 @@ public struct KeyLogEntry: Sendable, Hashable {
         signature = try fields.field(Ed25519.signatureBytes)
         let signed = try fields.field(Ed25519.signatureBytes, orNone: true)
         try fields.end()
-        // What a kind has and has not is a matter of its form: nobody can cut a signature off and call the rest a
-        // reset.
+        // Required parts are enforced per kind, so that an attacker cannot remove a signature and present the entry as
+        // a reset.
         guard (kind == .first) == previous.isEmpty, (kind == .first) == (sequence == 0),
             (kind == .rotation) == !signed.isEmpty
         else { throw .malformed("an entry has parts that its kind does not have, or lacks some") }
@@ -101,10 +105,12 @@ public struct KeyLogEntry: Sendable, Hashable {
             app: app, keys: keys, sequence: sequence, validFrom: validFrom, kind: kind, previous: previous)
     }
 
+    /// Entries are equal if their hashes are.
     public static func == (left: KeyLogEntry, right: KeyLogEntry) -> Bool { left.hash == right.hash }
 
+    /// Uses the entry's hash.
     public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-    /// The key of a user in the map: SHA-256 of the name's bytes.
+    /// The key of a user in the map: SHA-256 of the bytes of its name.
     public static func mapKey(of user: String) -> Digest256 { .of(Array(user.utf8)) }
 }

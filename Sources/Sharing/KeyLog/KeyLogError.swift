@@ -1,83 +1,86 @@
 import ThicketProtocol
 
-/// Why something of the key log was refused: nothing was learned from it, and nothing has changed. What the log has
-/// *committed* to and that breaks its rules is no refusal but a `KeyLogAlarm`.
+/// The reason for refusing input of the key log. A refused input changes no state. If the log has *committed* to
+/// something that breaks its rules, that is a `KeyLogAlarm` instead.
 public struct KeyLogError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of thing is wrong; the raw value is its code.
+    /// The kind of error; the raw value is its code.
     public enum Kind: String, Sendable, CaseIterable {
-        /// Bytes that are not of the form they should have: cut, longer, another label, a number beyond 2^53.
+        /// Invalid encoding: cut short, too long, another label, a number beyond 2^53.
         case malformed
-        /// More entries, users or bytes than are taken.
+        /// More entries, users or bytes than accepted.
         case tooMany
-        /// The entry is for another app's log.
+        /// The entry belongs to another app's log.
         case otherApp
-        /// The entry is of another user.
+        /// The entry belongs to another user.
         case otherUser
-        /// The number is not the next one: a first entry where there is one, a gap, a repetition.
+        /// The number is not the next one: a second first entry, a gap, a repetition.
         case sequence
-        /// The entry does not name the one before it.
+        /// The entry does not refer to the previous one.
         case previous
-        /// The entry, or a part of it, is not signed by the key that had to.
+        /// The entry, or a part of it, is not signed with the required key.
         case signature
-        /// It is valid from before the entry that it follows, or from too far in the future.
+        /// It is valid from a time before the previous entry, or too far in the future.
         case time
         /// It changes neither key.
         case sameKeys
-        /// It says that the old key is lost, and nobody has allowed that.
+        /// It declares the old key lost without authorisation.
         case resetNotAuthorised
-        /// The head is not signed by the log's key.
+        /// The head is not signed with the log's key.
         case notSigned
-        /// The head is older than an hour.
+        /// The head is more than an hour old.
         case staleHead
         /// The head is from the future.
         case futureHead
-        /// The head is of a log that is shorter than the one seen before.
+        /// The head belongs to a shorter log than the device has seen.
         case olderHead
-        /// The proof is for other sizes than those asked for: ask again.
+        /// The proof is for other sizes than requested; request it again.
         case otherSize
-        /// A proof does not hold: nothing is shown.
+        /// A proof is invalid, so the answer proves nothing.
         case notProven
         /// The log has no entry yet.
         case empty
-        /// The head is not one of this log as it is now.
+        /// The head does not match the log's current state.
         case otherLog
-        /// The two heads contradict each other in nothing.
+        /// The two heads do not contradict each other.
         case noFork
-        /// Nothing waits to be confirmed, or other keys do.
+        /// No keys wait for confirmation, or other keys do.
         case notAwaited
     }
 
+    /// The kind of error.
     public let kind: Kind
+    /// A message for users and logs.
     public let description: String
 
+    /// Creates an error.
     public init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
 
     static func malformed(_ what: String) -> KeyLogError { KeyLogError(.malformed, "key log: \(what)") }
 }
 
-/// Every bound of the key log, with its unit.
+/// All bounds of the key log, with their units.
 public enum KeyLogLimits {
-    /// Entries of one user at most: one a week for nineteen years.
+    /// Maximum entries of one user: one per week for nineteen years.
     public static let entriesMax = 1_000
-    /// Bytes of an entry at most: label and zero byte, ten lengths, the longest app and user, three numbers, two keys,
+    /// Maximum bytes of an entry: label and zero byte, ten lengths, the longest app and user, three numbers, two keys,
     /// a hash, two signatures.
     public static let entryBytesMax: Int =
         20 + 10 * 2 + Limits.appIDBytesMax + Limits.userIDBytesMax + (8 + 8 + 1) + 2 * 32 + 32 + 2 * 64
-    /// Bytes of the answer to a look-up at most.
+    /// Maximum bytes of the answer to a look-up.
     public static let lookupBytesMax: Int = entriesMax * (2 + entryBytesMax) + (16 << 10)
-    /// Users that one device has pinned at most. None is ever dropped to make room: who could push one out could put
-    /// another key in its place.
+    /// Maximum users that one device has pinned. A pin is never evicted, because an attacker that could evict one could
+    /// substitute another key.
     public static let pinsMax = 10_000
-    /// Bytes of what a device keeps, at most.
+    /// Maximum bytes of a device's state.
     public static let stateBytesMax: Int = pinsMax * 512 + (8 << 10)
-    /// Sizes, numbers and times are below it.
+    /// Exclusive upper bound of sizes, numbers and times.
     public static let numberBound: UInt64 = 1 << 53
-    /// Milliseconds that a head may be old while the device is online (spec 4.12: an hour).
+    /// Maximum age of a head in milliseconds while the device is online (spec 4.12: an hour).
     public static let headAgeMilliseconds: UInt64 = 3_600_000
-    /// Milliseconds that a head, or an entry's beginning, may be ahead of the clock of who reads it.
+    /// Milliseconds that the time of a head, or of an entry, may be ahead of the reader's clock.
     public static let skewMilliseconds: UInt64 = 300_000
-    /// Milliseconds after which a head of the same size is signed anew.
+    /// Milliseconds after which a head of the same size is signed again.
     public static let headRefreshMilliseconds: UInt64 = 600_000
-    /// Milliseconds between two looks at one's own entries (spec 4.12: daily).
+    /// Milliseconds between two checks of the account's own entries (spec 4.12: daily).
     public static let selfCheckMilliseconds: UInt64 = 86_400_000
 }

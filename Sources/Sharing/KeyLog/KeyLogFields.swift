@@ -1,14 +1,14 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Reads what `LabelledBytes` wrote, from its label to its last byte.
+/// Parses what `LabelledBytes` wrote, from its label to its last byte.
 struct KeyLogFields {
     private var rest: ArraySlice<UInt8>
     private let what: String
 
     /// - Parameters:
-    ///   - max: bytes that are taken.
-    ///   - what: names it in errors.
+    ///   - max: maximum bytes.
+    ///   - what: name of the structure, for errors.
     /// - Throws: `tooMany`, `malformed` for another label.
     init(_ bytes: [UInt8], label: StaticString, max: Int, what: String) throws(KeyLogError) {
         guard bytes.count <= max else {
@@ -19,20 +19,20 @@ struct KeyLogFields {
         (rest, self.what) = (bytes.dropFirst(head.count), what)
     }
 
-    /// Bytes as they are, without a length.
+    /// Bytes without a length.
     mutating func bare(_ count: Int) throws(KeyLogError) -> ArraySlice<UInt8> {
         guard rest.count >= count else { throw .malformed("\(what) is cut short") }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
     }
 
-    /// A field with its 16 bits of length.
+    /// A field with 16 bits of length.
     mutating func field() throws(KeyLogError) -> ArraySlice<UInt8> {
         let count = try bare(2)
         return try bare(count.reduce(0) { $0 << 8 | Int($1) })
     }
 
-    /// A field that has this length, or none at all.
+    /// A field of exactly this length or, if `orNone` is set, an empty one.
     mutating func field(_ count: Int, orNone: Bool = false) throws(KeyLogError) -> [UInt8] {
         let field = try field()
         guard field.count == count || (orNone && field.isEmpty) else {
@@ -41,7 +41,7 @@ struct KeyLogFields {
         return Array(field)
     }
 
-    /// A number of 64 bits as it is, below 2^53.
+    /// A 64-bit number without a length, below 2^53.
     mutating func number() throws(KeyLogError) -> UInt64 { try Self.number(try bare(8), what) }
 
     /// The same as a field.
@@ -53,7 +53,7 @@ struct KeyLogFields {
         return number
     }
 
-    /// Hashes of a proof of the log.
+    /// The hashes of a log proof.
     mutating func proof() throws(KeyLogError) -> [Digest256] {
         guard let proof = MerkleTree.proof(Array(try field())) else {
             throw .malformed("\(what): a proof has half a hash, or too many")
@@ -76,7 +76,7 @@ struct KeyLogFields {
         return try Self.app(text)
     }
 
-    /// - Throws: `malformed` for what is no name of an app as it is kept.
+    /// - Throws: `malformed` for an invalid app name, or one that is not in lower case.
     static func app(_ text: String) throws(KeyLogError) -> String {
         guard let app = try? AppID(text), app.text.utf8.elementsEqual(text.utf8) else {
             throw .malformed("the app's name is none, or not in lower case")
@@ -84,7 +84,7 @@ struct KeyLogFields {
         return text
     }
 
-    /// A number as a field, or an empty field.
+    /// A number as a field; nil for an empty field.
     mutating func numberOrNone() throws(KeyLogError) -> UInt64? {
         let field = try field(8, orNone: true)
         return field.isEmpty ? nil : try Self.number(field[...], what)
@@ -105,14 +105,14 @@ struct KeyLogFields {
         } catch { throw .malformed("public keys are none") }
     }
 
-    /// - Throws: `malformed` when something follows.
+    /// - Throws: `malformed` when more bytes follow.
     func end() throws(KeyLogError) {
         guard rest.isEmpty else { throw .malformed("\(what) goes on behind its end") }
     }
 }
 
 extension LabelledBytes {
-    /// `add`, of what is known to fit.
+    /// `add` for a field that is known to fit.
     mutating func put(_ field: some Collection<UInt8>) {
         precondition(field.count <= Self.fieldBytesMax, "the bounds of what is added are below that of a field")
         do { try add(field) } catch { preconditionFailure("a field that fits was refused: \(error)") }

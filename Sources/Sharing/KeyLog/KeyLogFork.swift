@@ -1,41 +1,43 @@
 public import ThicketCrypto
 
-/// Two heads that the log's key has signed and that cannot both be of one log, or that nobody has shown to be: what a
-/// user keeps and hands on when the server shows two logs.
+/// Two heads, both signed with the log's key, that contradict each other or that have not been proven consistent: the
+/// evidence that a user keeps and passes on when the server shows two logs.
 ///
-/// Bytes: `thicket/key-fork/1` ‖ 0x00 ‖ older head (144) ‖ newer head (144) ‖ the server's way between them, each with
+/// Bytes: `thicket/key-fork/1` ‖ 0x00 ‖ older head (144) ‖ newer head (144) ‖ the server's consistency proof, each with
 /// 16 bits of length.
 public struct KeyLogFork: Sendable, Hashable {
-    /// Bytes at most.
+    /// Maximum bytes.
     public static let bytesMax: Int = 19 + 2 * (2 + KeyLogHead.bytesCount) + 2 + 32 * MerkleTree.proofHashesMax
 
     private static let label: StaticString = "thicket/key-fork/1"
 
-    /// How much it shows.
+    /// The strength of the evidence.
     public enum Strength: Sendable, Equatable {
-        /// The log's key has signed a contradiction; nothing that the server may say takes it back.
+        /// The log's key has signed a contradiction, which the server cannot explain any more.
         case proven
-        /// Both heads are signed, and no way leads from the older to the newer one so far. The server can end the
-        /// matter by showing one; if it cannot, these are two logs.
+        /// Both heads are signed, and no valid consistency proof from the older to the newer one is known yet. The
+        /// server can resolve this with a proof; if it cannot, these are two logs.
         case unexplained
     }
 
-    /// Of the smaller log.
+    /// The head of the smaller log.
     public let older: KeyLogHead
+    /// The head of the larger log; for equal sizes, the one whose bytes are greater.
     public let newer: KeyLogHead
-    /// What the server gave as the way between them; may be nothing.
+    /// The consistency proof that the server gave; may be empty.
     public let proof: [Digest256]
 
-    /// - Parameter proof: as the server gave it, at most `MerkleTree.proofHashesMax` hashes.
+    /// Sorts the two heads.
+    /// - Parameter proof: as the server gave it; at most `MerkleTree.proofHashesMax` hashes are kept.
     public init(_ one: KeyLogHead, _ other: KeyLogHead, proof: [Digest256] = []) {
-        // One order, so that one contradiction is one piece of evidence.
+        // A fixed order makes the encoding of one contradiction unique.
         let isInOrder =
             one.size == other.size ? one.bytes.lexicographicallyPrecedes(other.bytes) : one.size < other.size
         (older, newer) = isInOrder ? (one, other) : (other, one)
         self.proof = one.size == other.size ? [] : Array(proof.prefix(MerkleTree.proofHashesMax))
     }
 
-    /// Reads one.
+    /// Parses the evidence.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
         var fields = try KeyLogFields(bytes, label: Self.label, max: Self.bytesMax, what: "a fork")
@@ -48,7 +50,7 @@ public struct KeyLogFork: Sendable, Hashable {
         guard self.bytes == bytes else { throw .malformed("a fork is not written in its one form") }
     }
 
-    /// As it is kept and handed on.
+    /// The encoding for storage and transfer.
     public var bytes: [UInt8] {
         var bytes = LabelledBytes(Self.label)
         bytes.put(older.bytes)
@@ -57,9 +59,9 @@ public struct KeyLogFork: Sendable, Hashable {
         return bytes.octets
     }
 
-    /// What it shows to somebody who knows the log's key and nothing else.
+    /// The strength of the evidence for a verifier that knows only the log's key.
     ///
-    /// - Throws: `notSigned`; `noFork` when the heads say the same, or the way leads from one to the other.
+    /// - Throws: `notSigned`; `noFork` when the heads are equal, or the proof shows that they are consistent.
     public func check(_ key: Ed25519.VerifyingKey) throws(KeyLogError) -> Strength {
         try older.check(key)
         try newer.check(key)
@@ -67,8 +69,8 @@ public struct KeyLogFork: Sendable, Hashable {
             guard !older.isSameLog(as: newer) else { throw Self.noFork }
             return .proven
         }
-        // Where the way ends at the newer head's root it can begin only at the log's true beginning: if that is not the
-        // older head's root, the server has shown the contradiction itself.
+        // A proof that ends at the newer head's root can begin only at the true older root: if that differs from the
+        // older head's root, the server has proven the contradiction itself.
         guard
             let roots = MerkleTree.roots(
                 oldSize: older.size, oldRoot: older.root, newSize: newer.size, proof: proof),
@@ -78,9 +80,9 @@ public struct KeyLogFork: Sendable, Hashable {
         return .proven
     }
 
-    /// Whether this way leads from the older head to the newer one: then there was no fork.
+    /// Whether this proof shows that the heads are consistent, so that there was no fork.
     public func isExplained(by way: KeyLogConsistency) -> Bool {
-        // Two heads of one size contradict each other whatever is shown.
+        // Two different heads of one size contradict each other regardless of any proof.
         older.size < newer.size && way.older == older.size && way.newer == newer.size
             && MerkleTree.isConsistent(
                 oldSize: older.size, oldRoot: older.root, newSize: newer.size, newRoot: newer.root, proof: way.proof)

@@ -1,28 +1,28 @@
 public import ThicketCrypto
 
-/// What the key log was at a moment, signed: how many leaves, the root over them, the root of the map, and when.
+/// The signed state of the key log at a moment: number of leaves, root over them, root of the map, and time.
 ///
-/// Whoever speaks to others sends the newest head they know along (spec 4.12, gossip): all of it, since the signature
-/// covers all.
+/// Clients attach the newest head they know to messages to other clients (spec 4.12, gossip): the complete head,
+/// because the signature covers all of it.
 ///
 /// Bytes: size (8) ‖ root (32) ‖ map root (32) ‖ time (8) ‖ signature (64).
 public struct KeyLogHead: Sendable, Hashable {
     /// Bytes of a head.
     public static let bytesCount = 8 + 32 + 32 + 8 + 64
 
-    /// Leaves in the log: two for each entry, and one entry at least.
+    /// Number of leaves: two per entry, for at least one entry.
     public let size: UInt64
-    /// Over all leaves (RFC 6962, 2.1).
+    /// Root over all leaves (RFC 6962, 2.1).
     public let root: Digest256
-    /// Of the map from users to their newest entries; it is also the last leaf.
+    /// Root of the map from users to their newest entries; also the last leaf.
     public let mapRoot: Digest256
-    /// Milliseconds since 1970, as the server's clock had it.
+    /// Milliseconds since 1970, server clock.
     public let time: UInt64
-    /// Ed25519 over `thicket/head/1` ‖ 0 ‖ the four, each with its length (spec 3.6).
+    /// Ed25519 over `thicket/head/1` ‖ 0 ‖ the four fields, each with its length (spec 3.6).
     public let signature: [UInt8]
 
     /// Signs a head.
-    /// - Throws: `malformed` for numbers beyond 2^53 and for a size that no log has.
+    /// - Throws: `malformed` for numbers beyond 2^53 and for an invalid size.
     init(
         size: UInt64, root: Digest256, mapRoot: Digest256, time: UInt64, key: Ed25519.SigningKey
     ) throws(KeyLogError) {
@@ -33,7 +33,7 @@ public struct KeyLogHead: Sendable, Hashable {
         try self.init(size.octets + root.bytes + mapRoot.bytes + time.octets + signature)
     }
 
-    /// Reads one. The signature is looked at by `check`.
+    /// Parses a head; `check` verifies the signature.
     /// - Throws: `malformed`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
         guard bytes.count == Self.bytesCount, let root = Digest256(bytes[8..<40]),
@@ -47,10 +47,10 @@ public struct KeyLogHead: Sendable, Hashable {
         }
     }
 
-    /// As it is stored and sent.
+    /// The encoding for storage and transfer.
     public var bytes: [UInt8] { size.octets + root.bytes + mapRoot.bytes + time.octets + signature }
 
-    /// - Throws: `notSigned` unless the log's key has signed it.
+    /// - Throws: `notSigned` unless the head is signed with the log's key.
     public func check(_ key: Ed25519.VerifyingKey) throws(KeyLogError) {
         guard key.isSignature(signature, for: .head, Self.fields(size, root, mapRoot, time)) else {
             throw KeyLogError(
@@ -59,7 +59,7 @@ public struct KeyLogHead: Sendable, Hashable {
         }
     }
 
-    /// Whether both say the same of the log, whenever they were signed.
+    /// Whether both heads describe the same log state, regardless of their times.
     public func isSameLog(as other: KeyLogHead) -> Bool {
         size == other.size && root == other.root && mapRoot == other.mapRoot
     }
@@ -68,8 +68,8 @@ public struct KeyLogHead: Sendable, Hashable {
         _ size: UInt64, _ root: Digest256, _ mapRoot: Digest256, _ time: UInt64
     ) -> [[UInt8]] { [size.octets, root.bytes, mapRoot.bytes, time.octets] }
 
-    /// Data of the leaf behind each entry: the root of the map with that entry in it. Its label keeps it from being an
-    /// entry, and an entry from being one; so does its place, which is odd.
+    /// The leaf after each entry: the root of the map including that entry. Its label, and its odd index, distinguish
+    /// it from an entry.
     static func mapLeaf(_ mapRoot: Digest256) -> Digest256 {
         var bytes = LabelledBytes("thicket/map-root/1")
         bytes.put(mapRoot.bytes)

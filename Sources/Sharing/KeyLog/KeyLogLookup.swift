@@ -1,29 +1,29 @@
 public import ThicketCrypto
 
-/// The answer to "which keys has this user": the user's entries, that the last of them is the newest or that there is
-/// none, and that all of it stands in the log whose signed head it begins with.
+/// The answer to a look-up of a user's keys: the user's entries, with proofs that the last one is the newest or that
+/// the user has none, and that all of it is contained in the log of the signed head.
 ///
-/// Bytes: `thicket/key-lookup/1` ‖ 0x00 ‖ head (144) ‖ known size (8) ‖ way from there ‖ way to the map's root ‖ proof
-/// of the map ‖ number of entries (8); if there are some: place of the last (8) ‖ way to it ‖ the entries. All but
-/// numbers with 16 bits of length.
+/// Bytes: `thicket/key-lookup/1` ‖ 0x00 ‖ head (144) ‖ known size (8) ‖ consistency proof ‖ inclusion proof of the map
+/// root ‖ map proof ‖ number of entries (8); if it is not 0: index of the last entry (8) ‖ its inclusion proof ‖ the
+/// entries. All parts except numbers have 16 bits of length.
 public struct KeyLogLookup: Sendable, Hashable {
     private static let label: StaticString = "thicket/key-lookup/1"
 
-    /// Of the log as it was when it answered.
+    /// Head of the log at the time of the answer.
     public let head: KeyLogHead
-    /// Size of the log that whoever asked had seen; 0: none.
+    /// Log size that the asking device had seen; 0: none.
     public let known: UInt64
-    /// That the log begins with what it was at that size.
+    /// Proof that the log of size `known` is a prefix of this log.
     public let consistency: [Digest256]
-    /// That the head's map root is the log's last leaf.
+    /// Proof that the head's map root is the log's last leaf.
     public let mapRootProof: [Digest256]
-    /// What the map has under the user.
+    /// Proof of the map's value for the user.
     public let mapProof: SparseMerkleProof
-    /// The user's entries from the one that was asked for; empty: there is none at all.
+    /// The user's entries from the requested one on; empty when the user has none.
     public let chain: [KeyLogEntry]
-    /// Place of the last of them in the log.
+    /// Leaf index of the last of them.
     public let index: UInt64
-    /// That it stands there.
+    /// Proof that this leaf is in the log.
     public let inclusion: [Digest256]
 
     init(
@@ -35,7 +35,7 @@ public struct KeyLogLookup: Sendable, Hashable {
         (self.chain, self.index, self.inclusion) = (chain, index, inclusion)
     }
 
-    /// Reads one. Nothing that it says is looked at here: `KeyLogReader` does.
+    /// Parses an answer. Its statements are verified by `KeyLogReader`.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
         var fields = try KeyLogFields(
@@ -62,7 +62,7 @@ public struct KeyLogLookup: Sendable, Hashable {
         self.chain = chain
     }
 
-    /// As it is sent.
+    /// The encoding on the wire.
     public var bytes: [UInt8] {
         var bytes = LabelledBytes(Self.label)
         bytes.put(head.bytes)

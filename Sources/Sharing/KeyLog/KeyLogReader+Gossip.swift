@@ -1,24 +1,23 @@
 import ThicketCrypto
 
-/// Heads that others send along.
+/// Heads received from other clients.
 extension KeyLogReader {
-    /// Compares a head that somebody else has seen with the newest one here; whichever is larger is the newest one
-    /// afterwards.
+    /// Compares a head received from another client with the newest one here; the larger one becomes the newest.
     ///
-    /// Whoever gets `ask` asks the server and calls again with what came. Until then nothing that came with the head
-    /// counts as checked.
+    /// After `ask`, the caller requests a consistency proof from the server and calls this again with the result. Until
+    /// then, data received together with the head does not count as verified.
     ///
     /// - Parameters:
-    ///   - heard: as somebody's signed statement carries it.
-    ///   - way: what the server said of the way between the two.
+    ///   - heard: the head from the other client's signed statement.
+    ///   - way: the server's answer about consistency.
     ///   - now: milliseconds since 1970.
     public mutating func compare(_ heard: KeyLogHead, way: KeyLogWay = .notAsked, now: UInt64) -> KeyLogGossip {
         do throws(KeyLogError) { try heard.check(logKey) } catch { return .refused(error) }
         guard !Self.isFuture(heard.time, now) else { return .refused(Self.future) }
-        // One thing after the other: what is heard now is compared once the two heads that are there are explained.
+        // The new head is compared only after an existing fork has been resolved.
         if let fork { return .alarm(fork) }
         guard let head else {
-            // From now on the server has to go on from here, whoever has told us.
+            // From now on the server must be consistent with this head, whichever client sent it.
             self.head = heard
             return .consistent
         }
@@ -39,10 +38,10 @@ extension KeyLogReader {
         }
     }
 
-    /// Ends an alarm over two heads by the way between them, which the server has found after all.
+    /// Resolves a fork with a consistency proof that the server has provided later.
     ///
-    /// - Parameter way: between the sizes of `fork`.
-    /// - Returns: whether there is no fork any more.
+    /// - Parameter way: must be between the sizes of `fork`.
+    /// - Returns: whether no fork is left.
     public mutating func explain(_ way: KeyLogConsistency) -> Bool {
         if let fork, fork.isExplained(by: way) { self.fork = nil }
         return fork == nil

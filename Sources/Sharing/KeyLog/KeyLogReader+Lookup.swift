@@ -1,17 +1,17 @@
 import ThicketCrypto
 
-/// Answers to look-ups.
+/// Verification of look-ups.
 extension KeyLogReader {
-    /// How a check ends early.
+    /// Ends a verification early.
     enum Stop: Error {
         case refused(KeyLogError)
         case alarm(KeyLogAlarm)
     }
 
-    /// Checks the answer to a look-up, and remembers what it shows.
+    /// Verifies the answer to a look-up, and stores what it proves.
     ///
     /// - Parameters:
-    ///   - user: who was asked for.
+    ///   - user: the user that was looked up.
     ///   - now: milliseconds since 1970.
     public mutating func receive(_ lookup: KeyLogLookup, of user: String, now: UInt64) -> KeyLogVerdict {
         do throws(Stop) {
@@ -26,8 +26,8 @@ extension KeyLogReader {
         }
     }
 
-    /// Checks the head of an answer, and keeps it if it is the newest. It is kept whatever becomes of the rest: who has
-    /// shown it cannot take it back.
+    /// Verifies the head of an answer, and stores it if it is the newest. It is stored even if the rest of the answer
+    /// is refused, because the server cannot withdraw a signed head.
     mutating func takeHead(of lookup: KeyLogLookup, now: UInt64) throws(Stop) {
         if let fork { throw .alarm(.fork(fork)) }
         let new = lookup.head
@@ -67,18 +67,18 @@ extension KeyLogReader {
         else { throw .alarm(.fork(found(new, head, lookup.consistency))) }
     }
 
-    /// Keeps what was found.
+    /// Stores a fork.
     mutating func found(_ one: KeyLogHead, _ other: KeyLogHead, _ proof: [Digest256]) -> KeyLogFork {
         let found = KeyLogFork(one, other, proof: proof)
         fork = found
         return found
     }
 
-    /// Whether the log, by its newest head, has an entry of the user; then the last of the answer's is the newest, and
-    /// those before it are the ones it goes back to.
+    /// Whether the log of the answer's head has an entry of the user. If so, the last entry of the answer is the newest
+    /// one, and the earlier ones are its predecessors.
     ///
-    /// - Throws: `refused` when the answer does not show it. What is thrown afterwards is about what the log has
-    ///   signed.
+    /// - Throws: `refused` when the answer does not prove this. Errors thrown after that concern content that the log
+    ///   has committed to.
     mutating func isCommitted(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> Bool {
         let (key, head) = (KeyLogEntry.mapKey(of: user), lookup.head)
         guard lookup.mapProof.proves(key, lookup.chain.last?.hash, root: head.mapRoot) else {
@@ -88,7 +88,7 @@ extension KeyLogReader {
             if pins[key] == nil { return false }
             throw alarm(.removed(user: user), of: key)
         }
-        // Entries stand at even places: no root of the map passes for one.
+        // Entries are at even indices, so a map root cannot be taken for an entry.
         guard lookup.index % 2 == 0,
             MerkleTree.isIncluded(
                 newest.hash, index: lookup.index, size: head.size, root: head.root, proof: lookup.inclusion)
@@ -101,7 +101,7 @@ extension KeyLogReader {
         return true
     }
 
-    /// The rules of a chain that the log has committed to, from the first entry or from one that is known here.
+    /// Checks the rules of a chain that the log has committed to, from the first entry or from a known one.
     mutating func checkChain(_ lookup: KeyLogLookup, _ user: String) throws(Stop) {
         let key = KeyLogEntry.mapKey(of: user)
         let chain = lookup.chain
@@ -121,7 +121,7 @@ extension KeyLogReader {
             }
         } catch { throw alarm(.badEntry(user: user, error), of: key) }
         guard let pin = pins[key] else { return }
-        // What was seen once stays where it was.
+        // An entry that was seen once must stay in its place.
         let place = pin.sequence - first.sequence
         guard place < UInt64(chain.count), chain[Int(place)].hash == pin.hash else {
             throw alarm(.replaced(user: user), of: key)
@@ -146,7 +146,7 @@ extension KeyLogReader {
         return .verified(newest.keys, newest.hash == old.hash ? .same : .rotated(from: old.keys))
     }
 
-    /// Remembers an entry as seen and good.
+    /// Pins a verified entry.
     mutating func pin(_ entry: KeyLogEntry, at time: UInt64) throws(Stop) {
         let key = KeyLogEntry.mapKey(of: entry.user)
         guard pins[key] != nil || pins.count < KeyLogLimits.pinsMax else {
@@ -156,7 +156,7 @@ extension KeyLogReader {
         pins[key] = Pin(sequence: entry.sequence, hash: entry.hash, keys: entry.keys, confirmed: nil, checked: time)
     }
 
-    /// From now on the user's keys wait for somebody's word, however good the next answer is.
+    /// From now on the user's keys must be confirmed by the user of this device, even if the next answer is valid.
     mutating func alarm(_ alarm: KeyLogAlarm, of user: Digest256) -> Stop {
         if let pin = pins[user] {
             pins[user]?.confirmed = pin.confirmed ?? pin.keys

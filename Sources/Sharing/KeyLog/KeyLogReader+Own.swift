@@ -1,28 +1,29 @@
 import ThicketCrypto
 
-/// The keys that an account has made, from its bundle. It is read before the log is asked: another device of the
-/// account may have made some since.
+/// The keys that an account has created, from its bundle. Must be read before the look-up is sent, because another
+/// device of the account may create keys meanwhile.
 public struct KeyLogOwnKeys: Sendable {
-    /// Those that the account uses.
+    /// The keys in use.
     public let current: PublicKeys
-    /// All that it used before.
+    /// All keys used before.
     public let earlier: [PublicKeys]
 
+    /// Creates the set of an account's own keys.
     public init(current: PublicKeys, earlier: [PublicKeys] = []) { (self.current, self.earlier) = (current, earlier) }
 
     func holds(_ keys: PublicKeys) -> Bool { keys == current || earlier.contains(keys) }
 }
 
-/// One's own entries.
+/// Checks of the account's own entries.
 extension KeyLogReader {
-    /// What to ask the server for: all of one's own entries.
+    /// The parameters of a look-up of all own entries.
     public var ownQuestion: (from: UInt64, known: UInt64) { (from: 0, known: head?.size ?? 0) }
 
-    /// Looks at one's own entries, at each start and daily (spec 4.12).
+    /// Checks the account's own entries, at each start and daily (spec 4.12).
     ///
-    /// What it finds is what the log shows at this moment. A log that showed another key to others between two looks,
-    /// and took it back, is found by those it was shown to when they look again, and by whoever builds the log again
-    /// from its entries (`KeyLog`).
+    /// The result holds for the current state of the log. If the log showed another key to other users between two
+    /// checks and removed it again, the affected devices detect that at their next look-up, and so does an auditor that
+    /// rebuilds the log from its entries (`KeyLog`).
     ///
     /// - Parameters:
     ///   - lookup: the answer to `ownQuestion`.
@@ -49,7 +50,7 @@ extension KeyLogReader {
         guard lookup.chain.first?.sequence == 0 else {
             throw .refused(KeyLogError(.sequence, "the answer does not have all of one's own entries"))
         }
-        // Before the rules: whose key it is says more than what is wrong with it.
+        // Checked before the rules: a foreign key is the more specific finding.
         if let foreign = lookup.chain.first(where: { !own.holds($0.keys) }) {
             throw alarm(.foreignKey(foreign), of: KeyLogEntry.mapKey(of: user))
         }

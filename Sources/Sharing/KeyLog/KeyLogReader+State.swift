@@ -1,16 +1,17 @@
 import ThicketCrypto
 
-/// What a device keeps of the log between two runs.
+/// The state of the key log that a device stores.
 ///
-/// Bytes: `thicket/key-reader/1` ‖ 0x00 ‖ app ‖ the log's key (32) ‖ newest head (144, or none) ‖ fork (or none) ‖ own
-/// entries looked at (8, or none), each with 16 bits of length; number of users (8), and of each, by its key in the
-/// map, rising: user ‖ number of the entry (8) ‖ its hash (32) ‖ identity key (32) ‖ encryption key (32) ‖ the keys to
-/// be confirmed in their place (64, or none) ‖ time of the last good look-up (8, or none). One state has one encoding.
-/// It is kept where nobody else writes: nothing in it is signed by the device.
+/// Bytes: `thicket/key-reader/1` ‖ 0x00 ‖ app ‖ the log's key (32) ‖ newest head (144, or none) ‖ fork (or none) ‖ time
+/// of the latest check of own entries (8, or none), each with 16 bits of length; number of users (8), and for each,
+/// ascending by its key in the map: user ‖ number of the entry (8) ‖ its hash (32) ‖ identity key (32) ‖ encryption key
+/// (32) ‖ the previously confirmed keys while a confirmation is pending (64, or none) ‖ time of the last valid look-up
+/// (8, or none). The encoding of a state is unique. The device does not sign it, so it must be stored where no other
+/// program can write.
 extension KeyLogReader {
     private static let label: StaticString = "thicket/key-reader/1"
 
-    /// As it is kept.
+    /// The encoding for storage.
     public var bytes: [UInt8] {
         var bytes = LabelledBytes(Self.label)
         bytes.put(app.utf8)
@@ -31,8 +32,8 @@ extension KeyLogReader {
         return bytes.octets
     }
 
-    /// Reads what `bytes` gave.
-    /// - Throws: `malformed`, `tooMany`; `notSigned` when the heads in it are not signed by the key in it.
+    /// Parses the result of `bytes`.
+    /// - Throws: `malformed`, `tooMany`; `notSigned` when a stored head is not signed with the stored key.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
         var fields = try KeyLogFields(
             bytes, label: Self.label, max: KeyLogLimits.stateBytesMax, what: "a device's state")

@@ -1,47 +1,47 @@
 public import ThicketCrypto
 
-/// What one device knows of an app's key log, and what it believes of an answer (spec 4.12).
+/// One device's view of an app's key log, and its verification of answers (spec 4.12).
 ///
-/// Pure: what was received goes in, with the time; a verdict comes out. It keeps the newest head and, of each user it
-/// was asked for, the newest entry it has seen (a pin). What the log has committed to under its signature and that
-/// breaks the rules is an alarm; what is not shown is refused, and nothing was learned. Once two logs were found,
-/// nothing is handed out until that is settled.
+/// Pure: takes the received data and the time, returns a verdict. It stores the newest head and, for each user that was
+/// looked up, the newest entry seen (a pin). Content that the log has committed to under its signature and that breaks
+/// the rules is an alarm; unproven content is refused and changes nothing. Once two inconsistent heads are found, no
+/// keys are returned until that is resolved.
 public struct KeyLogReader: Sendable, Equatable {
-    /// What is kept of one user.
+    /// The stored state of one user.
     struct Pin: Sendable, Equatable {
-        /// Of the newest entry that was seen.
+        /// Sequence of the newest entry seen.
         var sequence: UInt64
         var hash: Digest256
         var keys: PublicKeys
-        /// Those that were handed out before, when the newest ones wait to be confirmed; nil: they do not wait.
+        /// The keys that were in use before, while newer ones wait for confirmation; nil: no confirmation is pending.
         var confirmed: PublicKeys?
-        /// Time of the newest head that showed these keys to be the newest; nil: what came last was no good.
+        /// Time of the newest head that proved these keys to be the newest; nil: the latest answer was an alarm.
         var checked: UInt64?
     }
 
     /// The app.
     public let app: String
-    /// The log's, known from elsewhere.
+    /// The log's key, which the app knows from another source.
     public let logKey: Ed25519.VerifyingKey
-    /// The newest one that was seen.
+    /// The newest head seen.
     public internal(set) var head: KeyLogHead?
-    /// Two heads that do not go together. While it stands, nothing is handed out.
+    /// Two inconsistent heads. While it is set, no keys are returned.
     public internal(set) var fork: KeyLogFork?
-    /// When one's own entries were looked at last, by the device's clock.
+    /// Time of the latest check of own entries, device clock, milliseconds since 1970.
     public internal(set) var selfChecked: UInt64?
     /// By the user's key in the map.
     var pins = [Digest256: Pin]()
 
-    /// Knows nothing yet.
-    /// - Throws: `malformed` for an app that is none.
+    /// Creates an empty state.
+    /// - Throws: `malformed` for an invalid app name.
     public init(app: String, logKey: Ed25519.VerifyingKey) throws(KeyLogError) {
         (self.app, self.logKey) = (try KeyLogFields.app(app), logKey)
     }
 
-    /// Users of whom an entry is kept.
+    /// Number of pinned users.
     public var pinCount: Int { pins.count }
 
-    /// What to ask the server for of a user: entries from this number on, and the way from this size.
+    /// The parameters of a look-up of a user: first entry to return, and log size for the consistency proof.
     public func question(_ user: String) -> (from: UInt64, known: UInt64) {
         (from: pins[KeyLogEntry.mapKey(of: user)]?.sequence ?? 0, known: head?.size ?? 0)
     }
@@ -50,9 +50,9 @@ public struct KeyLogReader: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - isOnline: whether the server can be asked. Then they must have been looked up within the hour.
-    /// - Returns: nil for whoever was not looked up, whose keys wait to be confirmed, whose last answer was an alarm,
-    ///   and for everybody while there is a fork.
+    ///   - isOnline: whether the server is reachable. If so, the keys must have been looked up within the last hour.
+    /// - Returns: nil for a user that was not looked up, whose keys wait for confirmation, or whose latest answer was
+    ///   an alarm; nil for every user while a fork exists.
     public func verifiedKeys(of user: String, now: UInt64, isOnline: Bool) -> PublicKeys? {
         guard fork == nil, let pin = pins[KeyLogEntry.mapKey(of: user)], pin.confirmed == nil,
             let checked = pin.checked, !isOnline || !Self.isStale(checked, now)
@@ -60,8 +60,8 @@ public struct KeyLogReader: Sendable, Equatable {
         return pin.keys
     }
 
-    /// The user of the device has made sure, with the other user, that these keys are right.
-    /// - Throws: `notAwaited` when they are not those that wait: there may be newer ones by now.
+    /// Records that the user of this device has verified these keys with the other user.
+    /// - Throws: `notAwaited` when these are not the keys that wait for confirmation; newer ones may have arrived.
     public mutating func confirm(_ keys: PublicKeys) throws(KeyLogError) {
         let user = KeyLogEntry.mapKey(of: keys.user)
         guard let pin = pins[user], pin.confirmed != nil, pin.keys == keys else {
@@ -70,15 +70,15 @@ public struct KeyLogReader: Sendable, Equatable {
         pins[user]?.confirmed = nil
     }
 
-    /// Forgets a user: the next keys are taken as the first ones were. For people one has nothing to do with any more,
-    /// and for who accepts, after an alarm, what the server shows now.
+    /// Removes a user's pin: the next keys are accepted like first ones. For contacts that are no longer needed, and
+    /// for a user that accepts the server's current keys after an alarm.
     public mutating func forget(_ user: String) { pins[KeyLogEntry.mapKey(of: user)] = nil }
 
-    /// The user of the device says that the log was begun anew or went back, as after a restore: its heads are
-    /// forgotten. What was pinned stays, and must be in the log that is shown from now on.
+    /// Removes the known heads, when the user of this device declares that the log was restarted or restored from a
+    /// backup. Pins are kept, and must be contained in the log that is shown from now on.
     public mutating func beginAnew() { (head, fork) = (nil, nil) }
 
-    /// Whether one's own entries are to be looked at again: a day has passed, or the clock went back. Also to be done
+    /// Whether the own entries must be checked again: a day has passed, or the clock went back. The check is also due
     /// at each start.
     public func isSelfCheckDue(now: UInt64) -> Bool {
         guard let selfChecked else { return true }

@@ -1,72 +1,73 @@
-/// What a device makes of the answer to a look-up.
+/// A device's verdict on the answer to a look-up.
 public enum KeyLogVerdict: Sendable, Equatable {
-    /// These keys are the user's, as far as log and device know. The answer's chain was checked too: who verifies
-    /// something old finds the keys of that time there.
+    /// These are the user's keys, as far as log and device know. The chain of the answer was verified too, so keys of
+    /// an earlier time can be taken from it.
     case verified(PublicKeys, KeyLogChange)
     /// The user has no keys in the log.
     case absent
-    /// The user's old key was given up without its signature. Nothing is handed out until somebody has asked the user,
-    /// compared the safety number, and said so (`KeyLogReader.confirm`).
+    /// The user's old key was replaced without its signature. No keys are returned until the user of this device has
+    /// contacted the other user, compared the safety number, and confirmed (`KeyLogReader.confirm`).
     case needsConfirmation(old: PublicKeys, new: PublicKeys)
-    /// Nothing was shown, nothing has changed: ask again.
+    /// The answer proves nothing and changed nothing; ask again.
     case refused(KeyLogError)
-    /// The log has committed to something that breaks its rules. No keys are handed out.
+    /// The log has committed to something that breaks its rules. No keys are returned.
     case alarm(KeyLogAlarm)
 }
 
-/// What is new about keys that were verified.
+/// The change between the verified keys and the known ones.
 public enum KeyLogChange: Sendable, Equatable {
-    /// Seen for the first time: the log alone vouches for them, and who wants more compares the safety number.
+    /// Seen for the first time: only the log vouches for them; users may additionally compare the safety number.
     case first
-    /// Those that were there before.
+    /// The same keys as before.
     case same
-    /// New ones, and each was signed by the one before it, down to these old ones.
+    /// New keys; each was signed by its predecessor, back to these old ones.
     case rotated(from: PublicKeys)
 }
 
-/// What no honest server does.
+/// Behaviour that proves a dishonest or broken server.
 public enum KeyLogAlarm: Sendable, Equatable {
-    /// There are two logs: both heads are in it.
+    /// Two inconsistent heads exist; both are in the fork.
     case fork(KeyLogFork)
-    /// The user's entry that this device has seen is not, or not any more, among the user's entries.
+    /// The user's entry that this device has seen is not among the user's entries any more.
     case replaced(user: String)
-    /// The log says that it has no entry of a user of whom this device has seen one.
+    /// The log has no entry of a user of which this device has seen one.
     case removed(user: String)
-    /// The log holds, as the user's newest, an entry that no server may take, or one behind such an entry.
+    /// The user's chain in the log contains an entry that the rules forbid.
     case badEntry(user: String, KeyLogError)
-    /// An entry of one's own that one's devices have not made.
+    /// An entry of the own account that no device of the account has created.
     case foreignKey(KeyLogEntry)
 }
 
-/// What a look at one's own entries shows.
+/// The result of a check of the own entries.
 public enum KeyLogOwnVerdict: Sendable, Equatable {
-    /// All entries are of keys that this account has made, and the newest is that of the keys it uses.
+    /// All entries are of keys that this account has created, and the newest one has the keys in use.
     case asCreated
-    /// The log has no entry of the keys that the account uses: it is to be appended. All that is there is the account's
-    /// own.
+    /// The log has no entry for the keys in use, so it must be appended. All existing entries are the account's own.
     case missing
+    /// The answer proves nothing; ask again.
     case refused(KeyLogError)
+    /// The log has committed to something that breaks its rules.
     case alarm(KeyLogAlarm)
 }
 
-/// What comes of a head that somebody else has sent along.
+/// The result for a head received from another client.
 public enum KeyLogGossip: Sendable, Equatable {
-    /// It is of the same log as the newest one here.
+    /// It is consistent with the newest head here.
     case consistent
-    /// Whether it is shows a way between these sizes: the server is to be asked for it.
+    /// A consistency proof between these sizes must be requested from the server.
     case ask(older: UInt64, newer: UInt64)
-    /// It says nothing: of another key, from the future, or with the way between other sizes.
+    /// It has no meaning: signed with another key, from the future, or a proof between other sizes.
     case refused(KeyLogError)
-    /// It is not.
+    /// It is inconsistent with the newest head here.
     case alarm(KeyLogFork)
 }
 
-/// The way between two heads, as far as it was asked for.
+/// The state of the request for a consistency proof.
 public enum KeyLogWay: Sendable, Equatable {
-    /// Nobody has asked yet.
+    /// Not requested yet.
     case notAsked
-    /// The server gave this.
+    /// The server gave this proof.
     case given(KeyLogConsistency)
-    /// The server has answered and gave none. A server that does not answer at all has withheld nothing yet.
+    /// The server answered without a proof. A server that does not answer at all has not withheld anything yet.
     case withheld
 }

@@ -1,28 +1,27 @@
 public import ThicketCrypto
 
-/// 60 digits that two people compare, on the phone or side by side, to be sure that each has the other's identity key
-/// and not somebody else's.
+/// 60 digits that two users compare, by phone or in person, to verify that each has the other's identity key and not an
+/// attacker's.
 ///
-/// Of each of the two: d₀ = `thicket/safety-number/1` ‖ 0x00 ‖ user ‖ identity key, with 16 bits of length each; dₙ =
+/// For each of the two: d₀ = `thicket/safety-number/1` ‖ 0x00 ‖ user ‖ identity key, with 16 bits of length each; dₙ =
 /// SHA-512(dₙ₋₁ ‖ identity key), 5,200 times; the first 30 bytes of the last one are six numbers of 40 bits,
-/// big-endian, each of which gives five digits: what remains of it after division by 100,000. The smaller 30 digits
-/// come first, so both see the same. Who wants a key that shows the digits of another has to try some 2^99 of them, and
-/// each try costs 5,200 hashes.
+/// big-endian, each of which gives five digits: its remainder modulo 100,000. The smaller 30 digits come first, so both
+/// users see the same. Finding a key with the digits of another one takes about 2^99 attempts of 5,200 hashes each.
 ///
-/// The encryption key is not in it: the identity key signs for that one (`KeyLogEntry`), and it may change without
-/// anybody comparing anew.
+/// The encryption key is not included: the identity key signs it (`KeyLogEntry`), and it may change without a new
+/// comparison.
 public struct SafetyNumber: Sendable, Hashable, CustomStringConvertible {
-    /// Digits.
+    /// Number of digits.
     public static let digitsCount = 60
-    /// Hashes for each of the two.
+    /// Number of hashes for each of the two.
     static let rounds = 5_200
     private static let groupDigits = 5
     private static let groupsOfOne = 6
 
-    /// 60 digits.
+    /// 60 digits without separators.
     public let digits: String
 
-    /// - Throws: `CryptoError.outOfBounds(.info)` for a user of more than 65,535 bytes.
+    /// - Throws: `CryptoError.outOfBounds(.info)` for a user name of more than 65,535 bytes.
     public init(_ one: PublicKeys, _ other: PublicKeys) throws(CryptoError) {
         let halves = [try Self.half(one), try Self.half(other)].sorted()
         digits = halves.joined()

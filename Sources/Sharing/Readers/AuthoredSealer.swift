@@ -2,50 +2,54 @@ import ThicketCrypto
 import ThicketProtocol
 public import ThicketSealed
 
-/// Seals and opens the values of one object of a shared bucket: signs what it seals, and opens only what somebody has
-/// signed who might write it. To everything behind `Sealer` an object is then like one of a private bucket.
+/// Seals and opens the values of one object of a shared bucket: signs what it seals, and opens only values signed by an
+/// account with write permission. Code that uses `Sealer` can then treat the object like one of a private bucket.
 ///
-/// For a removed account it opens what it could open before.
+/// For a removed account it still opens everything that the account could open before.
 public struct AuthoredSealer: Sealer {
-    /// Who writes here.
+    /// The account and device that write.
     public struct Writer: Sendable {
         let account: SigningAccount
         let device: [UInt8]
 
-        /// - Parameter device: 8 bytes, other ones for each device of the account.
+        /// - Parameter device: 8 bytes, unique among the devices of the account.
         /// - Throws: `outOfBounds`.
         public init(_ account: SigningAccount, device: [UInt8]) throws(SharingError) {
             guard device.count == Authorship.deviceBytes else { throw .outOfBounds }
             (self.account, self.device) = (account, device)
         }
 
-        /// The id that operations name.
+        /// The author id in this device's operations.
         public var id: AuthorID { Authorship.authorID(keyID: account.keys.id, device: device) }
     }
 
-    /// What became of a sealed value.
+    /// The verdict on a sealed value.
     public enum Look: Sendable, Equatable {
+        /// The value is valid: its author, its id and its clear text.
         case counts(Author, id: [UInt8], clear: [UInt8])
+        /// The value is ignored, by every reader alike.
         case refused(AuthorshipError)
+        /// No verdict is possible yet.
         case held(SharedHold)
     }
 
+    /// Owner, app, bucket and server key of the object.
     public let place: SealedPlace
     private let bucketKeys: SealedBucketKeys
     private let inner: ObjectSealer
-    /// The newest epoch that can be opened here.
+    /// The newest epoch whose secret this device has.
     private let epoch: UInt32
     private var lists: SharedBucketReader
     private let keys: VerifiedKeys
     private let writer: Writer?
-    /// The owner says that no list is newer than the newest one here.
+    /// Whether the owner has stated that no list is newer than the newest one here.
     private var isNewest = false
 
     /// - Parameters:
-    ///   - secrets: as far as they were opened.
-    ///   - lists: what this device knows of who reads.
+    ///   - secrets: the secrets opened so far.
+    ///   - lists: the reader lists that this device knows.
     ///   - writer: nil for a device that only reads.
-    /// - Throws: `otherBucket`, `outOfBounds`; `notCommitted` for another secret than the newest list says.
+    /// - Throws: `otherBucket`, `outOfBounds`; `notCommitted` when a secret differs from the newest list's commitment.
     public init(
         serverKey: String, secrets: BucketSecrets, lists: SharedBucketReader, keys: VerifiedKeys, writer: Writer?
     ) throws(SharingError) {
@@ -59,24 +63,26 @@ public struct AuthoredSealer: Sealer {
         (epoch, self.lists, self.keys, self.writer) = (secrets.epoch, lists, keys, writer)
     }
 
+    /// Version of the newest reader list known here; 0: none.
     public var listVersion: Int { Int(lists.version) }
 
-    /// Whether what this device seals counts: its account may write by the newest list that it knows, and it has that
-    /// list's secret.
+    /// Whether values sealed by this device are valid: by the newest known list its account has write permission, and
+    /// the device has the secret of that list's epoch.
     public var maySeal: Bool { signing != nil }
 
-    /// The id that operations have to name; nil for a device that only reads.
+    /// The author id that operations must contain; nil for a device that only reads.
     var writerID: AuthorID? { writer?.id }
 
-    /// The same for the bucket's owner to say that no list is newer than the newest that this device knows. What names
-    /// a list or an epoch to come is then not waited for: it counts for nothing, as `noSuchList`. For an object that is
-    /// held by what somebody has invented: adopt it with this sealer and compact it at once; the other devices, which
-    /// cannot know, go on from that snapshot.
+    /// The same sealer, with the owner's statement that no list is newer than the newest one known to this device. A
+    /// value that names a later list or epoch is then not waited for but refused, as `noSuchList`. This repairs an
+    /// object that is held because a value names an invented list: adopt it with this sealer and compact it at once;
+    /// other devices, which cannot know the lists to be complete, continue from that snapshot.
     ///
-    /// Only where all lists are known that the owner has made, on whatever device: what somebody has truly written
-    /// under another one is given up by it, and who has taken it is told of a snapshot that does not fit.
+    /// Use it only where all lists are known that the owner has made, on any device: otherwise it discards values that
+    /// were legitimately written under a newer list, and devices that have accepted them report a snapshot that does
+    /// not match.
     ///
-    /// - Returns: nil for everybody but the owner, with the keys and the secret of the newest list.
+    /// - Returns: nil unless this account is the owner, with the keys and the secret of the newest list.
     public var knowingNewest: AuthoredSealer? {
         guard let owner = signing?.writer.account.keys.user,
             owner.utf8.elementsEqual(lists.bucket.owner.utf8)
@@ -86,26 +92,26 @@ public struct AuthoredSealer: Sealer {
         return sealer
     }
 
-    /// The same, and for a device that only reads one under which nobody writes anything.
+    /// The author id; for a device that only reads, an id under which no device writes.
     var author: AuthorID { writer?.id ?? AuthorID(rawValue: 0) }
 
-    /// The account that writes here, and its device.
+    /// The writing account and device.
     var writing: (keys: PublicKeys, device: [UInt8])? { writer.map { ($0.account.keys, $0.device) } }
 
-    /// Whether this account wrote it on this device, under whichever of its keys.
+    /// Whether this account wrote the value on this device, with any of its keys.
     func isOwn(_ author: Author) -> Bool {
         guard let (keys, device) = writing else { return false }
         return author.reader.user.utf8.elementsEqual(keys.user.utf8) && author.device == device
     }
 
-    /// As if the owner had not signed two lists: for what was taken before that was found, and kept.
+    /// A copy that ignores a fork of the lists, for values that were accepted and stored before the fork was found.
     var beforeFork: AuthoredSealer {
         var sealer = self
         sealer.lists.fork = nil
         return sealer
     }
 
-    /// Whether an app may use this key, and it is the object's.
+    /// Whether `appKey` is a valid key and belongs to this object.
     func isNamed(_ appKey: String) -> Bool {
         guard (try? EntityKey(appKey)) != nil else { return false }
         return bucketKeys.serverKey(of: appKey).utf8.elementsEqual(place.serverKey.utf8)
@@ -119,7 +125,7 @@ public struct AuthoredSealer: Sealer {
         return (writer, list, place)
     }
 
-    /// As `ObjectSealer`, with the author in front. Who may not write seals nothing: ask `maySeal`.
+    /// As `ObjectSealer`, with the authorship before the clear text. Precondition: `maySeal`.
     public func seal(
         _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
     ) -> [UInt8] {
@@ -137,20 +143,21 @@ public struct AuthoredSealer: Sealer {
         return inner.seal(authorship.bytes + clear, kind: kind, id: id, position: position, nonce: nonce)
     }
 
+    /// The clear text of a valid value; nil for any other verdict.
     public func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
         guard case .counts(_, let id, let clear) = look(at: sealed, kind: kind, position: position) else { return nil }
         return (id: id, clear: clear)
     }
 
-    /// Opens a value and looks who wrote it.
+    /// Opens a value and verifies its author.
     public func look(at sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> Look {
         do throws(Outcome) { return try judged(sealed, kind, position) } catch { return error.look }
     }
 
-    /// Opens an operation that names an older list than its log stands under. It counts for nothing, whoever wrote it:
-    /// nobody's keys are waited for, who may have left long ago.
-    /// - Parameter version: of the list that the log stands under.
-    /// - Returns: nil for all else.
+    /// Opens an operation that names an older list than the log has already reached. Such an operation is ignored
+    /// regardless of its author, so it is not held for the author's keys, which may never be available again.
+    /// - Parameter version: the list version that the log has reached.
+    /// - Returns: nil for any other value.
     func late(_ sealed: [UInt8], behind version: Int) -> (id: [UInt8], clear: [UInt8])? {
         guard lists.fork == nil, let header = SealedHeader(of: sealed),
             let opened = inner.open(sealed, kind: .operation, position: 0),
@@ -162,7 +169,7 @@ public struct AuthoredSealer: Sealer {
         return SealedOperation.list(clear: clear) == Int(list.version) ? (opened.id, clear) : nil
     }
 
-    /// Why a look ends early.
+    /// Ends a verification early.
     private enum Outcome: Error {
         case refused(AuthorshipError)
         case held(SharedHold)
@@ -199,12 +206,12 @@ public struct AuthoredSealer: Sealer {
             Author(reader: reader, device: authorship.device, list: authorship.list), id: opened.id, clear: text)
     }
 
-    /// The list that the author wrote under.
+    /// The list under which the author wrote.
     private func list(
         of authorship: Authorship, _ epoch: UInt32, _ newest: ReaderList, _ said: Authorship.Statement
     ) throws(Outcome) -> ReaderList {
         guard authorship.list <= newest.version else {
-            // Epochs never go back: no list to come has an older one than the newest.
+            // Epochs never decrease, so no future list has an older epoch than the newest list.
             guard epoch == newest.epoch else { throw .refused(.otherEpoch) }
             guard authorship.list <= ReaderLimits.listsMax else { throw .refused(.otherList) }
             guard isNewest else { throw .held(.list(authorship.list)) }
@@ -217,8 +224,8 @@ public struct AuthoredSealer: Sealer {
         return list
     }
 
-    /// Who has signed what names a list that is not there: one of those who have the secret that it is sealed with, if
-    /// anybody has.
+    /// The signer of a value that names a non-existent list, among the readers that have the secret; nil if none of
+    /// them signed it.
     private func inventor(
         _ authorship: Authorship, _ newest: ReaderList, _ said: Authorship.Statement
     ) -> String? {
@@ -244,8 +251,8 @@ public struct AuthoredSealer: Sealer {
         return reader
     }
 
-    /// What the text says of itself must be what its author has signed, the list also under rules that are not known
-    /// here. Text that is no operation is left to the log, which knows what to do with it.
+    /// The statements in the clear text must match what its author has signed; for the list this holds even under
+    /// unknown future rules. Clear text that is not an operation is passed on, because the log handles it.
     private func check(
         _ said: Authorship.Statement, _ reader: ListedReader, _ authorship: Authorship
     ) throws(Outcome) {
@@ -260,12 +267,12 @@ public struct AuthoredSealer: Sealer {
                 throw .refused(.otherList)
             }
         case .snapshot:
-            // Nobody has seen operations under a list and writes under an older one; and a new object begins at its
-            // author's, so that nobody writes there first whom that one has removed.
+            // A snapshot cannot be written under an older list than the operations in it; and a new object begins at
+            // its author's list, so that a reader that the author has removed cannot write the first operation.
             guard let list = SealedSnapshot.list(clear: said.clear), list <= authorship.list,
                 said.position > 0 || list == authorship.list
             else { throw .refused(.otherList) }
-            // Who has the keys may write any name into it, and show one object as another.
+            // A reader with the keys could write any name into a snapshot and present one object as another.
             guard let name = SealedSnapshot.appKey(clear: said.clear), isNamed(name) else {
                 throw .refused(.otherName(reader.user))
             }

@@ -1,28 +1,29 @@
 public import ThicketCrypto
 public import ThicketSealed
 
-/// What stands in front of the clear text of everything that is sealed in a shared bucket: whose it is. It is sealed
-/// with it, so that only readers see who wrote what.
+/// The author of a value, placed before the clear text of everything that is sealed in a shared bucket. It is sealed
+/// together with the text, so that only readers see the author.
 ///
-/// form(1) ‖ version of the list(8) ‖ its digest(32) ‖ the author's place in it(2) ‖ the device(8) ‖ signature(64).
+/// form(1) ‖ version of the list(8) ‖ its digest(32) ‖ the author's index in it(2) ‖ the device(8) ‖ signature(64).
 public struct Authorship: Sendable, Equatable {
-    /// Bytes of it.
+    /// Bytes of the encoding.
     public static let bytesCount: Int = 1 + 8 + 32 + 2 + deviceBytes + Ed25519.signatureBytes
-    /// Bytes of a device's id, which an account gives as it likes.
+    /// Bytes of a device id, which the account chooses freely.
     public static let deviceBytes = 8
     private static let form: UInt8 = 1
 
-    /// Version of the list that the author wrote under.
+    /// Version of the list under which the author wrote.
     public let list: UInt64
-    /// Digest of that list, as the author has it.
+    /// Digest of that list, as the author knows it.
     public let digest: Digest256
-    /// Place among the readers of that list, from 0 on.
+    /// Index among the readers of that list, from 0.
     public let place: Int
-    /// 8 bytes.
+    /// Device id, 8 bytes.
     public let device: [UInt8]
-    /// 64 bytes.
+    /// Ed25519 signature, 64 bytes.
     public let signature: [UInt8]
 
+    /// The encoding, `bytesCount` bytes.
     public var bytes: [UInt8] {
         [Self.form] + list.octets + digest.bytes + UInt16(place).octets + device + signature
     }
@@ -32,8 +33,8 @@ public struct Authorship: Sendable, Equatable {
         (self.device, self.signature) = (device, signature)
     }
 
-    /// Reads what stands in front of a clear text.
-    /// - Returns: nil when it is no authorship: what is sealed in a bucket of one account begins otherwise.
+    /// Parses the authorship before a clear text.
+    /// - Returns: nil when the text does not begin with one, as values in a bucket of a single account.
     public init?(before text: [UInt8]) {
         var fields = FieldReader(text)
         guard fields.skip([Self.form]), let list: UInt64 = fields.number(), let digest: Digest256 = fields.digest(),
@@ -43,18 +44,18 @@ public struct Authorship: Sendable, Equatable {
         self.init(list: list, digest: digest, place: Int(place), device: device, signature: signature)
     }
 
-    /// What an author says of a sealed value. All of it is signed.
+    /// The statement of an author about a sealed value. All of it is signed.
     struct Statement {
         let place: SealedPlace
         let kind: SealedHeader.Kind
-        /// Of a snapshot; 0 for operations.
+        /// Position of a snapshot; 0 for operations.
         let position: Int
-        /// The sealed value's id: of an operation its ccid.
+        /// Id of the sealed value; for an operation its ccid.
         let id: [UInt8]
         let clear: [UInt8]
 
-        /// Owner, app, bucket, server key, kind, position, id, the list's version and digest, user, key id, device,
-        /// SHA-256 of the clear text. The list names all who may read it, and the epoch that it is sealed under.
+        /// The signed fields: owner, app, bucket, server key, kind, position, id, the list's version and digest, user,
+        /// key id, device, SHA-256 of the clear text. The list determines all readers and the epoch of the seal.
         func fields(_ list: ReaderList, _ author: ListedReader, _ device: [UInt8]) -> [[UInt8]] {
             fields(list.version, list.digest, author, device)
         }
@@ -68,8 +69,8 @@ public struct Authorship: Sendable, Equatable {
         }
     }
 
-    /// The author id under which a device of an account writes: the first 8 bytes of SHA-256 over
-    /// `thicket/author-id/1`, key id and device. So no member writes under the id of another member's device.
+    /// The author id of a device of an account: the first 8 bytes of SHA-256 over `thicket/author-id/1`, key id and
+    /// device. A member can therefore not write under the id of another member's device.
     public static func authorID(keyID: String, device: [UInt8]) -> AuthorID {
         var bytes = LabelledBytes("thicket/author-id/1")
         guard (try? bytes.add(keyID.utf8)) != nil, (try? bytes.add(device)) != nil,
@@ -79,40 +80,42 @@ public struct Authorship: Sendable, Equatable {
     }
 }
 
-/// Who wrote something, as far as the signature tells.
+/// The author of a value, verified by its signature.
 public struct Author: Sendable, Hashable {
+    /// The author's entry in the list.
     public let reader: ListedReader
-    /// Which of their devices: 8 bytes.
+    /// The author's device, 8 bytes.
     public let device: [UInt8]
-    /// Version of the list that it was written under.
+    /// Version of the list under which the value was written.
     public let list: UInt64
 }
 
-/// Why something that was sealed in a shared bucket counts for nothing, for every reader alike.
+/// The reason why a value sealed in a shared bucket is ignored, by every reader alike.
 public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// No key of the bucket opens it: the server's, or somebody's who reads nothing here.
+    /// No key of the bucket opens it: written by the server or by an account that is not a reader.
     case doesNotOpen
-    /// Nobody stands in front of it.
+    /// It has no authorship.
     case unsigned
-    /// It names a list that this bucket has not.
+    /// It names a list that this bucket does not have.
     case otherList
     /// It is sealed under another epoch than that of its list.
     case otherEpoch
-    /// It names a list, or an epoch, that the owner has not made, says the owner (`AuthoredSealer.knowingNewest`):
-    /// invented by this reader; nil: by nobody who can be named, with the secrets or without.
+    /// It names a list or an epoch that the owner has not made, according to the owner
+    /// (`AuthoredSealer.knowingNewest`). The associated value is the reader that signed it; nil: the signer is not
+    /// known.
     case noSuchList(String?)
-    /// It names nobody of its list.
+    /// Its author index is outside its list.
     case notAReader
-    /// Its author may only read.
+    /// Its author has only read permission.
     case mayNotWrite(String)
-    /// Its author has not signed it: not this, not here, or not at all.
+    /// The signature is not the author's for this value at this place.
     case badSignature(String)
-    /// It is written under the id of another account's device.
+    /// It is written under the author id of another account's device.
     case otherDevice(String)
-    /// A snapshot that its author has given the name of another object.
+    /// A snapshot to which its author gave the name of another object.
     case otherName(String)
 
-    /// For users and logs: names of users, and no content.
+    /// For users and logs: contains names of users, no content.
     public var description: String {
         switch self {
         case .doesNotOpen: "it does not open"
@@ -130,22 +133,23 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
     }
 }
 
-/// What a device lacks before it can say whether something counts. Until then nothing of the object is taken: what one
-/// device took and another did not would part them for ever. What names a list or an epoch may have been invented, or
-/// the list is kept back: only the owner can tell, and end it (`AuthoredSealer.knowingNewest`).
+/// The information that a device lacks for a verdict. Until it is available, no part of the object is accepted: if some
+/// devices accepted a value and others did not, they would diverge permanently. A named list or epoch may be invented,
+/// or the server may be withholding it: only the owner can decide that and end the hold
+/// (`AuthoredSealer.knowingNewest`).
 public enum SharedHold: Error, Equatable, Sendable, CustomStringConvertible {
-    /// This list, or a newer one, has not been seen here.
+    /// This list, or a newer one, has not been received.
     case list(UInt64)
-    /// A list that begins this epoch has not been seen here.
+    /// The list that begins this epoch has not been received.
     case epoch(UInt32)
-    /// The secret of this epoch has not been opened here.
+    /// The secret of this epoch has not been opened.
     case secret(UInt32)
-    /// The keys that this reader had then have not been verified here.
+    /// The keys that this reader had at that time have not been verified.
     case keys(user: String, keyID: String)
     /// The owner has signed two lists of one version.
     case forked
 
-    /// For users and logs: no content.
+    /// For users and logs: contains no content.
     public var description: String {
         switch self {
         case .list(let version): "list \(version) of the bucket's readers has not been seen here"

@@ -1,30 +1,30 @@
 public import ThicketCrypto
 public import ThicketSealed
 
-/// Why secrets of a shared bucket are not wrapped, or not opened.
+/// The reason why secrets of a shared bucket are not wrapped or not opened.
 public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Nobody has verified whose keys this reader's are.
+    /// This reader's keys have not been verified.
     case unverified(String)
-    /// The list names other keys of this reader than those that were verified.
+    /// The list names other keys of this reader than the verified ones.
     case otherKeys(String)
     /// The list commits to another secret for this epoch, or to none.
     case notCommitted(epoch: UInt32)
     /// The list does not name this account with these keys.
     case notAReader
-    /// There is no wrap of this epoch for this reader that opens.
+    /// No wrap of this epoch for this reader opens.
     case missing(epoch: UInt32)
-    /// It is another bucket's.
+    /// The value belongs to another bucket.
     case otherBucket
-    /// A secret has 32 bytes, a device's id 8, and a bucket at most `ReaderLimits.epochsMax` epochs.
+    /// A secret must have 32 bytes, a device id 8, and a bucket at most `ReaderLimits.epochsMax` epochs.
     case outOfBounds
-    /// The bytes are no wrap.
+    /// The bytes are not a wrap.
     case malformed
-    /// A key that cannot be used, or another than was said.
+    /// A key is unusable, or not the expected one.
     case unusableKey
-    /// The app's key does not give the key by which the server knows the object.
+    /// The app's key does not match the server key of the object.
     case otherObject
 
-    /// A short word for programs.
+    /// Short identifier for programs.
     public var code: String {
         switch self {
         case .unverified: "unverified"
@@ -40,7 +40,7 @@ public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// For users and logs: no secrets.
+    /// For users and logs: contains no secrets.
     public var description: String {
         switch self {
         case .unverified(let user): "the keys of \(user) have not been verified"
@@ -58,19 +58,21 @@ public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The secrets of a shared bucket, one for each epoch from 0 on. Epoch 0's makes the names of its objects for ever.
+/// The secrets of a shared bucket, one per epoch from 0 on. The secret of epoch 0 permanently determines the server
+/// keys of the objects.
 public struct BucketSecrets: Sendable, Equatable {
+    /// The bucket.
     public let bucket: SharedBucket
     /// By epoch.
     private let secrets: [SecureBytes]
-    /// What a list commits to, by epoch.
+    /// Commitments to the secrets, as in a list, by epoch.
     public let commitments: [Digest256]
 
     /// Bytes of a secret.
     public static let secretBytes = 32
 
-    /// A new bucket's.
-    /// - Parameter secret: 32 random bytes, not derived from anything: its readers have nothing else in common.
+    /// The secrets of a new bucket.
+    /// - Parameter secret: 32 random bytes, not derived from other keys, because the readers share no other secret.
     /// - Throws: `outOfBounds`.
     public init(of bucket: SharedBucket, secret: SecureBytes) throws(SharingError) {
         try self.init(of: bucket, secrets: [secret])
@@ -83,7 +85,7 @@ public struct BucketSecrets: Sendable, Equatable {
         (self.bucket, self.secrets, self.commitments) = (bucket, secrets, commitments)
     }
 
-    /// With one epoch more: what is written from now on is for those who get this secret.
+    /// Adds an epoch: values written from now on are readable only with this secret.
     /// - Parameter secret: 32 random bytes.
     /// - Throws: `outOfBounds`.
     public func beginning(_ secret: SecureBytes) throws(SharingError) -> BucketSecrets {
@@ -95,7 +97,7 @@ public struct BucketSecrets: Sendable, Equatable {
 
     func secret(_ epoch: Int) -> SecureBytes { secrets[epoch] }
 
-    /// What seals and opens the bucket's objects.
+    /// The keys that seal and open the bucket's objects.
     /// - Throws: `outOfBounds`.
     public func keys() throws(SharingError) -> SealedBucketKeys {
         var byEpoch = [UInt32: SecureBytes]()
@@ -106,8 +108,8 @@ public struct BucketSecrets: Sendable, Equatable {
         } catch { throw .outOfBounds }
     }
 
-    /// HKDF-SHA-256 with an empty salt and "thicket/bucket-key/1" ‖ 0 ‖ `commit`, all 32 bytes: nobody finds another
-    /// secret with the same, and it tells nothing of the keys that are made beside it.
+    /// HKDF-SHA-256 with an empty salt and "thicket/bucket-key/1" ‖ 0 ‖ `commit`, all 32 bytes: collision-resistant,
+    /// and independent of the keys derived from the same secret.
     static func commitment(of secret: SecureBytes) throws(SharingError) -> Digest256 {
         guard secret.count == secretBytes else { throw .outOfBounds }
         let info = LabelledBytes("thicket/bucket-key/1").octets + Array("commit".utf8)

@@ -1,9 +1,9 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The form of a list: `thicket/reader-list/1` ‖ 0 ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ version(8) ‖ previous(32) ‖
-/// number of epochs(2) ‖ a commitment(32) each ‖ number of readers(2) ‖ lp(user) ‖ key id(16) ‖ rights(1) each, by the
-/// bytes of the names.
+/// The encoding of a list: `thicket/reader-list/1` ‖ 0 ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ version(8) ‖ previous(32) ‖
+/// number of epochs(2) ‖ a commitment(32) each ‖ number of readers(2) ‖ lp(user) ‖ key id(16) ‖ rights(1) each, sorted
+/// by the bytes of the names.
 extension ReaderList {
     /// Bytes of a key id.
     static let keyIDBytes = 16
@@ -27,8 +27,8 @@ extension ReaderList {
         } catch { throw .badName }
     }
 
-    /// Reads a list. Nobody's word is taken for it.
-    /// - Throws: `ReaderListError`; `malformed` also for bytes that say the same as a list in another form.
+    /// Parses a list; verifies no signature.
+    /// - Throws: `ReaderListError`; `malformed` also for an encoding that is not the unique one.
     public init(parsing bytes: [UInt8]) throws(ReaderListError) {
         guard bytes.count <= ReaderLimits.listBytesMax else { throw .tooMany }
         var fields = FieldReader(bytes)
@@ -53,12 +53,12 @@ extension ReaderList {
             readers.append(ListedReader(user: user, keyID: Hex.encode(id), rights: rights))
         }
         try self.init(bucket: bucket, version: version, previous: previous, commitments: commitments, readers: readers)
-        // Readers in another order, or bytes behind the end.
+        // Detects readers in another order and bytes after the end.
         guard self.bytes == bytes else { throw .malformed }
     }
 }
 
-/// Reads the fields of a form one after the other; nil once something does not fit.
+/// Reads the fields of an encoding in order; each call returns nil when the bytes do not fit.
 struct FieldReader {
     private var rest: ArraySlice<UInt8>
 
@@ -72,7 +72,7 @@ struct FieldReader {
         return Array(rest.prefix(count))
     }
 
-    /// Whether these come next.
+    /// Whether these bytes come next.
     mutating func skip(_ bytes: [UInt8]) -> Bool { take(bytes.count) == bytes }
 
     /// Big-endian.
@@ -82,13 +82,13 @@ struct FieldReader {
 
     mutating func digest() -> Digest256? { take(Digest256.byteCount).flatMap { Digest256($0) } }
 
-    /// 16 bits of length, and UTF-8.
+    /// 16 bits of length, then UTF-8.
     mutating func text() -> String? {
         guard let count: UInt16 = number(), let bytes: [UInt8] = take(Int(count)) else { return nil }
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// 32 bits of length, and bytes.
+    /// 32 bits of length, then bytes.
     mutating func long() -> [UInt8]? {
         guard let count: UInt32 = number() else { return nil }
         return take(Int(count))

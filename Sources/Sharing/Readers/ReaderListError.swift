@@ -1,37 +1,38 @@
-/// Why a list of readers is not taken.
+/// The reason for refusing a reader list.
 public enum ReaderListError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The bytes are no list, or not in the one form that a list has.
+    /// The bytes are not a list, or not in its unique encoding.
     case malformed
-    /// A name that is empty or too long, or a key id that is none.
+    /// An empty or too long name, or an invalid key id.
     case badName
-    /// More readers, lists or epochs than `ReaderLimits` allow.
+    /// More readers, lists or epochs than `ReaderLimits` allows.
     case tooMany
-    /// The owner is not among the readers, or may not write.
+    /// The owner is not among the readers, or has no write permission.
     case ownerMissing
-    /// The same user stands in it twice.
+    /// The same user is listed twice.
     case twice(String)
-    /// Two epochs have one secret.
+    /// Two epochs have the same secret.
     case repeatedSecret(epoch: UInt32)
-    /// It is another bucket's.
+    /// The list belongs to another bucket.
     case otherBucket
-    /// Nobody has verified whose keys the owner's are.
+    /// The owner's keys have not been verified.
     case unknownOwner
-    /// It names other keys of the owner than those that were verified.
+    /// It names other keys of the owner than the verified ones.
     case otherOwnerKey
-    /// The owner's key has not signed it.
+    /// It is not signed with the owner's key.
     case badSignature
-    /// It does not follow the list before it: another version than the next, or another list before it.
+    /// It does not follow the previous list: its version or its reference to the previous list is wrong.
     case notNext
-    /// It has fewer epochs than the list before it.
+    /// It has fewer epochs than the previous list.
     case epochBack
     /// It begins more than one epoch.
     case epochSkipped
-    /// It names another secret for an epoch that was there.
+    /// It names another secret for an existing epoch.
     case changedSecret(epoch: UInt32)
-    /// A reader, or a reader's keys, are gone, and no epoch begins: they could read what comes.
+    /// A reader, or a reader's keys, were removed without beginning an epoch, so that the removed reader could read
+    /// later values.
     case removedWithoutEpoch(String)
 
-    /// A short word for programs.
+    /// Short identifier for programs.
     public var code: String {
         switch self {
         case .malformed: "malformed"
@@ -52,7 +53,7 @@ public enum ReaderListError: Error, Equatable, Sendable, CustomStringConvertible
         }
     }
 
-    /// For users and logs: names of users, and no secrets.
+    /// For users and logs: contains names of users, no secrets.
     public var description: String {
         switch self {
         case .malformed: "the bytes are no list of readers"

@@ -3,12 +3,13 @@ import ThicketProtocol
 
 /// The secret of one epoch, sealed to one reader (`KeyWrap`).
 public struct SecretWrap: Sendable, Hashable {
+    /// The epoch of the secret.
     public let epoch: UInt32
-    /// Whom it is for.
+    /// The recipient.
     public let user: String
-    /// With which of their keys: `PublicKeys.id`.
+    /// The recipient's keys: `PublicKeys.id`.
     public let keyID: String
-    /// 81 bytes.
+    /// The sealed secret, 81 bytes.
     public let sealed: [UInt8]
 
     /// 1 ‖ epoch(4) ‖ key id(16) ‖ lp(user) ‖ the wrap(81).
@@ -23,7 +24,7 @@ public struct SecretWrap: Sendable, Hashable {
         (self.epoch, self.user, self.keyID, self.sealed) = (epoch, user, keyID, sealed)
     }
 
-    /// Reads a wrap; whether it opens is seen when it is opened.
+    /// Parses a wrap without opening it.
     /// - Throws: `malformed`.
     public init(parsing bytes: [UInt8]) throws(SharingError) {
         var fields = FieldReader(bytes)
@@ -35,7 +36,8 @@ public struct SecretWrap: Sendable, Hashable {
         self.init(epoch: epoch, user: user, keyID: Hex.encode(id), sealed: sealed)
     }
 
-    /// What the wrap is bound to. A node of a tree has no name like this, so no wrap of one is one of the other.
+    /// The context to which the wrap is bound. No node of a key tree has such a name, so wraps of the two kinds cannot
+    /// be exchanged.
     static func place(_ bucket: SharedBucket, epoch: UInt32, _ reader: ListedReader) -> KeyWrap {
         KeyWrap(
             owner: bucket.owner, app: bucket.app, node: "bucket/" + bucket.bucket, epoch: epoch,
@@ -46,20 +48,22 @@ public struct SecretWrap: Sendable, Hashable {
         reader.isSame(as: ListedReader(user: user, keyID: keyID, rights: reader.rights))
     }
 
+    /// Compares the encodings.
     public static func == (left: SecretWrap, right: SecretWrap) -> Bool { left.bytes == right.bytes }
+    /// Uses the sealed bytes.
     public func hash(into hasher: inout Hasher) { hasher.combine(sealed) }
 }
 
 extension BucketSecrets {
-    /// Seals the secrets to the readers of a list that was verified, and to nobody else. A new reader gets all epochs:
-    /// names come from epoch 0, and what is there was sealed under any of them. Who was there before gets what has
-    /// begun since.
+    /// Seals the secrets to the readers of a verified list, and to no other account. A new reader gets all epochs: the
+    /// object names depend on epoch 0, and existing values may be sealed under any epoch. An earlier reader gets only
+    /// the epochs that are new.
     ///
     /// - Parameters:
-    ///   - before: the list whose wraps are there already; nil: none are.
-    ///   - keys: what was verified of the readers' keys.
-    /// - Throws: `SharingError`, before anything is sealed: when these are not the secrets that the list commits to, or
-    ///   when any reader's keys are not verified or not those of the list.
+    ///   - before: the list whose wraps already exist; nil: none exist.
+    ///   - keys: the verified keys of the readers.
+    /// - Throws: `SharingError`, before anything is sealed: when the secrets do not match the list's commitments, or
+    ///   when the keys of any reader are not verified or differ from the list.
     public func wraps(
         for verified: VerifiedReaderList, after before: ReaderList? = nil, keys: VerifiedKeys
     ) throws(SharingError) -> [SecretWrap] {
@@ -100,14 +104,14 @@ extension BucketSecrets {
         } catch { throw .unusableKey }
     }
 
-    /// A reader's side: all secrets that a verified list commits to.
+    /// The reader's side: opens all secrets to which a verified list commits.
     ///
     /// - Parameters:
-    ///   - wraps: as the server shows them; of those for others nothing is tried.
-    ///   - known: what this reader has opened before.
+    ///   - wraps: as received from the server; wraps for other readers are not tried.
+    ///   - known: secrets that this reader has opened before.
     ///   - own: this account, with the keys that the list names.
     ///   - key: the secret half of its encryption key.
-    /// - Throws: `notAReader`; `missing` and `notCommitted` with the first epoch that is.
+    /// - Throws: `notAReader`; `missing` or `notCommitted` with the first epoch concerned.
     public static func opened(
         _ wraps: [SecretWrap], for verified: VerifiedReaderList, known: BucketSecrets? = nil, as own: PublicKeys,
         with key: X25519.PrivateKey
@@ -135,7 +139,7 @@ extension BucketSecrets {
     ) throws(SharingError) -> SecureBytes {
         var isOtherSecret = false
         for wrap in wraps.prefix(ReaderLimits.wrapTriesMax) {
-            // One that does not open is not ours, whoever put it there.
+            // A wrap that does not open is ignored: any client may have stored it.
             guard let secret = try? place.open(wrap.sealed, with: key) else { continue }
             if try Self.commitment(of: secret) == commitment { return secret }
             isOtherSecret = true

@@ -1,74 +1,76 @@
-/// Two lists of one bucket that its owner has signed and that cannot both be: the owner, or whoever has the owner's
-/// key, tells two groups of readers two things. Both are kept, as evidence.
+/// Two contradicting lists of one bucket that were both signed with the owner's key: the owner, or an attacker with the
+/// owner's key, shows different lists to different readers. Both are kept as evidence.
 public struct ForkedLists: Error, Sendable, Equatable {
-    /// What this device has taken before.
+    /// The list that this device accepted before.
     public let own: SignedReaderList
-    /// What was shown now: the same version, or the next one of another list; where nobody has verified the keys that
-    /// signed it, the newest that followed it.
+    /// The list received now: another list of the same version, or a next list with another predecessor; if the keys
+    /// that signed it are not verified, the newest list that followed it.
     public let other: SignedReaderList
 }
 
-/// What one device knows of who reads a bucket: all lists from the first to the newest that it has seen. It goes
-/// forward only.
+/// One device's knowledge of a bucket's readers: all lists from the first to the newest received. It never goes back.
 ///
-/// Pure: lists come in, verdicts go out. It never takes a list because the server shows it, only because the owner has
-/// signed it and it follows what was there. A device that has seen no list yet cannot tell whether the newest one is
-/// kept from it.
+/// Pure: takes lists, returns verdicts. It accepts a list only if the owner has signed it and it follows the known
+/// lists, never because the server shows it. A device that has not received any list yet cannot detect that the newest
+/// one is withheld.
 public struct SharedBucketReader: Sendable, Equatable {
-    /// What a device is to do.
+    /// The verdict on received lists.
     public enum Verdict: Sendable, Equatable {
-        /// The lists were taken: seal under the newest from now on. Keep the state before anything is sealed.
+        /// The lists were accepted: seal under the newest one from now on. Store the state before sealing.
         case taken(Step)
-        /// Nothing that was not known.
+        /// All lists were known already.
         case known
-        /// The server shows nothing newer than this version, and this device has seen a newer one.
+        /// The server's newest list has this version, but this device has received a newer one.
         case older(UInt64)
-        /// Lists are missing before what was shown: fetch these versions, and show them together.
+        /// Lists are missing before the received ones: fetch these versions, and pass them together.
         case needs(ClosedRange<UInt64>)
-        /// Nothing more is taken, and nothing sealed: the user has to ask the owner which of them is true.
+        /// No more lists are accepted and no values sealed: the user must ask the owner which list is valid.
         case forked(ForkedLists)
-        /// Nothing was taken.
+        /// No list was accepted.
         case refused(ReaderListError)
     }
 
-    /// From one newest list to another.
+    /// The difference between two newest lists.
     public struct Step: Sendable, Equatable {
-        /// nil: none was known.
+        /// Version before; nil: no list was known.
         public let from: UInt64?
+        /// Version now.
         public let to: UInt64
-        /// Secrets of epochs that have begun are to be opened before anything is sealed.
+        /// Whether epochs have begun, whose secrets must be opened before sealing.
         public let beganEpoch: Bool
-        /// Who reads now and did not, or not with these keys.
+        /// New readers, or readers with new keys.
         public let added: [ListedReader]
-        /// Who read before and does no more, or not with those keys.
+        /// Former readers, or readers with their former keys.
         public let removed: [ListedReader]
     }
 
+    /// The bucket.
     public let bucket: SharedBucket
-    /// From version 1 on, each following the one before.
+    /// From version 1 on, each following the previous one.
     public internal(set) var lists: [SignedReaderList] = []
-    /// What keeps the device from taking and sealing anything.
+    /// While set, the device accepts no lists and seals no values.
     public internal(set) var fork: ForkedLists?
 
+    /// Creates a state without lists.
     public init(bucket: SharedBucket) { self.bucket = bucket }
 
-    /// The newest list; nil: none has been seen.
+    /// The newest list; nil: none has been received.
     public var newest: VerifiedReaderList? { lists.last.map { VerifiedReaderList(kept: $0.list) } }
 
-    /// Version of the newest list; 0: none has been seen.
+    /// Version of the newest list; 0: none has been received.
     public var version: UInt64 { UInt64(lists.count) }
 
-    /// The list of a version, if it has been seen.
+    /// The list of a version; nil if it has not been received.
     public func list(_ version: UInt64) -> ReaderList? {
         (1...max(1, self.version)).contains(version) && !lists.isEmpty ? lists[Int(version) - 1].list : nil
     }
 
-    /// Takes lists that the server shows.
+    /// Processes lists from the server.
     ///
     /// - Parameters:
-    ///   - shown: ascending, without gaps between them; some may be known. The newest has to be signed with the owner's
-    ///     key of today; those before it are bound to it by their digests.
-    ///   - keys: what was verified.
+    ///   - shown: ascending, without gaps; known lists may be included. The newest must be signed with the owner's
+    ///     current key; the earlier ones are bound to it by their digests.
+    ///   - keys: the verified keys.
     public mutating func take(_ shown: [SignedReaderList], keys: VerifiedKeys) -> Verdict {
         if let fork { return .forked(fork) }
         guard let first = shown.first, let last = shown.last else { return .known }
@@ -89,9 +91,9 @@ public struct SharedBucketReader: Sendable, Equatable {
         } catch { return .refused(error) }
     }
 
-    /// A list that contradicts one which was taken. It proves something only if the owner's keys of today have signed
-    /// the newest of what was shown, which is bound to all before it: with earlier ones, whoever has stolen those could
-    /// stop every device.
+    /// Finds a list that contradicts an accepted one. It is evidence only if the owner's current keys have signed the
+    /// newest of the received lists, which is bound to all before it: otherwise an attacker with stolen former keys
+    /// could stop every device.
     private func conflict(
         _ shown: [SignedReaderList], _ keys: VerifiedKeys
     ) throws(ReaderListError) -> ForkedLists? {
@@ -111,7 +113,7 @@ public struct SharedBucketReader: Sendable, Equatable {
         return nil
     }
 
-    /// - Parameter new: without gaps, the first right after the newest that is known.
+    /// - Parameter new: without gaps, beginning directly after the newest known list.
     private mutating func append(
         _ new: [SignedReaderList], _ keys: VerifiedKeys
     ) throws(ReaderListError) -> Step {
@@ -131,7 +133,7 @@ public struct SharedBucketReader: Sendable, Equatable {
 extension SharedBucketReader {
     private static let label: [UInt8] = Array("thicket/shared-bucket/1".utf8) + [0]
 
-    /// The form in which a device keeps it, sealed like the rest of its store: label ‖ 0 ‖ lp(owner) ‖ lp(app) ‖
+    /// The encoding that a device stores, sealed like the rest of its store: label ‖ 0 ‖ lp(owner) ‖ lp(app) ‖
     /// lp(bucket) ‖ number of lists(4) ‖ length(4) and bytes of each ‖ 0, or 1 and both lists of a fork with their
     /// lengths.
     public var saved: [UInt8] {
@@ -147,25 +149,26 @@ extension SharedBucketReader {
 
     private static func long(_ bytes: [UInt8]) -> [UInt8] { UInt32(bytes.count).octets + bytes }
 
-    /// What was kept, looked at again: that the lists follow each other, and that the owner has signed the newest,
-    /// which is bound to all before it. Whoever can write into the device's store can put back what was there before,
-    /// and nothing else.
+    /// Restores a stored state and verifies that the lists follow each other and that the owner has signed the newest
+    /// one, which is bound to all before it. An attacker with write access to the device's store can only replace the
+    /// state by an earlier one.
     ///
-    /// - Parameter keys: what was verified. Of the owner's keys also those of before count here: the list may be older
-    ///   than those of today.
-    /// - Throws: `ReaderListError`: `badSignature` also when the keys that signed it have not been verified.
+    /// - Parameter keys: the verified keys. Former keys of the owner also count here, because the list may be older
+    ///   than the current keys.
+    /// - Throws: `ReaderListError`; `badSignature` also when the keys that signed it have not been verified.
     public init(saved bytes: [UInt8], keys: VerifiedKeys) throws(ReaderListError) {
         try self.init(unverified: bytes)
         guard lists.last?.isSigned(keys) != false else { throw .badSignature }
         guard let fork else { return }
-        // What contradicts what was taken, and is the owner's: nobody else stops a device, or accuses its owner.
+        // The other list must contradict an accepted one and be signed by the owner, so that no attacker can stop a
+        // device or accuse the owner.
         let (own, other) = (fork.own.list, fork.other.list)
         guard lists.contains(fork.own), fork.other.isSigned(keys), list(other.version) != other,
             other.version != own.version + 1 || other.previous != own.digest
         else { throw .badSignature }
     }
 
-    /// What was kept, before anything of it is verified: only that the lists follow each other.
+    /// Restores a stored state without verifying signatures; checks only that the lists follow each other.
     package init(unverified bytes: [UInt8]) throws(ReaderListError) {
         var fields = FieldReader(bytes)
         guard fields.skip(Self.label), let owner = fields.text(), let app = fields.text(),

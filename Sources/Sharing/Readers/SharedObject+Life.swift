@@ -1,26 +1,26 @@
 public import ThicketProtocol
 public import ThicketSealed
 
-/// An object of a shared bucket is made, deleted, and gone.
+/// Creation, deletion and removal of an object of a shared bucket.
 extension SharedObject {
-    /// An object that is not there, for a device that wants to make it.
+    /// An object that does not exist, for a device that is about to create it.
     ///
     /// - Parameter appKey: the app's own key.
-    /// - Throws: `SharingError.otherObject` when the sealer is another object's.
+    /// - Throws: `SharingError.otherObject` when the sealer belongs to another object.
     public static func absent(_ appKey: String, with sealer: AuthoredSealer) throws(SharingError) -> SharedObject {
         guard sealer.isNamed(appKey) else { throw .otherObject }
         return SharedObject(.absent(author: sealer.author, place: sealer.place, appKey: appKey))
     }
 
-    /// Makes an object where the app sees none: a draft, until the server has taken it (`created`).
+    /// Creates an object where the app sees none: a draft until the server has accepted it (`created`).
     /// - Throws: `readOnly` also for an account that may only read.
     public mutating func create(_ content: JSONObject, with sealer: AuthoredSealer) throws(SealedEditError) {
         guard sealer.maySeal else { throw .readOnly }
         try object.create(content)
     }
 
-    /// Deletes the object: its tombstone is the next operation that `seal` gives. Once that counts, the server is told
-    /// to remove the object.
+    /// Deletes the object: the next operation from `seal` is its tombstone. Once that is valid, the server is asked to
+    /// remove the object.
     /// - Throws: `readOnly` also for an account that may only read.
     public mutating func delete(with sealer: AuthoredSealer) throws(SealedEditError) {
         guard sealer.maySeal else { throw .readOnly }
@@ -33,8 +33,8 @@ extension SharedObject {
     ///   - incarnation: 16 random bytes.
     ///   - id: 16 random bytes.
     ///   - nonce: 12 random bytes.
-    /// - Returns: what must be saved before it is sent; nil without a draft, while the server has something that is to
-    ///   be removed first, and as `seal`.
+    /// - Returns: the state, which must be stored before the snapshot is sent. nil without a draft, while the server
+    ///   still has an object that must be removed first, and in the cases of `seal`.
     public func created(
         incarnation: [UInt8], id: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> (object: SharedObject, snapshot: [UInt8])? {
@@ -44,10 +44,10 @@ extension SharedObject {
         return (SharedObject(made), made.sealedSnapshot(id: id, nonce: nonce, with: sealer))
     }
 
-    /// The server has an object under this key, and it was not here: for a draft, and for a creation that the server
-    /// has answered with 405. If it is that very creation, nothing more is to be done; else what was to be made goes on
-    /// top of it.
-    /// - Throws: `SharedOpenError`; nothing has been taken then.
+    /// Handles an object of the server under this key that was unknown here: for a draft, and for a creation that the
+    /// server refused with 405. If it is the same creation, nothing remains to be done; otherwise the draft is applied
+    /// on top of it.
+    /// - Throws: `SharedOpenError`; the state is unchanged then.
     public mutating func meet(
         _ entity: SealedEntity, with sealer: AuthoredSealer
     ) throws(SharedOpenError) -> [SharedEvent] {
@@ -63,12 +63,12 @@ extension SharedObject {
         return events + object.yield(to: theirs.object).map { .object($0) }
     }
 
-    /// The server did not take the creation, and has nothing under the key: it is a draft again.
+    /// The server did not accept the creation and has no object under the key: the object becomes a draft again.
     public mutating func notCreated() { object.notCreated() }
 
-    /// The server says that the object is gone. Behind a tombstone that counts, or where it was deleted here, too, it
-    /// is; what was edited here since is a draft. After *keep mine* there is room for what is kept. Else it is an
-    /// alarm, and nothing is given up.
+    /// Handles the server's report that the object is gone. After a valid tombstone, or if the object was deleted here
+    /// too, that is accepted, and later local edits become a draft. After *keep mine* the kept object can now be
+    /// created. Otherwise it is an alarm, and no local data is given up.
     public mutating func serverRemoved() -> [SharedEvent] {
         if object.isReplacing {
             object.hasReplaced()

@@ -1,18 +1,18 @@
 public import ThicketSealed
 
-/// What was kept, the ways out of an alarm, and an account's new keys.
+/// Restoring stored objects, resolving alarms, and changing an account's keys.
 extension SharedObject {
-    /// The object as it was when it was kept. What is kept counts as it did when it was taken: also where the owner has
-    /// signed two lists since, so that it can be read.
+    /// Restores a stored object. Values count as they did when they were stored, even if the owner has signed two
+    /// contradicting lists since, so that the object stays readable.
     ///
     /// - Parameters:
-    ///   - entity: what the server had, as far as the log was read, or, with a creation in flight, what will be there;
-    ///     nil: there was nothing.
+    ///   - entity: the server's object up to the position that the log has read or, with a creation in flight, the
+    ///     object being created; nil: none.
     ///   - appKey: the app's own key.
-    ///   - pending: the sealed operation in flight, of this device. It may be under the account's keys of before.
-    ///   - kept: the rest. Its edits go out under the sealer's writer.
-    /// - Throws: `SharedOpenError`: `held` when a list, a secret or verified keys are lacking that were there before.
-    ///   What is kept is to stay where it is then.
+    ///   - pending: the sealed operation in flight, of this device. It may be signed with the account's former keys.
+    ///   - kept: the rest of the stored state. Its edits are sent under the sealer's writer.
+    /// - Throws: `SharedOpenError`: `held` when a list, a secret or verified keys are missing that were available
+    ///   before. The stored state must then be left unchanged.
     public static func restored(
         _ entity: SealedEntity?, appKey: String, pending: [UInt8]?, kept: SealedKept, with sealer: AuthoredSealer
     ) throws(SharedOpenError) -> SharedObject {
@@ -43,12 +43,13 @@ extension SharedObject {
         return SharedObject(object)
     }
 
-    /// *Take the server's*, after an alarm: what it shows, and nothing of what is here. What the app saw is told as a
-    /// conflict, and who wrote the snapshot as always: it may be one that others do not believe.
+    /// Resolves an alarm by *take the server's*: accepts the server's state and drops the local one. The content that
+    /// the app saw is reported as a conflict, and the author of the snapshot is reported as always, because other
+    /// devices may not accept that snapshot.
     ///
-    /// - Parameter entity: nil: the server has nothing.
-    /// - Returns: nothing where nothing is to be chosen.
-    /// - Throws: `SharedOpenError` when that does not count, or does not hold together; then nothing has happened.
+    /// - Parameter entity: nil: the server has no object.
+    /// - Returns: no events if there is no alarm.
+    /// - Throws: `SharedOpenError` when the server's state is not valid or not consistent; the state is unchanged then.
     public mutating func takeServers(
         _ entity: SealedEntity?, with sealer: AuthoredSealer
     ) throws(SharedOpenError) -> [SharedEvent] {
@@ -69,31 +70,31 @@ extension SharedObject {
         return judged.events + events.map { .object($0) }
     }
 
-    /// *Keep mine*, after an alarm: what the app sees becomes a draft. The server is told to remove what it has
-    /// (`serverRemoved`), and the draft is `created`.
-    /// - Throws: `readOnly` for an account that may only read, and where nothing is to be chosen; `deleted` where the
-    ///   app sees nothing: take the server's, and delete that.
+    /// Resolves an alarm by *keep mine*: the content that the app sees becomes a draft. The server is asked to remove
+    /// its object (`serverRemoved`), and then the draft is `created`.
+    /// - Throws: `readOnly` for an account that may only read, and without an alarm; `deleted` where the app sees no
+    ///   object: use *take the server's*, and delete the result.
     public mutating func keepMine(with sealer: AuthoredSealer) throws(SealedEditError) {
         guard sealer.maySeal, object.problem != nil else { throw .readOnly }
         guard object.object != nil else { throw .deleted }
         object.keepMine()
     }
 
-    /// Gives up the edits that wait, as `SealedObject.discardEdits`: for who may not write any more, and does not want
-    /// to keep them.
+    /// Drops the waiting edits, as `SealedObject.discardEdits`: for an account that has lost write permission and does
+    /// not want to keep them.
     public mutating func discardEdits() { object.discardEdits() }
 
-    /// The account has other keys: its edits that wait go out under them. An operation that is on its way under the old
-    /// ones keeps its bytes, and is to be sent as it is until the server has it: if it counts, it was acknowledged; if
-    /// it comes behind a word under the list with the new keys, it counts for nothing, and its edit goes out under
-    /// these. Only what is known never to have been sent may be taken back (`refuse`). So nothing is lost, and nothing
-    /// stands there twice.
+    /// Changes the keys of the account: waiting edits are sent under the new keys. An operation in flight under the old
+    /// keys keeps its bytes and must be sent unchanged until the server has it. If it is valid, it is acknowledged; if
+    /// it follows an operation under the list with the new keys, it is ignored and its edit is sent again under the new
+    /// keys. Only an operation that is known never to have been sent may be reverted (`refuse`). Therefore no edit is
+    /// lost or applied twice.
     ///
     /// - Parameters:
     ///   - old: the keys under which this device has written.
     ///   - sealer: with the new keys, and the same device.
-    /// - Throws: `SharingError.otherKeys` when these are not the keys and the device of the object's author, or another
-    ///   account's.
+    /// - Throws: `SharingError.otherKeys` when `old` and the device are not those of the object's author, or belong to
+    ///   another account.
     public mutating func move(from old: PublicKeys, to sealer: AuthoredSealer) throws(SharingError) {
         guard let (keys, device) = sealer.writing, keys.user.utf8.elementsEqual(old.user.utf8)
         else { throw .otherKeys(old.user) }

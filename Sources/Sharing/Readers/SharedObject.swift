@@ -1,35 +1,39 @@
 public import ThicketProtocol
 public import ThicketSealed
 
-/// What a shared object has to tell beside what sealed objects tell.
+/// Events of a shared object, in addition to those of sealed objects.
 public enum SharedEvent: Sendable, Equatable {
-    /// This account wrote the operation at this position, or the snapshot of it.
+    /// The author of the operation at this position, or of the snapshot of it.
     case written(by: Author, SealedHeader.Kind, at: Int)
-    /// Somebody put something there that counts for nothing.
+    /// A value at this position is ignored, for this reason.
     case uncounted(AuthorshipError, SealedHeader.Kind, at: Int)
+    /// An event of the sealed object.
     case object(SealedEvent)
 }
 
-/// Why a device has nothing of an object.
+/// The reason why a device cannot open or restore an object.
 public enum SharedOpenError: Error, Equatable, Sendable {
+    /// No verdict is possible yet.
     case held(SharedHold)
-    /// The snapshot counts for nothing.
+    /// The snapshot is not valid.
     case refused(AuthorshipError)
+    /// The sealed object does not open.
     case sealed(SealedOpenError)
-    /// What was kept of the edits does not belong to what was kept of the object.
+    /// The stored edits do not belong to the stored object.
     case doesNotFit
 }
 
-/// One object of a shared bucket on one device: `SealedObject`, for which nothing is taken before it can be said of all
-/// of it who wrote it. Give it the sealer that fits what the device knows of lists and secrets at the time.
+/// One object of a shared bucket on one device: a `SealedObject` that accepts a value only after the authors of all
+/// values are verified. The caller passes a sealer with the lists and secrets that the device currently knows.
 public struct SharedObject: Sendable, Equatable {
+    /// The sealed object.
     public internal(set) var object: SealedObject
 
-    /// - Parameter object: one whose author is the sealer's writer (`AuthoredSealer.Writer.id`).
+    /// - Parameter object: its author must be the sealer's writer (`AuthoredSealer.Writer.id`).
     public init(_ object: SealedObject) { self.object = object }
 
-    /// Opens an object on a device that has nothing of it. The device believes the account that wrote the snapshot all
-    /// that stands before it.
+    /// Opens an object on a device that has no state of it. The device trusts the author of the snapshot for everything
+    /// before it.
     public static func open(
         _ entity: SealedEntity, author: AuthorID, with sealer: AuthoredSealer
     ) throws(SharedOpenError) -> (object: SharedObject, events: [SharedEvent]) {
@@ -43,19 +47,20 @@ public struct SharedObject: Sendable, Equatable {
         } catch { throw .sealed(error) }
     }
 
-    /// Takes the operation that follows.
-    /// - Throws: `SharedHold`; nothing has been taken then: give it again once what is lacking is there, or adopt the
-    ///   object once its owner has said that there is no such list, and compacted it (`AuthoredSealer.knowingNewest`).
+    /// Processes the next operation.
+    /// - Throws: `SharedHold`; the state is unchanged then. Pass the operation again when the missing information is
+    ///   available, or adopt the object after its owner has stated that there is no such list and has compacted it
+    ///   (`AuthoredSealer.knowingNewest`).
     public mutating func receive(_ sealed: [UInt8], with sealer: AuthoredSealer) throws(SharedHold) -> [SharedEvent] {
         var judged = JudgedSealer(sealer)
         try judged.judge(sealed, .operation, position: 0, at: object.log.position + 1, behind: object.log.list)
         let position = object.log.position
         let events = object.receive(sealed, with: judged)
-        // Of what was not taken nothing is told: it does not stand there.
+        // An operation that was not accepted is not reported, because it is not part of the log.
         return (object.log.position > position ? judged.events : []) + events.map { .object($0) }
     }
 
-    /// Takes the object as the server shows it now.
+    /// Accepts the object in the server's current state.
     /// - Throws: as `receive`.
     public mutating func adopt(
         _ entity: SealedEntity, with sealer: AuthoredSealer
@@ -66,7 +71,7 @@ public struct SharedObject: Sendable, Equatable {
         }
         let (incarnation, position) = (object.log.incarnation, object.log.position)
         let events = object.adopt(entity, with: judged, byOthers: !isOwn(judged))
-        // Of what was there before it has told.
+        // Values before this were reported earlier.
         let told = judged.events.filter { event in
             switch event {
             case .written(_, .operation, let at), .uncounted(_, .operation, let at):
@@ -78,14 +83,14 @@ public struct SharedObject: Sendable, Equatable {
         return told + events.map { .object($0) }
     }
 
-    /// Whether this very device has written the snapshot.
+    /// Whether this device has written the snapshot.
     private func isOwn(_ judged: JudgedSealer) -> Bool {
         guard case .written(let author, .snapshot, _)? = judged.events.first else { return false }
         return Authorship.authorID(keyID: author.reader.keyID, device: author.device) == object.author
     }
 
-    /// Position of a snapshot of another incarnation whose author knew an older list than stands in the log here: the
-    /// count of lists begins anew with it, and who was removed could begin it. nil: it is none.
+    /// Position of a snapshot of another incarnation whose author knew an older list than the log here; nil otherwise.
+    /// A new incarnation restarts the check of list versions, so a removed reader could otherwise create one.
     private func madeUnderOlderList(_ entity: SealedEntity, _ judged: JudgedSealer) -> Int? {
         guard object.problem == nil, !object.isStopped,
             case .written(let author, .snapshot, let position)? = judged.events.first, author.list < object.log.list,
@@ -96,48 +101,50 @@ public struct SharedObject: Sendable, Equatable {
         return theirs.incarnation == object.log.incarnation ? nil : position
     }
 
-    /// Whether what is sealed here would count: not under another author than the sealer's writer (the account has
-    /// other keys now), nor under an older list than the log has seen (the lists kept are older than the object).
+    /// Whether a value sealed here would be valid: the sealer's writer must be the object's author (the account may
+    /// have other keys now), and its list must not be older than the log's (the stored lists may be older than the
+    /// object).
     func maySeal(_ sealer: AuthoredSealer) -> Bool {
         sealer.maySeal && sealer.writerID == object.author && sealer.listVersion >= object.log.list
     }
 
-    /// Takes an edit of the app.
+    /// Applies an edit of the app.
     /// - Throws: `readOnly` also for an account that may only read.
     public mutating func edit(_ diff: ObjectDiff, with sealer: AuthoredSealer) throws(SealedEditError) {
         guard sealer.maySeal else { throw .readOnly }
         try object.edit(diff)
     }
 
-    /// The next operation of the edits that wait, or the mark that is owed, as `SealedObject.seal`; nil also for who
-    /// may not write, or no more, with another writer than the object's author, and with older lists than the log has
-    /// seen: the edits stay.
+    /// The next operation for the waiting edits, or a mark that is due, as `SealedObject.seal`. nil also without write
+    /// permission, with another writer than the object's author, and with older lists than the log has reached; the
+    /// edits are kept.
     public mutating func seal(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
         maySeal(sealer) ? object.seal(changeID: changeID, nonce: nonce, with: sealer) : nil
     }
 
-    /// An operation that changes nothing and ends what older lists allow, as `SealedObject.sealMark`: after a removal,
-    /// one for each object. Where it counts for nothing (`rebased`), `seal` makes it again, until the log's `list` is
-    /// this one (`owesMark`).
+    /// An operation without effect that ends the validity of older lists, as `SealedObject.sealMark`; after the removal
+    /// of a reader, one is needed per object. If it is ignored (`rebased`), `seal` makes it again, until the log's
+    /// `list` is this one (`owesMark`).
     public mutating func sealMark(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
         maySeal(sealer) ? object.sealMark(changeID: changeID, nonce: nonce, with: sealer) : nil
     }
 
-    /// The server has the pending operation, and the log, read to its end, does not count it: as `SealedObject.refuse`.
+    /// Handles a pending operation that the server has and that the completely read log ignores: as
+    /// `SealedObject.refuse`.
     public mutating func refuse() -> [SharedEvent] { object.refuse().map { .object($0) } }
 
-    /// The snapshot of what the log holds; nil for who may not write.
+    /// The snapshot of the log's content; nil without write permission.
     public func sealedSnapshot(id: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer) -> [UInt8]? {
         sealer.maySeal && sealer.listVersion >= object.log.list
             ? object.sealedSnapshot(id: id, nonce: nonce, with: sealer) : nil
     }
 }
 
-/// Opens what was looked at before, so that no signature is verified twice.
+/// Opens values that were verified before, so that no signature is verified twice.
 struct JudgedSealer: Sealer {
     private let sealer: AuthoredSealer
     private var opened = [[UInt8]: (id: [UInt8], clear: [UInt8])]()
@@ -145,13 +152,13 @@ struct JudgedSealer: Sealer {
 
     init(_ sealer: AuthoredSealer) { self.sealer = sealer }
 
-    /// Looks at the newest snapshot of an object, and at all operations behind it.
+    /// Verifies the newest snapshot of an object, and all operations after it.
     init(_ entity: SealedEntity, _ sealer: AuthoredSealer) throws(SharedHold) {
         self.init(sealer)
         guard let newest = entity.newest else { return }
         let snapshot = SealedObject.bytes(of: newest.text)
         try judge(snapshot, .snapshot, position: newest.position, at: newest.position)
-        // The log says which list is over where.
+        // The log determines from which position on a list is superseded.
         var log = SealedObject.log(of: snapshot, at: newest.position, sealer.place, self)
         for (index, text) in entity.tail.reversed().enumerated() {
             let sealed = SealedObject.bytes(of: text)
@@ -161,7 +168,7 @@ struct JudgedSealer: Sealer {
         }
     }
 
-    /// - Parameter list: that the log stands under there.
+    /// - Parameter list: the list version that the log has reached at this position.
     mutating func judge(
         _ sealed: [UInt8], _ kind: SealedHeader.Kind, position: Int, at place: Int, behind list: Int = 0
     ) throws(SharedHold) {
@@ -182,8 +189,8 @@ struct JudgedSealer: Sealer {
         sealer.seal(clear, kind: kind, id: id, position: position, nonce: nonce)
     }
 
-    /// What was not looked at, or refused, does not open, nor as another kind than it was looked at as: a snapshot may
-    /// stand among the operations, too. Its position was looked at with it.
+    /// Values that were not verified, or were refused, do not open; nor do values verified as another kind, because a
+    /// snapshot may occur among the operations. The position was checked during verification.
     func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
         SealedHeader(of: sealed)?.kind == kind ? opened[sealed] : nil
     }

@@ -1,44 +1,47 @@
 public import ThicketCrypto
 
-/// Public keys as far as the caller has verified whose they are: nobody else's word counts, the server's least.
+/// Public keys whose owner the caller has verified; statements of other parties, in particular of the server, do not
+/// count.
 public struct VerifiedKeys: Sendable {
     private let newestKeys: @Sendable (String) -> PublicKeys?
     private let pastKeys: @Sendable (String, String) -> PublicKeys?
 
     /// - Parameters:
-    ///   - newest: a user's keys of today.
-    ///   - past: keys of a user, by their id, that were verified as theirs in their time; what they signed then is
-    ///     theirs.
+    ///   - newest: returns a user's current keys.
+    ///   - past: returns former keys of a user by their id, verified while they were in use; signatures from that time
+    ///     stay valid.
     public init(
         _ newest: @escaping @Sendable (String) -> PublicKeys?,
         past: @escaping @Sendable (String, String) -> PublicKeys? = { _, _ in nil }
     ) { (newestKeys, pastKeys) = (newest, past) }
 
-    /// A user's keys of today; nil: not verified.
+    /// A user's current keys; nil: not verified.
     public func newest(_ user: String) -> PublicKeys? {
         newestKeys(user).flatMap { $0.user.utf8.elementsEqual(user.utf8) ? $0 : nil }
     }
 
-    /// The keys that a list names for a reader, of today or of their time.
+    /// The keys that a list names for a reader, current or former ones.
     public func keys(_ reader: ListedReader) -> PublicKeys? {
         [newest(reader.user), pastKeys(reader.user, reader.keyID)].lazy.compactMap { $0 }.first { reader.has($0) }
     }
 }
 
-/// An account that can sign: the secret half of its identity key, and what everybody knows of it.
+/// An account that can sign: the secret half of its identity key, and its public keys.
 public struct SigningAccount: Sendable {
+    /// The public keys.
     public let keys: PublicKeys
     let identity: Ed25519.SigningKey
 
-    /// - Throws: `unusablePublicKey` when the key is another than the account's.
+    /// - Throws: `unusablePublicKey` when the key does not belong to the account.
     public init(_ keys: PublicKeys, identity: Ed25519.SigningKey) throws(CryptoError) {
         guard identity.verifyingKey == keys.identity else { throw .unusablePublicKey }
         (self.keys, self.identity) = (keys, identity)
     }
 }
 
-/// A list with a signature that may be its owner's.
+/// A list with a signature that is not verified yet.
 public struct SignedReaderList: Sendable, Equatable {
+    /// The list.
     public let list: ReaderList
     /// 64 bytes, over label, owner, the owner's key id, and the digest of the list.
     public let signature: [UInt8]
@@ -56,7 +59,7 @@ public struct SignedReaderList: Sendable, Equatable {
     /// The list's bytes ‖ signature.
     public var bytes: [UInt8] { list.bytes + signature }
 
-    /// Reads a list and its signature, which nobody has verified yet.
+    /// Parses a list and its signature without verifying it.
     /// - Throws: `ReaderListError`.
     public init(parsing bytes: [UInt8]) throws(ReaderListError) {
         guard bytes.count >= Ed25519.signatureBytes else { throw .malformed }
@@ -68,21 +71,21 @@ public struct SignedReaderList: Sendable, Equatable {
         [Array(owner.user.utf8), Array(owner.keyID.utf8), list.digest.bytes]
     }
 
-    /// Whether the owner has signed it, with these keys or earlier ones of theirs.
+    /// Whether the owner has signed the list, with current or former keys.
     func isSigned(_ keys: VerifiedKeys) -> Bool {
         guard let owner = list.owner, let signer = keys.keys(owner) else { return false }
         return signer.identity.isSignature(signature, for: .readers, Self.fields(list, owner))
     }
 }
 
-/// A list that the bucket's owner has signed, with the keys that were verified as theirs: the only kind that keys are
-/// wrapped for.
+/// A list whose owner's signature was verified with verified keys; keys are wrapped only for such a list.
 public struct VerifiedReaderList: Sendable, Equatable {
+    /// The list.
     public let list: ReaderList
 
-    /// - Parameter bucket: which one it has to be.
-    /// - Throws: `ReaderListError`. Of the owner the keys of today are taken: with those of before, somebody who has
-    ///   stolen them may sign. After a change of keys the owner signs a new list.
+    /// - Parameter bucket: the expected bucket.
+    /// - Throws: `ReaderListError`. Only the owner's current keys are accepted, because former ones may have been
+    ///   stolen; after a change of keys the owner must sign a new list.
     public init(
         _ signed: SignedReaderList, of bucket: SharedBucket, by keys: VerifiedKeys
     ) throws(ReaderListError) {
@@ -93,6 +96,6 @@ public struct VerifiedReaderList: Sendable, Equatable {
         list = signed.list
     }
 
-    /// One that this device has verified before, and kept.
+    /// A list that this device has verified before and stored.
     init(kept list: ReaderList) { self.list = list }
 }

@@ -3,7 +3,7 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// Folders and copies that meet a server without what they have, as processes (docs/decisions/0083, 0091).
+/// Folders and copies that meet a server without what they have, as processes (docs/decisions/0083, 0085).
 @Suite("thicket: a server that has lost or forgotten", .blocking)
 struct LostPositionCommandTests {
     private let bench: CommandBench

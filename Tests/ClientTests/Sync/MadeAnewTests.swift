@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// A refusal comes behind the changes of its group, so what it says may be over (docs/decisions/0070).
+/// A refusal comes behind the changes of its group, so what it says may be over (docs/decisions/0005).
 @Suite("Refusals that come behind a newer change", .nonceWatch)
 struct MadeAnewTests {
     private let gone: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#

@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// What is refused once more, or decided while it waits to be made anew (docs/decisions/0082).
+/// What is refused once more, or decided while it waits to be made anew (docs/decisions/0005).
 @Suite("A refused change that is refused again, confirmed, or removed", .nonceWatch)
 struct RefusedAgainTests {
     /// Cannot be applied to what is known, so that the state 8 is asked for.

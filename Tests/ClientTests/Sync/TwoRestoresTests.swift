@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// What is refused keeps its ccid (docs/decisions/0082): a server that is restored a second time may have it after all.
+/// What is refused keeps its ccid (docs/decisions/0005): a server that is restored a second time may have it after all.
 @Suite("A change that one restored server refuses and the next one has", .nonceWatch)
 struct TwoRestoresTests {
     /// The connection ends, and behind the next one the server does not know our position and has `index`.

@@ -87,7 +87,7 @@ struct ConformanceTests {
     @Test("a transform gives the recorded object, and loses nothing where the reference drops a hunk")
     func transform() throws {
         var (run, dropped, failed): (Int, Int, Int) = (0, 0, 0)
-        // Cases in which the reference's patching says that all found its place, and loses characters (decision 0087).
+        // Cases in which the reference's patching says that all found its place, and loses characters (decision 0002).
         var mended = 0
         for test: JSONValue in try DiffVectors.cases("transform") {
             let id: Int64 = try #require(test["id"]?.intValue)

@@ -5,7 +5,7 @@ import ThicketTestSupport
 @testable import ThicketServer
 
 /// A walk whose log is cut meanwhile begins anew. iOS takes both for one walk, and would keep what it met before and was
-/// removed since, so the pages of the new one tell it a position that is none (decision 0081).
+/// removed since, so the pages of the new one tell it a position that is none (decision 0003).
 @Suite("A walk under which the log was cut")
 struct WalkAgainTests {
     private let harness: HubHarness

@@ -4,7 +4,7 @@ import ThicketSQLite
 
 @testable import ThicketServer
 
-/// Heads that are in the log and not yet in their table (decision 0075): who reads sees them, and they get there.
+/// Heads that are in the log and not yet in their table (decision 0008): who reads sees them, and they get there.
 @Suite("Late heads") struct LateHeadsTests {
     private let folder: StoreFolder = .init()
     private var path: String { folder.path("thicket.db") }

@@ -112,7 +112,7 @@ import ThicketTestSupport
         expect(try steps(of: .type, objects: 1), [17, 34, 27, 5])
     }
 
-    /// 64 heads wait before the oldest 64 go into their table, two with each change (0075): half of the changes write heads.
+    /// 64 heads wait before the oldest 64 go into their table, two with each change (0008): half of the changes write heads.
     @Test(
         "so do a change with which heads of earlier ones are written, and one without",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))

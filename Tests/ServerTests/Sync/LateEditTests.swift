@@ -94,7 +94,7 @@ struct LateEditTests {
         }
     }
 
-    /// What a client makes of it (decision 0069). Each unit is another letter, so that nothing is taken for something else.
+    /// What a client makes of it (decision 0002). Each unit is another letter, so that nothing is taken for something else.
     @Test("what a device typed and deleted again stays deleted, wherever the server puts the first change")
     func deletedStaysDeleted() throws {
         let seed: UInt64 = .random(in: .min ... .max)

@@ -1,72 +1,80 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// The secrets of an account, as one sealed bundle holds them at the server: what everything of the user's is sealed
-/// with. They are made on the first device and open on every other; no password change touches them (spec 3.2, "One key
-/// hierarchy").
+/// The secrets of an account, which the server holds as one sealed bundle: everything of the user is sealed with them.
+/// The first device generates them, every other device opens them, and a change of the password does not affect them
+/// (spec 3.2, "One key hierarchy").
 ///
-/// Whoever extends it takes a label of their own: keys are derived from `vaultSecret` and `treeSecret` by HKDF with an
-/// info of their own, and never used as they are.
+/// A new use of the secrets needs its own label: keys are derived from `vaultSecret` and `treeSecret` by HKDF with a
+/// separate info, and the secrets are never used directly.
 public struct AccountBundle: Sendable {
-    /// Bytes of each secret in it.
+    /// Length of each secret in bytes.
     public static let secretBytes = 32
-    /// Buckets whose mode it can say.
+    /// Most buckets whose mode a bundle can hold.
     public static let bucketsMax = 512
-    /// The form that this library writes. Of a newer one nothing is read, and none is replaced.
+    /// The format that this library writes. A bundle of a newer format is neither read nor replaced.
     static let format: Int64 = 1
-    /// Its text is filled up with spaces to a multiple of this, so that its length says little of what is in it.
+    /// The text is padded with spaces to a multiple of this length, so that its length reveals little about its
+    /// content.
     static let step = 512
 
-    /// Seals buckets and notes.
+    /// The secret from which the keys of buckets and notes are derived.
     public let vaultSecret: SecureBytes
-    /// The tree's names and keys.
+    /// The secret from which names and keys of the tree are derived.
     public let treeSecret: SecureBytes
-    /// Signs as this user.
+    /// The user's signing key.
     public let signingKey: Ed25519.SigningKey
-    /// What is sealed for this user opens with it.
+    /// The user's private key for data that others seal for the user.
     public let exchangeKey: X25519.PrivateKey
-    /// Modes and epochs of buckets, by name. Whose name is not there is open.
+    /// Modes and epochs of buckets, by name. A bucket that is not listed is open.
     public var buckets: [String: BucketMode]
-    /// Whether the user has the access key somewhere besides on devices.
+    /// Whether the user keeps the access key elsewhere than on devices.
     public var backup: BackupState
-    /// Members that a later version has put there, kept as they are.
+    /// Members written by a later version, preserved unchanged.
     private var others: [(name: String, pair: SecureBytes)]
-    /// `buckets` and `backup` as they were read: what a later version has put inside of them is kept, too.
+    /// `buckets` and `backup` as they were read, so that members inside of them from a later version are preserved too.
     private var read: (buckets: JSONObject, backup: (state: BackupState, value: JSONValue)?) = ([:], nil)
 
-    /// How a bucket is kept.
+    /// The mode of a bucket.
     public struct BucketMode: Sendable, Hashable {
-        /// As the server names it: `open` or `sealed`.
+        /// The server's name for the mode: `open` or `sealed`.
         public var mode: String
-        /// Of its keys; a number that only grows.
+        /// The epoch of the bucket's keys; it only grows.
         public var epoch: UInt32
 
+        /// Makes a mode.
+        ///
+        /// - Parameters:
+        ///   - mode: `open` or `sealed`.
+        ///   - epoch: the epoch of the bucket's keys, from 0.
         public init(mode: String, epoch: UInt32) { (self.mode, self.epoch) = (mode, epoch) }
     }
 
-    /// Whether the account outlives its devices and its password.
+    /// Whether the account can be recovered without its devices and its password.
     public enum BackupState: Sendable, Hashable {
-        /// Nobody has shown that they have the access key on paper: the user is reminded until they do.
+        /// The user has not proved to have the access key on paper: the app reminds the user until then.
         case missing
-        /// The user has shown it.
+        /// The user has proved it.
+        ///
         /// - Parameters:
-        ///   - kind: how it was kept.
+        ///   - kind: the form of the backup.
         ///   - at: seconds since 1970.
         case confirmed(BackupKind, at: Int64)
     }
 
     /// The forms in which an access key is kept outside of devices.
     public enum BackupKind: String, Sendable, Hashable, CaseIterable {
-        /// 24 words.
+        /// The 24 recovery words.
         case words
-        /// A code under a passcode.
+        /// A code protected by a passcode.
         case code
-        /// Pieces, some of which give the key.
+        /// Pieces, a number of which give the key.
         case pieces
     }
 
-    /// New secrets.
-    /// - Parameter random: secret random bytes, as many as asked for.
+    /// Generates new secrets.
+    ///
+    /// - Parameter random: returns the requested number of secret random bytes.
     public static func make(random: (Int) -> SecureBytes = SecureBytes.random) -> AccountBundle {
         guard let signing: Ed25519.SigningKey = try? .init(seed: random(secretBytes)),
             let exchange: X25519.PrivateKey = try? .init(random(secretBytes))
@@ -85,7 +93,7 @@ public struct AccountBundle: Sendable {
 
     private static let names: [String] = ["format", "vault", "tree", "sign", "exchange", "buckets", "backup"]
 
-    /// Its clear form: a JSON object, values base64url, filled up with spaces.
+    /// The unsealed form: a JSON object with base64url values, padded with spaces.
     package func text() -> SecureBytes {
         var writer = SecretWriter()
         writer.add("format", .number(JSONNumber(Self.format)))
@@ -110,8 +118,9 @@ public struct AccountBundle: Sendable {
         return .joined([text, SecureBytes(copying: Array(repeating: 0x20, count: spaces))])
     }
 
-    /// Reads what `text` writes.
-    /// - Throws: `newerFormat`, or `damaged` for what no version has written.
+    /// Reads the result of `text`.
+    ///
+    /// - Throws: `newerFormat`, or `damaged` for a text that no version writes.
     package init(text: SecureBytes) throws(AccountError) {
         guard let object = SecretObject(text) else { throw .damaged }
         guard let format = object.value("format")?.intValue else { throw .damaged }
@@ -131,7 +140,7 @@ public struct AccountBundle: Sendable {
         if let value = object.value("backup") { read.backup = (backup, value) }
     }
 
-    /// Whether these are the secrets of the same account, whatever else has changed. Compared in constant time.
+    /// Whether both bundles hold the secrets of the same account; other members may differ. Compared in constant time.
     func hasSecrets(of other: AccountBundle) -> Bool {
         let pairs = [
             (vaultSecret, other.vaultSecret), (treeSecret, other.treeSecret),
@@ -152,7 +161,7 @@ public struct AccountBundle: Sendable {
         return modes
     }
 
-    /// A kind that a later version knows is a backup, too.
+    /// A kind that only a later version knows is a backup, too.
     private static func backup(_ value: JSONValue?) -> BackupState {
         guard let time = value?["at"]?.intValue, let kind = value?["kind"]?.stringValue else {
             return .missing
@@ -161,14 +170,14 @@ public struct AccountBundle: Sendable {
     }
 }
 
-// Two bundles of one account (decision 0062).
+// Joining two bundles of one account (decision 0043).
 extension AccountBundle {
-    /// This bundle with what another one of the same account has besides; nothing that either has is dropped. Where
-    /// both have something different, a bucket is sealed rather than anything else, and anything rather than open, and
-    /// has the larger epoch; a backup counts that was confirmed, or confirmed later. Of what later versions have put
-    /// there, this one's stays, or the other's if that prevails.
+    /// This bundle joined with another one of the same account; no entry of either is dropped. When both have an entry
+    /// and it differs: a bucket becomes sealed if it is sealed in either, otherwise not open if it is not open in
+    /// either, with the larger epoch; a confirmed backup prevails, or the one confirmed later. Of members from later
+    /// versions this bundle's are kept, or the other's if `prevails` is true.
     ///
-    /// - Throws: `unusable` when both together are more than a bundle holds.
+    /// - Throws: `unusable` when both together exceed a bundle's limits.
     func joined(with other: AccountBundle, prevails: Bool) throws(AccountError) -> AccountBundle {
         var joined = self
         for (name, mode) in other.buckets {
@@ -182,7 +191,7 @@ extension AccountBundle {
             if let place, prevails { joined.others[place] = member }
             if place == nil { joined.others.append(member) }
         }
-        // What no device could read is not to be written.
+        // A bundle that no device could read must not be written.
         do throws(AccountError) { _ = try AccountBundle(text: joined.text()) } catch {
             throw .unusable("the keys here and those at the server together are more than a bundle holds")
         }
@@ -200,7 +209,7 @@ extension AccountBundle {
         return (backup, raw.map { (backup, .object($0)) } ?? read.backup ?? other.read.backup)
     }
 
-    /// - Returns: nil where neither was read.
+    /// - Returns: nil when neither was read.
     private static func joined(_ own: JSONValue?, _ other: JSONValue?, prevails: Bool) -> JSONObject? {
         guard let own = own?.objectValue else { return other?.objectValue }
         guard let other = other?.objectValue else { return own }
@@ -211,8 +220,8 @@ extension AccountBundle {
 extension AccountBundle.BucketMode {
     private static let openName = "open"
 
-    /// No server is to make a bucket open that either says is not. Of two modes that only later versions know, that of
-    /// the side that prevails.
+    /// A bucket that is not open in either bundle must not become open through a server's fault. Of two modes that only
+    /// later versions know, the prevailing side's is used.
     fileprivate func joined(with other: Self, prevails: Bool) -> Self {
         let modes = prevails ? [other.mode, mode] : [mode, other.mode]
         let closed = modes.first { $0 != Self.openName }
@@ -223,7 +232,7 @@ extension AccountBundle.BucketMode {
 }
 
 extension AccountBundle.BackupState {
-    /// Seconds since 1970; nil where none was confirmed.
+    /// Seconds since 1970; nil when no backup is confirmed.
     fileprivate var time: Int64? {
         guard case .confirmed(_, let time) = self else { return nil }
         return time
@@ -236,8 +245,8 @@ extension AccountBundle: Equatable {
 }
 
 extension AccountBundle: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text: the secrets never reach a log.
     public var description: String { "(the secrets of an account)" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }

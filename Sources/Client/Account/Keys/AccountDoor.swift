@@ -1,26 +1,26 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// Runs the flows of accounts: asks the server, and stretches passwords on a thread of its own, since one run takes a
-/// second.
+/// Runs account flows: sends their requests to the server, and derives keys from passwords on a dedicated thread,
+/// because one derivation takes a second.
 package struct AccountDoor: Sendable {
-    /// Stretches a password. Tests put something cheaper in its place.
+    /// Derives keys from a password. Tests use a cheaper function.
     package typealias Stretch =
         @Sendable (SecureBytes, [UInt8], PasswordCost) throws(CryptoError) -> PasswordKeys
-    /// Does one request. Tests put what a hostile server, or a bad line, does in its place.
+    /// Sends one request. Tests simulate a hostile server or an unreliable network.
     package typealias Ask = @Sendable (AccountRequest) async throws(ClientError) -> AccountReply
 
     private let ask: Ask
     private let stretcher: Stretcher
 
-    /// - Throws: `limit` when the system gives no thread.
+    /// - Throws: `limit` when the system cannot make a thread.
     package init(_ calls: ServerCalls, stretch: Stretch? = nil) throws(ClientError) {
         try self.init(stretch: stretch) { request throws(ClientError) in try await calls.ask(request) }
     }
 
     package init(stretch: Stretch?, ask: @escaping Ask) throws(ClientError) {
         self.ask = ask
-        // Not `??`: the compiler of Swift 6.3 crashes at a closure with typed errors behind it.
+        // Not `??`: the compiler of Swift 6.3 crashes on a closure with typed errors after it.
         if let stretch { stretcher = try Stretcher(stretch) } else { stretcher = try Stretcher(Self.scrypt) }
     }
 
@@ -61,13 +61,13 @@ extension ServerCalls {
         return try Self.reply(try await ask(request.method, path, secret: body, fields: fields))
     }
 
-    /// Of what is done and needs no words (204), as a logout, a reply without members.
+    /// A 204 answer, such as to a logout, becomes a reply without members.
     private static func reply(_ answer: HTTPAnswer) throws(ClientError) -> AccountReply {
         AccountReply(answer.status == 204 ? [:] : try object(answer))
     }
 }
 
-/// One password after the other, each of which takes 128 MiB, on a thread that nobody else waits for.
+/// Derives keys from one password at a time, because each derivation takes 128 MiB, on a dedicated thread.
 private actor Stretcher {
     private let loop: EngineLoop
     private let stretch: AccountDoor.Stretch

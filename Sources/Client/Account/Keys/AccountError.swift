@@ -1,63 +1,67 @@
 internal import ThicketCrypto
 
-/// Why something with an account and its secrets was not done. Holds no secret, and is safe to log.
+/// An error of an operation on an account or its secrets. Holds no secret, and is safe to log.
 public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The server was not reached or refused; nothing is known to be wrong with the account.
     case server(ClientError)
-    /// The server says that name and password do not belong together.
-    /// - Parameter isChanged: the password was changed since this device used it last.
+    /// The server reports that name and password do not match.
+    ///
+    /// - Parameter isChanged: the password has been changed since this device used it last.
     case wrongPassword(isChanged: Bool)
-    /// Somebody has the name.
+    /// The name is taken.
     case nameTaken
-    /// The words, or the key behind them, are not those of this account.
+    /// The words, or the key that they encode, do not belong to this account.
     case wrongWords
-    /// Words as they were typed are no recovery words.
+    /// The typed words are not valid recovery words.
     case unreadableWords(RecoveryWordsProblem)
-    /// The server wants the password handled in a way that this device refuses; nothing was sent. What it asked for.
+    /// The server asked for a weaker handling of the password, which this device refuses; nothing was sent. The text
+    /// says what it asked for.
     case downgrade(String)
-    /// The server's account is another than the one this device knows.
+    /// The server's account differs from the one that this device knows.
     case otherAccount
-    /// What the server keeps does not open with this account's keys. Nothing was put in its place.
+    /// The server's data cannot be opened with this account's keys. It was not replaced.
     case doesNotOpen
-    /// What the server keeps is newer than what this device has seen and does not open with its access key: another
-    /// device has changed that, or it is not the account's. Nothing was put in its place; what this device has goes on.
+    /// The server's data is newer than what this device has seen and cannot be opened with the device's access key:
+    /// another device changed the key, or the data does not belong to the account. It was not replaced; this device's
+    /// data remains usable.
     case keyChanged
-    /// The server keeps no bundle of the account, though there was one.
+    /// The server does not have a bundle of the account, although one existed.
     case bundleMissing
-    /// The server shows an older bundle than this device has seen, or the one that has given it the keys; or, where
-    /// both numbers are the same, another content than this device has seen under it.
+    /// The server shows an older bundle than this device, or the device that gave it the keys, has seen; or, with equal
+    /// numbers, another content than this device has seen under that number.
     case rolledBack(seen: UInt64, shown: UInt64)
-    /// The bundle was written by a newer version of this program; this one leaves it alone.
+    /// A newer version of this program wrote the bundle; this version does not change it.
     case newerFormat
-    /// What was opened is no bundle.
+    /// The opened data is not a valid bundle.
     case damaged
-    /// The account is locked: its password was reset by mail. The words, the password from before, or a device that has
-    /// the keys open it.
+    /// The account is locked: its password was reset by mail. The recovery words, the previous password, or a device
+    /// that has the keys opens it.
     case locked
-    /// Other devices wrote the bundle each time this one tried to.
+    /// Other devices wrote the bundle each time this device tried to.
     case busy
-    /// The answer did not come: it is not known whether the server did it.
+    /// The answer did not arrive: the server may have done it.
     case unknown(ClientError)
     /// The passcode, the passphrase, or the code itself is wrong.
     case wrongPasscode
-    /// The mailed code is wrong, was used, or its time is over.
+    /// The mailed code is wrong, used, or expired.
     case wrongCode
-    /// A code or a piece as it was typed cannot be read; the line with the slip, counted from 1, where that is known.
+    /// A typed code or piece cannot be read; `line` is the line with the error, counted from 1, when it is known.
     case unreadableCode(line: Int?)
-    /// Pieces that do not give a key.
+    /// The pieces do not give a key.
     case pieces(PieceProblem)
-    /// There is not so much memory as stretching a password takes.
+    /// Too little memory is available to derive a key from a password.
     case memory
     /// A password, a name or a parameter that cannot be used.
     case unusable(String)
-    /// A pairing whose time is over, or that was used.
+    /// The pairing has expired or was used.
     case pairingOver
-    /// What came for this pairing does not open: somebody else answered it.
+    /// The answer to this pairing cannot be opened: it does not come from the other device.
     case pairingForged
-    /// It was not done, for this reason, and a login that was made for another device could not be ended: it is in the
-    /// account's list of tokens.
+    /// The operation failed for the given reason, and the login made for another device could not be revoked: it
+    /// remains in the account's list of tokens.
     indirect case loginLeft(AccountError)
 
+    /// A text for the user.
     public var description: String {
         switch self {
         case .server(let error): error.detail
@@ -102,15 +106,16 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Why words were not taken. Never which word of those that are in the list.
+/// Why recovery words were rejected. Never reveals which of the listed words were given.
 public enum RecoveryWordsProblem: Sendable, Equatable, CustomStringConvertible {
-    /// Not 24.
+    /// Not 24 words.
     case count
     /// The word at this place, counted from 1, is not in the list.
     case unknownWord(Int)
-    /// They do not belong together.
+    /// The checksum is wrong.
     case checksum
 
+    /// A text for the user.
     public var description: String {
         switch self {
         case .count: "these are not 24 words"
@@ -120,14 +125,16 @@ public enum RecoveryWordsProblem: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Why pieces of a key do not give it.
+/// Why pieces do not give a key.
 public enum PieceProblem: Sendable, Equatable, CustomStringConvertible {
+    /// Fewer different pieces than needed.
     case tooFew(has: Int, needs: Int)
-    /// The pieces at these places, counted from 1, are of another set.
+    /// The pieces at these places, counted from 1, belong to another set.
     case mixed([Int])
     /// The piece at this place, counted from 1, was made up or changed.
     case foreign(Int)
 
+    /// A text for the user.
     public var description: String {
         switch self {
         case .tooFew(let has, let needs): "\(needs) different pieces are needed, and \(has) are there"
@@ -139,7 +146,7 @@ public enum PieceProblem: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension AccountError {
-    /// An error of the primitives where a password is stretched.
+    /// An error of the key derivation from a password.
     init(stretching error: CryptoError) {
         switch error {
         case .outOfBounds(.password): self = .unusable("the password is not UTF-8, or longer than 64 KiB")

@@ -1,12 +1,12 @@
 public import ThicketCrypto
 
-// Another access key (decision 0055).
+// Changing the access key (decision 0043).
 extension Accounts {
-    /// Changes the access key, and with it the recovery words: the bundle is sealed under `next`, and the old key, its
-    /// words, codes and pieces open nothing any more that the server gives out, nor set a password. The secrets in the
-    /// bundle stay, and so does all content; logins stay, too. The bundle says afterwards that there is no backup.
+    /// Changes the access key, and with it the recovery words: the bundle is sealed under `next`. The old key, its
+    /// words, codes and pieces no longer open anything that the server returns, and cannot set a password. The secrets
+    /// in the bundle, and so all content, stay, and so do logins. The bundle is then marked as having no backup.
     ///
-    /// Other devices go on with what they have and are told `keyChanged` when they need the bundle; `signIn`,
+    /// Other devices continue with their local data and get `keyChanged` when they need the bundle; `signIn`,
     /// `recover`, `openKeys` or a pairing gives them the new key.
     ///
     /// ```swift
@@ -15,10 +15,13 @@ extension Accounts {
     /// let changed = try await accounts.changeAccessKey(of: account, to: next, accessToken: token, password: password)
     /// keep(try DeviceKeys(changed))
     /// ```
-    /// After any error but a clear refusal do it again with the same `next`, or ask `settle`: it may be done.
-    /// - Parameter password: of the account; of a partner's user the content passphrase, nil where there is none.
-    /// - Throws: `wrongPassword` or `wrongPasscode`, `keyChanged` when another device was faster, `busy`, `downgrade`,
-    ///   `rolledBack`, `doesNotOpen`, `bundleMissing`, `server`: it is as before; `unknown`: nobody knows.
+    /// After any error except a clear refusal, repeat the call with the same `next`, or call `settle`: the change may
+    /// have been made.
+    ///
+    /// - Parameter password: the account's password; for a partner's user the content passphrase, nil when none is set.
+    /// - Throws: `wrongPassword` or `wrongPasscode`, `keyChanged` when another device changed the key first, `busy`,
+    ///   `downgrade`, `rolledBack`, `doesNotOpen`, `bundleMissing`, `server`: nothing was changed; `unknown`: the
+    ///   change may have been made.
     public func changeAccessKey(
         of account: OpenAccount, to next: AccessKey, accessToken: String, password: SecureBytes?
     ) async throws(AccountError) -> OpenAccount {
@@ -26,9 +29,9 @@ extension Accounts {
             AccessKeyFlow(account, to: next, asker(account, accessToken), password: password, rules: rules))
     }
 
-    /// What has become of a change of the access key that was cut short: the account under the key that the server has
-    /// by now.
-    /// - Throws: `keyChanged` when that is neither of the two; `server`; else as `update`.
+    /// The result of an interrupted change of the access key: the account under the key that the server has now.
+    ///
+    /// - Throws: `keyChanged` when that is neither of the two keys; `server`; otherwise as `update`.
     public func settle(_ keys: DeviceKeys, accessToken: String) async throws(AccountError) -> OpenAccount {
         let account = try keys.open()
         guard let next = keys.next else { return try await refresh(account, accessToken: accessToken) }

@@ -6,11 +6,11 @@ import ThicketProtocol
 /// ```swift
 /// let accounts = try app.accounts()
 /// let ann = try await accounts.signUp(name: "ann@example.com", password: password)
-/// let secret = ann.account.bundle.vaultSecret         // what sealed buckets and notes are sealed with
+/// let secret = ann.account.bundle.vaultSecret         // the root of the keys of sealed buckets and notes
 /// let session = try await app.resume(ann)
 /// let diary = try await session.bucket("diary", sealed: true)
 /// ```
-/// Passwords come in memory that wipes itself; they are not kept. What a device keeps for later is `DeviceKeys`.
+/// Passwords are passed in memory that wipes itself, and are not stored. A device stores `DeviceKeys`.
 public struct Accounts: Sendable {
     let app: String
     let device: String
@@ -27,9 +27,9 @@ public struct Accounts: Sendable {
 
     /// Makes an account with new keys, and logs in.
     ///
-    /// - Parameter password: UTF-8; it goes nowhere.
-    /// - Throws: `nameTaken`; `unknown` when it is not known whether the account was made: a sign-in with the same
-    ///   password tells, and nothing is lost but an account without data.
+    /// - Parameter password: UTF-8; it never leaves the device.
+    /// - Throws: `nameTaken`; `unknown` when the account may have been made: a sign-in with the same password shows
+    ///   whether it was, and at worst an account without data is left.
     public func signUp(name: String, password: SecureBytes) async throws(AccountError) -> SignedIn {
         try await door.run(
             try SignUpFlow(app: app, name: name, password: password, device: device, random: random))
@@ -37,7 +37,7 @@ public struct Accounts: Sendable {
 
     /// Logs in and opens the account's keys.
     ///
-    /// - Parameter known: what this device has of the account; nil on a new one.
+    /// - Parameter known: the keys of the account on this device; nil on a new device.
     /// - Throws: `wrongPassword`, `downgrade`, `otherAccount`, `doesNotOpen`, `rolledBack`, `bundleMissing`,
     ///   `newerFormat`.
     public func signIn(
@@ -48,20 +48,23 @@ public struct Accounts: Sendable {
                 app: app, name: name, password: password, device: device, known: known?.known, rules: rules))
     }
 
-    /// Opens a locked account with its access key; nil: with the one that this device has.
+    /// Opens a locked account with its access key; nil uses the key on this device.
+    ///
     /// - Throws: `wrongWords`, `locked`, `unknown`.
     public func unlock(_ locked: LockedAccount, accessKey: AccessKey?) async throws(AccountError) -> SignedIn {
         try await door.run(UnlockFlow(locked, .accessKey(accessKey), rules: rules))
     }
 
     /// Opens a locked account with the password from before the reset.
+    ///
     /// - Throws: `wrongPassword`, `locked`, `unknown`.
     public func unlock(_ locked: LockedAccount, oldPassword: SecureBytes) async throws(AccountError) -> SignedIn {
         try await door.run(UnlockFlow(locked, .oldPassword(oldPassword), rules: rules))
     }
 
-    /// Sets another password. All other logins end; the keys stay as they are.
-    /// - Throws: `wrongPassword`, `downgrade`; `unknown` when one of the two passwords is good and nobody knows which.
+    /// Sets another password. All other logins end; the keys do not change.
+    ///
+    /// - Throws: `wrongPassword`, `downgrade`; `unknown` when it is unknown which of the two passwords is valid.
     public func changePassword(
         of account: OpenAccount, accessToken: String, from old: SecureBytes, to new: SecureBytes
     ) async throws(AccountError) -> SignedIn {
@@ -71,8 +74,9 @@ public struct Accounts: Sendable {
     }
 
     /// Sets another password by the access key: from the words, a code, pieces, or a device that has it.
-    /// - Throws: `wrongWords`, `unknown`; `rolledBack`, `doesNotOpen` and other errors about what the server shows: the
-    ///   password is set all the same, and all logins have ended.
+    ///
+    /// - Throws: `wrongWords`, `unknown`. With `rolledBack`, `doesNotOpen` and other errors about the server's data,
+    ///   the password has been set all the same, and all logins have ended.
     public func recover(
         name: String, accessKey: AccessKey, newPassword: SecureBytes, known: DeviceKeys? = nil
     ) async throws(AccountError) -> SignedIn {
@@ -82,28 +86,29 @@ public struct Accounts: Sendable {
                 known: known?.known, random: random))
     }
 
-    /// Reads what the bundle holds by now.
+    /// Reads the current bundle from the server.
+    ///
     /// - Throws: `rolledBack`, `doesNotOpen`, `bundleMissing`.
     public func refresh(_ account: OpenAccount, accessToken: String) async throws(AccountError) -> OpenAccount {
         try await update(account, accessToken: accessToken) { _ in }
     }
 
-    /// Changes what the bundle holds. The change is made once for each version that is found at the server: whoever
-    /// else wrote meanwhile loses nothing.
+    /// Changes the bundle. The change is applied once to each version found at the server, so that writes of other
+    /// devices are not lost.
     ///
-    /// - Throws: `busy` when others were faster five times, `doesNotOpen`, `rolledBack`, `bundleMissing`; then nothing
-    ///   was written.
+    /// - Throws: `busy` when other devices wrote first five times, `doesNotOpen`, `rolledBack`, `bundleMissing`;
+    ///   nothing was written then.
     public func update(
         _ account: OpenAccount, accessToken: String, _ change: @escaping @Sendable (inout AccountBundle) -> Void
     ) async throws(AccountError) -> OpenAccount {
         try await door.run(BundleFlow(account, asker(account, accessToken), random: random, change: change))
     }
 
-    /// Writes into the bundle that a bucket is sealed: every device of the account then knows it from the bundle, and
-    /// no server can make one open it in clear. Nothing is written when the bundle has it already.
+    /// Records in the bundle that a bucket is sealed: every device of the account then knows it from the bundle, so
+    /// that a server cannot make one open it unsealed. Writes nothing when the bundle records it already.
     ///
-    /// - Throws: `unusable` when the bundle has the bucket as an open one, or holds `AccountBundle.bucketsMax` modes;
-    ///   else as `update`.
+    /// - Throws: `unusable` when the bundle lists the bucket as an open one, or holds `AccountBundle.bucketsMax` modes;
+    ///   otherwise as `update`.
     public func keepSealed(
         _ bucket: String, of account: OpenAccount, accessToken: String
     ) async throws(AccountError) -> OpenAccount {
@@ -118,7 +123,8 @@ public struct Accounts: Sendable {
         return kept
     }
 
-    /// Ends the account: its keys, its proof and its logins are gone when this returns, its data soon.
+    /// Deletes the account: its keys, its proof and its logins are gone when this returns, its data soon after.
+    ///
     /// - Throws: `wrongPassword`, `downgrade`, `unknown`.
     public func delete(
         _ account: OpenAccount, accessToken: String, password: SecureBytes
@@ -127,19 +133,18 @@ public struct Accounts: Sendable {
     }
 
     func asker(_ account: OpenAccount, _ token: String) -> AccountRequest.Asker {
-        // Tokens of ours have no dots (docs/AUTH.md, "A bundle for a partner's user").
+        // Thicket's own tokens have no dots (docs/AUTH.md, "A bundle for a partner's user").
         token.utf8.contains(UInt8(ascii: ".")) ? .partner(token: token) : .user(token: token)
     }
 
     // MARK: - Partners' users
 
-    /// Opens the keys of a user for whom a partner vouches, or makes them on the first device.
+    /// Opens the keys of a user whom a partner authenticates, or makes them on the first device.
     ///
     /// - Parameters:
-    ///   - opener: what the user has; where keys are made, a passphrase seals them for other devices.
-    ///   - makes: whether keys are made where there are none.
-    /// - Throws: `wrongPasscode`, `downgrade`, `doesNotOpen` (also when somebody else was the first writer),
-    ///   `rolledBack`.
+    ///   - opener: the means to open the keys; when keys are made, a passphrase seals them for other devices.
+    ///   - makes: whether to make keys when none exist.
+    /// - Throws: `wrongPasscode`, `downgrade`, `doesNotOpen` (also when another party wrote first), `rolledBack`.
     public func openKeys(
         ofPartnerUser entity: String, accessToken: String, _ opener: KeyOpener = .none, known: DeviceKeys? = nil,
         makes: Bool
@@ -150,8 +155,8 @@ public struct Accounts: Sendable {
                 rules: rules, random: random))
     }
 
-    /// Seals the access key of a partner's user under another content passphrase; nil takes it away, and leaves the key
-    /// to devices and words.
+    /// Seals the access key of a partner's user under another content passphrase; nil removes the passphrase, so that
+    /// only devices and words have the key.
     public func setPassphrase(
         _ passphrase: SecureBytes?, of account: OpenAccount, accessToken: String
     ) async throws(AccountError) -> OpenAccount {
@@ -164,23 +169,25 @@ public struct Accounts: Sendable {
 }
 
 extension ThicketApp {
-    /// Accounts of this app whose keys stay on the device.
-    /// - Throws: `limit` when the system gives no thread.
+    /// The accounts of this app whose keys stay on the device.
+    ///
+    /// - Throws: `limit` when the system cannot make a thread.
     public func accounts() throws(ClientError) -> Accounts {
         Accounts(app: calls.app, device: calls.deviceId, door: try AccountDoor(calls))
     }
 
+    /// As above, with another key derivation, for tests.
     package func accounts(stretch: @escaping AccountDoor.Stretch) throws(ClientError) -> Accounts {
         Accounts(app: calls.app, device: calls.deviceId, door: try AccountDoor(calls, stretch: stretch))
     }
 
-    /// The session of who signed in, with the account's keys: sealed buckets open by name.
+    /// The session of a login, with the account's keys: sealed buckets open by name.
     public func resume(_ login: SignedIn) async throws(ClientError) -> ClientSession {
         try await resume(login.account, accessToken: login.accessToken)
     }
 
-    /// The session of an account whose keys are open on this device, with a token of earlier
-    /// (`ClientSession.accessToken`): what a program does that starts again with the `DeviceKeys` it has kept.
+    /// The session of an account whose keys are open on this device, with an earlier token
+    /// (`ClientSession.accessToken`). Used after a restart with the stored `DeviceKeys`.
     ///
     /// - Throws: as `resumeSession`.
     public func resume(_ account: OpenAccount, accessToken: String) async throws(ClientError) -> ClientSession {

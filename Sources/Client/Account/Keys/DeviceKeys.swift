@@ -1,29 +1,34 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// What a device keeps of an account between two runs: the access key, the bundle as the server has it sealed, and what
-/// is remembered of the server so that it cannot go back.
+/// What a device stores of an account between runs: the access key, the sealed bundle from the server, and what it
+/// remembers of the server so that a rollback is noticed.
 ///
-/// `text` is a secret: whoever has it has the account's content. It belongs into a file that its owner alone reads, or
-/// under a key of the device's own.
+/// `text` is a secret: it gives access to the account's content. Store it in a file that only its owner can read, or
+/// sealed under a key of the device.
 public struct DeviceKeys: Sendable, Equatable {
     private static let format: Int64 = 1
 
+    /// The app id.
     public let app: String
+    /// The user's id at the server, or a partner's entity id.
     public let user: String
+    /// The login name; empty for a partner's user.
     public let name: String
+    /// The key that opens the bundle.
     public let accessKey: AccessKey
-    /// The bundle as it was sealed last, and its version; it opens with `accessKey`.
+    /// The last sealed bundle; it opens with `accessKey`.
     let sealed: [UInt8]
+    /// The version of the bundle.
     public let version: UInt64
-    /// How the password was stretched when the keys opened last.
+    /// The parameters of the key derivation when the keys were opened last; nil when there is no password.
     public let pin: PasswordPin?
-    /// The access key that is to follow, while a change of it is under way: kept before the server is asked, since
-    /// afterwards it may be all that opens the account (`Accounts.changeAccessKey`).
+    /// The next access key, while a change of it is under way. It is stored before the server is asked, because
+    /// afterwards it may be the only key that opens the account (`Accounts.changeAccessKey`).
     public let next: AccessKey?
 
-    /// - Parameter next: an access key that is to follow.
-    /// - Throws: nothing that depends on a secret.
+    /// - Parameter next: the next access key, while a change of it is under way.
+    /// - Throws: an error that depends on no secret.
     public init(_ account: OpenAccount, next: AccessKey? = nil) throws(AccountError) {
         self.next = next
         (app, user, name) = (account.app, account.user, account.name)
@@ -32,8 +37,9 @@ public struct DeviceKeys: Sendable, Equatable {
             account.bundle, app: app, user: user, replacing: account.version &- 1, with: accessKey)
     }
 
-    /// The account, opened without a server.
-    /// - Throws: `doesNotOpen` when what was kept is damaged, `newerFormat`.
+    /// Opens the account without a server.
+    ///
+    /// - Throws: `doesNotOpen` when the stored data is damaged, `newerFormat`.
     public func open() throws(AccountError) -> OpenAccount {
         OpenAccount(
             app: app, user: user, name: name, accessKey: accessKey,
@@ -42,7 +48,7 @@ public struct DeviceKeys: Sendable, Equatable {
             version: version, pin: pin)
     }
 
-    /// Of keys that are damaged here, no other access key is taken for the account's.
+    /// If the stored bundle is damaged, `bundle` is nil, and no other access key is accepted for the account.
     var known: KnownAccount {
         KnownAccount(user: user, accessKey: accessKey, version: version, pin: pin, bundle: try? open().bundle)
     }
@@ -55,7 +61,7 @@ public struct DeviceKeys: Sendable, Equatable {
         return key
     }
 
-    /// As it is kept: JSON, with the access key as base64url.
+    /// The form to store: JSON, with the access key in base64url.
     public var text: SecureBytes {
         var writer = SecretWriter()
         writer.add("format", .number(JSONNumber(Self.format)))
@@ -70,7 +76,8 @@ public struct DeviceKeys: Sendable, Equatable {
         return writer.text
     }
 
-    /// Reads what `text` gives.
+    /// Reads the result of `text`.
+    ///
     /// - Throws: `newerFormat`, or `damaged`.
     public init(text: SecureBytes) throws(AccountError) {
         guard let object = SecretObject(text), let format = object.value("format")?.intValue
@@ -90,12 +97,13 @@ public struct DeviceKeys: Sendable, Equatable {
     }
 }
 
-/// Which bundle was the newest, as a device keeps it, and gives it to another one: the member `version`.
+/// The version of the newest bundle that a device has seen, as stored and passed to another device in the member
+/// `version`.
 enum BundleVersion {
     static func json(_ version: UInt64) -> JSONValue { .number(JSONNumber(Int64(clamping: version))) }
 
-    /// - Returns: nil where there is none.
-    /// - Throws: `damaged` for what is no whole number from 0 on.
+    /// - Returns: nil when the member is missing or null.
+    /// - Throws: `damaged` when it is not a whole number from 0 on.
     static func read(_ object: SecretObject) throws(AccountError) -> UInt64? {
         guard object["version"] != nil else { return nil }
         guard let value = object.value("version") else { throw .damaged }
@@ -105,7 +113,7 @@ enum BundleVersion {
     }
 }
 
-/// As a device keeps it, and gives it to another one: the member `pin`.
+/// The form stored and passed to another device in the member `pin`.
 extension PasswordPin {
     var json: JSONValue {
         [
@@ -115,8 +123,8 @@ extension PasswordPin {
         ]
     }
 
-    /// - Returns: nil where there is none.
-    /// - Throws: `damaged` for what is none.
+    /// - Returns: nil when the member is missing or null.
+    /// - Throws: `damaged` when it is not a valid pin.
     static func read(_ object: SecretObject) throws(AccountError) -> PasswordPin? {
         guard object["pin"] != nil else { return nil }
         guard let value = object.value("pin") else { throw .damaged }
@@ -127,8 +135,8 @@ extension PasswordPin {
 }
 
 extension DeviceKeys: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text: the keys never reach a log.
     public var description: String { "(what a device keeps of an account)" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }

@@ -2,18 +2,19 @@ public import ThicketCrypto
 
 /// An account whose keys are open on this device.
 public struct OpenAccount: Sendable, Equatable {
+    /// The app id.
     public let app: String
-    /// The user's id at the server: of an account of ours, or a partner's entity id.
+    /// The user's id at the server, or a partner's entity id.
     public let user: String
-    /// As one logs in; empty for a partner's user.
+    /// The login name; empty for a partner's user.
     public let name: String
-    /// Opens the bundle. The recovery words are exactly these bytes.
+    /// The key that opens the bundle. The recovery words encode exactly these bytes.
     public let accessKey: AccessKey
-    /// What the bundle holds.
+    /// The content of the bundle.
     public internal(set) var bundle: AccountBundle
-    /// Of the bundle: the newest that this device has seen.
+    /// The newest version of the bundle that this device has seen.
     public internal(set) var version: UInt64
-    /// How the password is stretched, as it was when the keys opened last; nil where there is none.
+    /// The parameters of the key derivation when the keys were opened last; nil when there is no password.
     public internal(set) var pin: PasswordPin?
 
     init(
@@ -24,9 +25,10 @@ public struct OpenAccount: Sendable, Equatable {
         (self.bundle, self.version, self.pin) = (bundle, version, pin)
     }
 
-    /// Whether the user is to be reminded that nothing but devices and a password lead to the keys.
+    /// Whether to remind the user that only devices and a password lead to the keys.
     public var needsBackup: Bool { bundle.backup == .missing }
 
+    /// Compares all members except `name`; secrets in constant time.
     public static func == (left: OpenAccount, right: OpenAccount) -> Bool {
         left.app.utf8.elementsEqual(right.app.utf8) && left.user.utf8.elementsEqual(right.user.utf8)
             && left.accessKey == right.accessKey && left.bundle == right.bundle && left.version == right.version
@@ -37,8 +39,9 @@ public struct OpenAccount: Sendable, Equatable {
 
     var seen: SeenBundle { SeenBundle(version: version, bundle: bundle) }
 
-    /// Opens a bundle that the server shows.
-    /// - Parameter seen: the newest that this device has seen.
+    /// Opens a bundle from the server.
+    ///
+    /// - Parameter seen: the newest bundle that this device has seen.
     /// - Throws: `rolledBack`, also for other content under the same number; `doesNotOpen`, `newerFormat`, `damaged`.
     static func open(
         _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: SeenBundle, with key: AccessKey
@@ -48,16 +51,17 @@ public struct OpenAccount: Sendable, Equatable {
         let text: SecureBytes
         do throws(CryptoError) { text = try place.openBundle(sealed, with: key) } catch { throw .doesNotOpen }
         let bundle = try AccountBundle(text: text)
-        // A write names the version that it replaces: one number never has two contents but after a restore, or by a
-        // lie.
+        // A write names the version that it replaces, so a number has two contents only after a restore, or when the
+        // server lies.
         if version == seen.version, let kept = seen.bundle, kept != bundle {
             throw .rolledBack(seen: seen.version, shown: version)
         }
         return bundle
     }
 
-    /// The same with the access key that this device has had all along.
-    /// - Throws: `keyChanged` for a newer bundle that does not open; else as `open`.
+    /// As above, with the access key that this device already had.
+    ///
+    /// - Throws: `keyChanged` for a newer bundle that does not open; otherwise as `open`.
     static func openOwn(
         _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: SeenBundle, with key: AccessKey
     ) throws(AccountError) -> AccountBundle {
@@ -80,54 +84,60 @@ public struct OpenAccount: Sendable, Equatable {
 }
 
 extension OpenAccount: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds but the version.
+    /// A fixed text with the version: the keys never reach a log.
     public var description: String { "(an account with its keys, version \(version))" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
-/// The newest bundle that a device has seen of an account.
+/// The newest bundle of an account that a device has seen.
 struct SeenBundle: Sendable {
     let version: UInt64
-    /// What it holds; nil where only the number is known.
+    /// Its content; nil when only the number is known.
     let bundle: AccountBundle?
 
     static let none = SeenBundle(version: 0, bundle: nil)
 
-    /// - Returns: the newer of both; of two with one number, the one whose content is known.
+    /// - Returns: the newer of both; with equal numbers, the one whose content is known.
     static func newest(_ one: SeenBundle, _ other: SeenBundle) -> SeenBundle {
         if one.version == other.version { return one.bundle == nil ? other : one }
         return one.version > other.version ? one : other
     }
 }
 
-/// How an account's password is stretched, as a device that has opened the account remembers it. A server that later
-/// says something else is believed only when what it keeps opens (spec 3.2, "Downgrade").
+/// The parameters of the key derivation from an account's password, as remembered by a device that has opened the
+/// account. If a server later reports other parameters, they are accepted only when its data opens with them (spec 3.2,
+/// "Downgrade").
 public struct PasswordPin: Sendable, Hashable {
+    /// The number of the scheme; 1 is the only one.
     public let scheme: Int
+    /// The number of the key derivation function.
     public let kdf: Int
-    /// Logarithm of N to base 2.
+    /// The base-2 logarithm of scrypt's N.
     public let log2N: Int
+    /// scrypt's r, the block size.
     public let r: Int
+    /// scrypt's p, the parallelism.
     public let p: Int
-    /// 16 bytes.
+    /// The salt, 16 bytes.
     public let salt: [UInt8]
 
+    /// Makes a pin; the values are checked when it is used.
     public init(scheme: Int, kdf: Int, log2N: Int, r: Int, p: Int, salt: [UInt8]) {
         (self.scheme, self.kdf, self.log2N) = (scheme, kdf, log2N)
         (self.r, self.p, self.salt) = (r, p, salt)
     }
 
-    /// What this library chooses for a new password.
+    /// The parameters that this library chooses for a new password.
     static func new(salt: [UInt8]) -> PasswordPin {
         let usual = PasswordCost.standard
         return PasswordPin(
             scheme: 1, kdf: PasswordRules.scryptNumber, log2N: usual.log2N, r: usual.r, p: usual.p, salt: salt)
     }
 
-    /// What stretching by it costs, if that is honoured at all.
+    /// The cost of the derivation, if its parameters are acceptable.
     ///
-    /// - Parameter known: what this device has pinned.
+    /// - Parameter known: the parameters that this device remembers.
     /// - Throws: `downgrade`.
     func cost(_ rules: PasswordRules, known: PasswordPin?) throws(AccountError) -> PasswordCost {
         guard scheme == 1 else { throw .downgrade("another scheme (\(scheme))") }
@@ -139,7 +149,8 @@ public struct PasswordPin: Sendable, Hashable {
             throw .downgrade("kdf \(kdf), N 2^\(log2N), r \(r), p \(p)")
         }
         guard let known, self != known else { return cost }
-        // Every password change makes a salt: other parameters under the same one are no change of a password.
+        // Every change of the password makes a new salt: other parameters with the same salt are not a change of the
+        // password.
         guard salt != known.salt else { throw .downgrade("other parameters for the same password") }
         guard log2N >= known.log2N, p >= known.p else { throw .downgrade("weaker parameters than before") }
         return cost

@@ -1,7 +1,7 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// JSON that holds secrets, written into memory that wipes itself: a tree of values with a `String` in it could not be
+/// Writes JSON with secrets into memory that wipes itself: a tree of JSON values holds a `String`, which cannot be
 /// wiped.
 struct SecretWriter {
     private var parts = [SecureBytes]()
@@ -9,23 +9,23 @@ struct SecretWriter {
 
     init() { parts = [SecureBytes(copying: Array("{".utf8))] }
 
-    /// A member whose value is no secret.
+    /// Adds a member whose value is not a secret.
     mutating func add(_ name: StaticString, _ value: JSONValue) {
         add(name, SecureBytes(copying: value.serialized()))
     }
 
-    /// A member whose value is the base64url of a secret.
+    /// Adds a member whose value is the base64url of a secret.
     mutating func add(_ name: StaticString, bytes secret: SecureBytes) {
         let quote = SecureBytes(copying: [UInt8(ascii: "\"")])
         add(name, .joined([quote, secret.base64URL, quote]))
     }
 
-    /// A member whose value is JSON already.
+    /// Adds a member whose value is serialized JSON.
     mutating func add(_ name: StaticString, _ value: SecureBytes) {
         add(pair: .joined([.init(copying: Array("\"\(name)\":".utf8)), value]))
     }
 
-    /// A member as `SecretObject` has read it: name, colon and value.
+    /// Adds a member as read by `SecretObject`: name, colon and value.
     mutating func add(pair: SecureBytes) {
         if !isFirst { parts.append(SecureBytes(copying: [UInt8(ascii: ",")])) }
         isFirst = false
@@ -35,8 +35,7 @@ struct SecretWriter {
     var text: SecureBytes { .joined(parts + [SecureBytes(copying: [UInt8(ascii: "}")])]) }
 }
 
-/// The members of one JSON object that holds secrets, as places in its text: nothing of it is copied but what is asked
-/// for.
+/// The members of a JSON object with secrets, as ranges in its text: only requested values are copied.
 package struct SecretObject {
     private struct Member {
         let name: String
@@ -44,14 +43,14 @@ package struct SecretObject {
         let value: Range<Int>
     }
 
-    /// Levels of arrays and objects inside of it.
+    /// Deepest nesting of arrays and objects inside of it.
     private static let depthMax = 32
     private static let membersMax = 256
 
     private let text: SecureBytes
     private let members: [Member]
 
-    /// - Returns: nil for what is no object, has a member twice, or more than 256 of them.
+    /// - Returns: nil for a text that is not an object, has a duplicate member, or more than 256 members.
     package init?(_ text: SecureBytes) {
         guard let members: [Member] = text.withUnsafeBytes({ Self.read($0) }) else { return nil }
         (self.text, self.members) = (text, members)
@@ -62,7 +61,7 @@ package struct SecretObject {
         members.first { $0.name.utf8.elementsEqual(name.utf8) }.map { text.part($0.value) }
     }
 
-    /// A secret that is written as base64url; nil when it is not there, or has another length.
+    /// A secret written as base64url; nil when it is missing or has another length.
     func bytes(_ name: String, count: Int) -> SecureBytes? {
         guard let value = self[name] else { return nil }
         let secret: SecureBytes? = value.withUnsafeBytes { value in
@@ -74,13 +73,13 @@ package struct SecretObject {
         return secret?.count == count ? secret : nil
     }
 
-    /// A value that is no secret.
+    /// A value that is not a secret.
     package func value(_ name: String) -> JSONValue? {
         guard let text: SecureBytes = self[name] else { return nil }
         return try? JSONValue(parsing: text.withUnsafeBytes { Array($0) })
     }
 
-    /// The members of other names, to be written again as they are.
+    /// The members with other names, to be written back unchanged.
     package func others(than known: [String]) -> [(name: String, pair: SecureBytes)] {
         members.filter { member in !known.contains { $0.utf8.elementsEqual(member.name.utf8) } }
             .map { (name: $0.name, pair: text.part($0.pair)) }
@@ -98,7 +97,7 @@ package struct SecretObject {
             skipSpace(text, &place)
             let start = place
             guard members.count < membersMax, skipString(text, &place) else { return nil }
-            // A name is no secret. One with escapes is nobody's that we know.
+            // A name is not a secret. A name with escapes cannot be a known one.
             let name: String = String(decoding: text[start + 1..<place - 1], as: UTF8.self)
             skipSpace(text, &place)
             guard take(":", text, &place) else { return nil }
@@ -171,7 +170,7 @@ package struct SecretObject {
         return take(close, text, &place)
     }
 
-    /// Numbers, `true`, `false`, `null`.
+    /// Whether the byte can be part of a number, `true`, `false` or `null`.
     private static func isWordByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x61...0x7A, 0x41...0x5A, 0x2B, 0x2D, 0x2E: true

@@ -1,26 +1,30 @@
 import ThicketProtocol
 
-/// What the server stores of an account with keys, as it says itself: for users who want to look.
+/// What the server stores of an account with keys, as reported by the server: for users who want to inspect it.
 public struct ServerView: Sendable {
-    /// How the password is stretched; nil where none is.
+    /// The parameters of the key derivation; nil when there is no password.
     public let pin: PasswordPin?
     /// The sealed bundle.
     public let bundle: [UInt8]
+    /// The version of the bundle.
     public let version: UInt64
-    /// The access key sealed under a content passphrase, of a partner's user who has one.
+    /// The access key sealed under a content passphrase, for a partner's user who has one.
     public let access: [UInt8]?
 }
 
-/// An object as the server gives it out, before anything of it is opened.
+/// An object as the server returns it, unopened.
 public struct StoredObject: Sendable {
+    /// The server's key of the object.
     public let key: String
+    /// The object's version.
     public let version: Int64
-    /// JSON as the server wrote it.
+    /// The JSON as the server wrote it.
     public let text: String
 }
 
 extension Accounts {
-    /// What the server stores of the account.
+    /// Reads what the server stores of the account.
+    ///
     /// - Throws: `server`, `bundleMissing`.
     public func serverView(of account: OpenAccount, accessToken: String) async throws(AccountError) -> ServerView {
         try await door.run(ViewFlow(account, asker(account, accessToken)))
@@ -65,11 +69,12 @@ private struct ViewFlow: AccountFlow {
 }
 
 extension ClientSession {
-    /// Objects of one answer of `storedObjects` at most.
+    /// Most objects that `storedObjects` returns.
     public static let storedObjectsMax = 100
 
-    /// The first objects of a bucket as the server stores them, for users who want to look; whatever is sealed stays
-    /// so.
+    /// The first objects of a bucket as the server stores them, for users who want to inspect them; sealed objects stay
+    /// sealed.
+    ///
     /// - Throws: as `calling`.
     public func storedObjects(of bucket: String) async throws(ClientError) -> [StoredObject] {
         do { _ = try BucketName(bucket) } catch { throw ClientError(.invalidName, error.description) }

@@ -2,27 +2,26 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// The server, the user and the place of the local copies, as one call of a command sees them: flags over environment
-/// over profile.
+/// The server, the user and the place of the local copies for one call of a command: flags take precedence over the
+/// environment, the environment over the profile.
 struct Account: Sendable {
     let profile: Profile
     let profileName: String
-    /// Folder of the profile when this call works for the account it was made for; nil: nothing is kept on this
-    /// machine.
+    /// The profile's folder if this call works for the account of that profile; nil: nothing is stored on this machine.
     let folder: String?
-    /// Of the copies in `folder`.
+    /// The key file of the copies in `folder`.
     let keyFile: StoreKeyFile?
-    /// Where a renewed token is kept; nil: nowhere.
+    /// Where a renewed token is stored; nil: nowhere.
     let home: ProfileHome?
     let timeout: Duration
-    /// The same, less what this command has waited already.
+    /// `timeout`, less the time that this command has already waited.
     let wait: WaitBudget
     /// The call says that its bucket is sealed.
     let isSealed: Bool
-    /// What the call has opened.
+    /// The buckets that this call has opened.
     let opened: OpenedBuckets
-    /// Settings of this call that are others than the profile's, so that its login is not used; empty where it is, or
-    /// there is none.
+    /// Settings of this call that differ from the profile's, so that the profile's login is not used; empty if the
+    /// login is used, or if the profile has none.
     let strays: [String]
 
     static func profileName(_ call: Call) throws(Failure) -> String {
@@ -34,7 +33,7 @@ struct Account: Sendable {
         let name = try Account.profileName(call)
         let given = [call.setting("server"), call.setting("app"), try Secrets.token(call)]
         let isWhole = given.allSatisfy { $0 != nil }
-        // Settings that say everything need no home folder: a container has none.
+        // A call that gives server, app and token itself needs no home folder; a container has none.
         let home: ProfileHome?
         do throws(Failure) { home = try ProfileHome(call.environment) } catch {
             guard isWhole else { throw error }
@@ -72,11 +71,11 @@ struct Account: Sendable {
         return strays
     }
 
-    /// For what works with a profile's login and nothing else. Without this the user would be told that the login is of
-    /// another kind, and it is not the one that they mean.
+    /// Refuses the call unless it uses the profile's login. Without this check the user would be told that the login is
+    /// of another kind, about a login other than the one that they mean.
     ///
     /// - Parameter what: what is not done, as the beginning of a sentence.
-    /// - Throws: `usage` when settings of this call are others than the profile's.
+    /// - Throws: `usage` when settings of this call differ from the profile's.
     func expectProfile(_ what: String) throws(Failure) {
         guard !strays.isEmpty else { return }
         let (are, them) = strays.count == 1 ? ("is", "it") : ("are", "them")
@@ -96,10 +95,10 @@ struct Account: Sendable {
         return Failure("there is no profile '\(name)': '\(login) --profile \(name)' makes it", .unauthorized)
     }
 
-    /// A wait for who counts in seconds: at least one.
+    /// A wait for callers that count whole seconds: at least one.
     static func wholeSeconds(_ time: Duration) -> Int { max(1, Int(clamping: time.components.seconds)) }
 
-    /// How sessions of this account connect.
+    /// The connection options of this account's sessions.
     func sessionOptions(isOnline: Bool) -> SessionOptions {
         var options = SessionOptions()
         options.certificateFile = profile.certificates
@@ -112,15 +111,15 @@ struct Account: Sendable {
     }
 }
 
-/// Where a command keeps its copy of the bucket.
+/// Where a command stores its copy of the bucket.
 enum StoreChoice: Sendable {
-    /// The profile's copy; in memory while another command uses that.
+    /// The profile's copy, or one in memory while another command uses the profile's.
     case profile
-    /// The profile's copy and nothing else: what is edited offline must be kept.
+    /// The profile's copy only: edits made offline must survive.
     case profileOnly
-    /// A copy of its own for commands that run long, so that others may run beside it; in memory for a second one.
+    /// A separate copy for long-running commands, so that others can run at the same time; a second one uses memory.
     case watch
-    /// A file of the command's own.
+    /// A file that belongs to this command.
     case file(String)
     case memory
 }

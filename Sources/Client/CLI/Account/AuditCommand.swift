@@ -3,9 +3,9 @@ import ThicketCommandLine
 import ThicketOnions
 import ThicketProtocol
 
-/// `thicket audit`: what the server stores of the user beside what the user sees.
+/// `thicket audit`: what the server stores about the user, next to what the user sees.
 enum AuditCommand {
-    /// Characters of one line.
+    /// Characters in one line.
     private static let lineMax = 400
 
     static func run(_ call: Call) async throws(Failure) {
@@ -88,7 +88,7 @@ enum AuditCommand {
         let stored = try await AccountCall.run(call, "cannot read \(bucket) at the server") {
             session throws(ClientError) in try await session.storedObjects(of: bucket)
         }
-        // Of encrypted notes nothing is kept on this machine, not even what the server has of them.
+        // For encrypted notes nothing is stored on this machine, not even what the server holds of them.
         let noteKeys = same(bucket, Vault.bucket) ? try noteKeys(of: account) : nil
         let open = try await OpenBucket.open(
             account, bucket: bucket, store: noteKeys == nil ? .profile : .memory)
@@ -128,7 +128,7 @@ enum AuditCommand {
         if stored.isEmpty { Terminal.write("the server stores no object in \(bucket)\n") }
     }
 
-    /// What opens this account's notes; nothing where the keys are not here.
+    /// The keys that open this account's notes; empty keys if this machine does not have them.
     private static func noteKeys(of account: Account) throws(Failure) -> NoteKeys {
         guard let kept = try account.home?.readKeys(account.profileName) else {
             return NoteKeys(user: "", password: nil)

@@ -3,8 +3,8 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// `thicket forgot`: another password by a mailed code. What is sealed opens by it on a machine that has the keys, or
-/// with the words.
+/// `thicket forgot`: sets another password by a mailed code. Sealed content then opens with it on a machine that has
+/// the keys, or with the recovery words.
 enum ForgotCommand {
     static func run(_ call: Call) async throws(Failure) {
         let place = try LoginPlace(call)
@@ -33,7 +33,7 @@ enum ForgotCommand {
         try await open(login, password)
     }
 
-    /// A machine that has the keys seals them under the new password at once.
+    /// A machine that has the keys seals them with the new password at once.
     private static func open(_ login: KeyLogin, _ password: SecureBytes) async throws(Failure) {
         let what = "the password is reset, and the account is not open here"
         let result = try await keyed(what) { () throws(AccountError) in

@@ -8,22 +8,21 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// What becomes of an access key that is to follow (`DeviceKeys.next`).
+/// What happens to the next access key (`DeviceKeys.next`).
 enum NextKey {
     case stays
     case follows(AccessKey)
-    /// It was refused, or it has followed.
+    /// It was refused, or it has become the access key.
     case goes
 }
 
-/// Writes an account's keys into a profile beside other commands that do the same: what one of them has found to be
-/// newer is not overwritten with what another had read before, and an access key that is to follow is not lost on the
-/// way.
+/// Writes an account's keys into a profile while other commands may do the same: keys that another command has found to
+/// be newer are not overwritten with older ones, and the next access key is not lost.
 struct KeptKeys {
     let home: ProfileHome
     let profile: String
 
-    /// - Returns: whether the profile has these keys now; false when those that are there are newer.
+    /// - Returns: whether the profile has these keys now; false when the stored keys are newer.
     @discardableResult
     func keep(_ account: OpenAccount, next: NextKey = .stays) throws(Failure) -> Bool {
         try home.makeFolder(profile)
@@ -39,7 +38,7 @@ struct KeptKeys {
         }
     }
 
-    /// Whether what the profile has is newer than an account's keys, or another content under the same number.
+    /// Whether the profile's keys are newer than an account's keys, or differ under the same version number.
     func isNewer(than account: OpenAccount) throws(Failure) -> Bool {
         let kept = try home.readKeys(profile)
         do throws(AccountError) { return try Self.merged(account, .stays, over: kept) == nil } catch {
@@ -51,8 +50,8 @@ struct KeptKeys {
         do throws(Failure) { try home.writeKeys(keys, profile) } catch { throw .unusable(error.text) }
     }
 
-    /// What is to be written; nil when what is there is newer, or is something else of the same number.
-    /// - Throws: `keyChanged` when a key is to follow one that is not the account's any more.
+    /// The keys to write; nil when the stored ones are newer, or differ under the same version number.
+    /// - Throws: `keyChanged` when the next key is to replace a key that is not the account's access key any more.
     static func merged(
         _ account: OpenAccount, _ next: NextKey, over kept: DeviceKeys?
     ) throws(AccountError) -> DeviceKeys? {
@@ -61,7 +60,7 @@ struct KeptKeys {
             return try DeviceKeys(account, next: key)
         }
         let isSameKey = kept.accessKey == account.accessKey
-        // Each change of the key, too, is a newer version.
+        // Each change of the access key is a newer version, too.
         let newest = kept.version > account.version ? try kept.open() : account
         switch next {
         case .stays:
@@ -77,8 +76,8 @@ struct KeptKeys {
         }
     }
 
-    /// One number has two contents only after a restore of the server, and either may have what the other lacks. What
-    /// is damaged here is no content: it is written anew.
+    /// One version number has two contents only after a restore of the server, and each of the two may have something
+    /// that the other lacks. Damaged keys on this machine are not a content: they are overwritten.
     private static func isSame(_ kept: DeviceKeys, _ account: OpenAccount) -> Bool {
         let opened: OpenAccount
         do throws(AccountError) { opened = try kept.open() } catch { return error != .newerFormat }
@@ -86,12 +85,12 @@ struct KeptKeys {
     }
 }
 
-/// A lock of the kernel's on a file in a folder: it goes with the process, however that ends.
+/// A kernel lock on a file in a folder. The kernel releases it when the process ends, however it ends.
 struct FolderLock {
     private let descriptor: Int32
 
-    /// - Parameter waits: for whoever has it, who is quick.
-    /// - Throws: code `storeInUse` when another process has it and nobody waits.
+    /// - Parameter waits: wait for the process that has the lock; it holds it only for a short time.
+    /// - Throws: code `storeInUse` when another process has the lock and `waits` is false.
     init(_ folder: String, _ name: String, waits: Bool) throws(Failure) {
         let path = folder + "/" + name
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -3,8 +3,8 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// A call of a command that works with an account's keys: the profile, what this machine keeps of the keys, and the
-/// calls.
+/// One call of a command that works with an account's keys: the profile, the keys stored on this machine, and the calls
+/// to the server.
 struct KeyCall {
     let account: Account
     let home: ProfileHome
@@ -41,20 +41,20 @@ struct KeyCall {
         }
     }
 
-    /// The account as this machine keeps it.
+    /// The account as this machine stores it.
     func open() throws(Failure) -> OpenAccount {
         do throws(AccountError) { return try keys.open() } catch {
             throw Failure("the keys kept here cannot be used", keys: error)
         }
     }
 
-    /// The account, after what was begun here and perhaps not finished: a change of the access key that was cut short.
+    /// The account, after finishing a change of the access key that was begun on this machine and cut short.
     func settled(_ what: String) async throws(Failure) -> OpenAccount {
         guard keys.next != nil else { return try open() }
         let token = account.profile.token
         let settled: OpenAccount
         do throws(AccountError) { settled = try await accounts.settle(keys, accessToken: token) } catch {
-            // Another device's key won; the one that was to follow here never will.
+            // Another device's key won; the next key of this machine will never become the access key.
             if error == .keyChanged { try keep(try open(), next: .goes) }
             throw Failure(
                 "\(what), since a change of the access key was begun here and its end is not known", keys: error)
@@ -71,11 +71,11 @@ struct KeyCall {
         try KeptKeys(home: home, profile: self.account.profileName).keep(account, next: next)
     }
 
-    /// Keeps keys that a command has got for a profile.
+    /// Stores keys that a command has received for a profile.
     ///
-    /// - Parameter known: what the server was held against. Newer keys under the same access key are then those of a
-    ///   command that ran beside this one.
-    /// - Throws: `refused` when the profile has others that are newer; they stay as they are.
+    /// - Parameter known: the keys against which the server's answer was checked. Newer keys under the same access key
+    ///   then come from a command that ran at the same time.
+    /// - Throws: `refused` when the profile has other keys that are newer; they stay unchanged.
     static func keep(
         _ account: OpenAccount, _ home: ProfileHome, _ name: String, known: DeviceKeys?
     ) throws(Failure) {
@@ -84,7 +84,7 @@ struct KeyCall {
         }
     }
 
-    /// To be asked before a login is written beside the keys.
+    /// Must be called before a login is written beside the keys.
     /// - Throws: as `keep`.
     static func expectPlace(
         for account: OpenAccount, _ home: ProfileHome, _ name: String, known: DeviceKeys?
@@ -100,7 +100,7 @@ struct KeyCall {
                 + "those of this profile back, if a backup was restored there.", .refused)
     }
 
-    /// Reminds the user as long as nothing but machines and a password lead to the keys.
+    /// Reminds the user of a backup while only machines and a password give access to the keys.
     static func remind(_ account: OpenAccount) {
         guard account.needsBackup else { return }
         Terminal.writeError(
@@ -113,24 +113,24 @@ struct KeyCall {
 extension Failure {
     /// - Parameters:
     ///   - what: that it was not done, as the beginning of a sentence.
-    ///   - lost: what to do when nobody knows whether it was.
+    ///   - lost: what to do when the outcome is not known.
     init(_ what: String, keys error: AccountError, lost: String = "Try again.") {
         if case .unknown = error {
-            // Nothing is said to be so, or not.
+            // The text must not say whether the change was made.
             self.init("\(error). \(lost)", Failure.code(error))
         } else {
             self.init("\(what): \(error)\(Failure.next(error))", Failure.code(error))
         }
     }
 
-    /// Of a password that was to be set.
+    /// For a password that was to be set.
     static let lostPassword = "Try again: with the new password first, then with the old one."
-    /// The same where the login of this machine may be over with it.
+    /// The same where the change may have ended this machine's login.
     static let lostLogin = "'thicket login' tells: with the new password first, then with the old one."
-    /// Of an account that was to be made.
+    /// For an account that was to be created.
     static let lostAccount = "'thicket login' with the same words tells."
-    /// Of an account that was to be deleted. A login would not tell: of an account that is gone it says what it says of
-    /// a wrong password.
+    /// For an account that was to be deleted. A login would not help: a deleted account and a wrong password get the
+    /// same answer.
     static let lostDeletion =
         "'thicket status' tells: when the server does not accept the token any more, the account is gone; when it is online, "
         + "delete the account again."
@@ -173,7 +173,7 @@ extension Failure {
     }
 }
 
-/// Runs account calls whose errors are told in the words of what was being done.
+/// Runs account calls and reports their errors with the words for what was being done.
 func keyed<Value: Sendable>(
     _ what: @autoclosure () -> String, lost: String = "Try again.", isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws(AccountError) -> Value

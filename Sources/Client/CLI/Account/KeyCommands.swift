@@ -9,7 +9,7 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// `thicket words`: the access key as something to keep outside of machines.
+/// `thicket words`: the access key as words that the user can keep outside of machines.
 enum WordsCommand {
     static func run(_ call: Call) async throws(Failure) {
         let keys = try KeyCall(call, "there are no words")
@@ -19,7 +19,7 @@ enum WordsCommand {
         try await show(key, as: kind, call)
     }
 
-    /// The key that is kept here, held against the server: words of an old one, written down now, would be found out on
+    /// The stored key, compared with the server: words of an outdated key, written down now, would be noticed only on
     /// the day they are needed.
     private static func newest(_ keys: KeyCall) async throws(Failure) -> AccessKey {
         let what = "the words are not shown"
@@ -76,7 +76,7 @@ enum WordsCommand {
         return isSplit ? .pieces : call.flag("code") ? .code : .words
     }
 
-    /// Six rows of four, each word with its number.
+    /// Six rows of four words, each with its number.
     private static func grid(_ words: SecureBytes) -> SecureBytes {
         let starts: [Range<Int>] = words.withUnsafeBytes { bytes in
             var (ranges, start): ([Range<Int>], Int) = ([], 0)
@@ -98,7 +98,7 @@ enum WordsCommand {
         return .joined(parts)
     }
 
-    /// To standard output, from where it lies.
+    /// Writes to standard output directly from the secret's memory, without a copy.
     private static func write(_ secret: SecureBytes) {
         secret.withUnsafeBytes { bytes in
             var sent = 0
@@ -112,10 +112,10 @@ enum WordsCommand {
     }
 }
 
-/// The system's call, which has the name of ours.
+/// The system call, which this type's `write` would shadow.
 private func put(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int { write(file, bytes, count) }
 
-/// `thicket verify`: whether what was kept is the key, so that nobody learns that it is not on the day it is needed.
+/// `thicket verify`: whether a backup is the access key, so that a wrong backup is noticed before the day it is needed.
 enum VerifyCommand {
     static func run(_ call: Call) async throws(Failure) {
         let keys = try KeyCall(call, "nothing was verified")
@@ -144,8 +144,8 @@ enum VerifyCommand {
         Terminal.write("verified: what you kept is the key of this account\n")
     }
 
-    /// What was kept fits the keys of this machine. Whether it opens what the server gives out now is what matters on
-    /// the day it is needed, so it is not called right before that is known.
+    /// The backup fits the keys of this machine. What matters is whether it opens the keys that the server returns now,
+    /// so it is not reported as right before that is known.
     private static func unconfirmed(_ error: AccountError) -> Failure {
         switch error {
         case .keyChanged:
@@ -164,7 +164,7 @@ enum VerifyCommand {
     }
 }
 
-/// `thicket passwd`, also `thicket password`: another password for the account, of whichever kind it is.
+/// `thicket passwd`, also `thicket password`: sets another password for the account, for every kind of account.
 enum PasswdCommand {
     static func run(_ call: Call) async throws(Failure) {
         switch try Account(call).profile.kind {
@@ -201,8 +201,8 @@ enum PasswdCommand {
         KeyCall.remind(changed.account)
     }
 
-    /// A login with the password that there is: nobody is to type a new one twice and hear then that the old one is
-    /// wrong. It ends with the change, as all do.
+    /// Logs in with the present password, so that a wrong one is reported before the user types a new one twice. The
+    /// login ends with the change of the password, like all logins.
     private static func proved(
         _ keys: KeyCall, _ known: OpenAccount, _ old: SecureBytes, _ what: String
     ) async throws(Failure) -> SignedIn {
@@ -213,8 +213,8 @@ enum PasswdCommand {
         return login
     }
 
-    /// A login that nobody needs any more. Best effort: the user is told of the change that did not come, and sees it
-    /// in `thicket token list`.
+    /// Ends a login that is not needed any more. Best effort: the user learns that the password was not changed, and
+    /// sees a login that remains in `thicket token list`.
     private static func end(_ login: SignedIn?, _ keys: KeyCall) async {
         guard let login,
             let session = try? await keys.account.app(store: .memory, isOnline: false).resume(login)
@@ -223,7 +223,7 @@ enum PasswdCommand {
         await session.close()
     }
 
-    /// Of a partner's user: what seals the access key beside the bundle.
+    /// For a partner's user: the passphrase that seals the access key beside the bundle.
     private static func passphrase(_ call: Call) async throws(Failure) {
         let what = "the passphrase was not changed"
         let keys = try KeyCall(call, what)
@@ -238,8 +238,8 @@ enum PasswdCommand {
     }
 }
 
-/// `thicket keys`: the keys of a user for whom a partner vouches, on this machine. With `--restored`, of every user who
-/// has keys, see `RestoredKeys`.
+/// `thicket keys`: the keys of a partner's user on this machine. With `--restored`, the keys of any user that has keys,
+/// see `RestoredKeys`.
 enum KeysCommand {
     static func run(_ call: Call) async throws(Failure) {
         if call.flag("restored") { return try await RestoredKeys.putBack(call) }

@@ -3,14 +3,14 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// Signing up, logging in and recovering where password and keys stay on this machine.
+/// Sign-up, login and recovery for accounts whose password and keys stay on this machine.
 struct KeyLogin {
     let call: Call
     let place: LoginPlace
     let user: String
     var profile: Profile
     let accounts: Accounts
-    /// What this machine has of the same account.
+    /// What this machine stores of the same account.
     let known: DeviceKeys?
 
     init(_ call: Call, _ place: LoginPlace, isNew: Bool) throws(Failure) {
@@ -28,14 +28,14 @@ struct KeyLogin {
             apiKey: apiKey, userId: "", device: (isSame ? old?.device : nil) ?? DeviceID.make())
         self.profile = profile
         accounts = try KeyCall.accounts(try Account(call, trying: profile))
-        // Keys of somebody else's are no knowledge of this account.
+        // Keys of another user say nothing about this account.
         let kept = isSame && !isNew ? try place.home.readKeys(place.name) : nil
         known = kept.flatMap { same($0.name.lowercased(), user.lowercased()) ? $0 : nil }
     }
 
     static func signUp(_ call: Call, _ place: LoginPlace) async throws(Failure) {
         let login = try KeyLogin(call, place, isNew: true)
-        // Before an account is made that could not be kept.
+        // Checked first, so that no account is made whose login could not be stored.
         try await place.expectNothingUnsent()
         place.warnIfReadable(.proof)
         let password = try await Secrets.secret(call, isNew: true)
@@ -72,7 +72,7 @@ struct KeyLogin {
         }
     }
 
-    /// A mailed code has reset the password: only what came before leads to the keys.
+    /// A mailed code has reset the password: only an earlier secret opens the keys.
     private func unlock(_ locked: LockedAccount) async throws(Failure) -> SignedIn {
         if locked.opensHere {
             Terminal.writeError(
@@ -95,7 +95,7 @@ struct KeyLogin {
         }
     }
 
-    /// Keeps login and keys. Should only the first be kept, commands say that 'thicket login' gets the keys.
+    /// Stores the login and the keys. If only the login is stored, commands say that 'thicket login' fetches the keys.
     func keep(_ signedIn: SignedIn) async throws(Failure) {
         var profile = profile
         profile.token = signedIn.accessToken
@@ -108,7 +108,7 @@ struct KeyLogin {
     }
 }
 
-/// `thicket recover`: another password for who has the recovery words, a code or pieces.
+/// `thicket recover`: sets another password for a user that has the recovery words, a code or pieces.
 enum RecoverCommand {
     static func run(_ call: Call) async throws(Failure) {
         let place = try LoginPlace(call, isOfAccount: true)
@@ -133,7 +133,8 @@ enum RecoverCommand {
         try await login.keep(back)
     }
 
-    /// Whether the server has taken the words and set the password: what it shows of the keys comes with that answer.
+    /// Whether the server has accepted the words and set the password: the state of the keys arrives with the same
+    /// answer.
     private static func isSet(_ error: AccountError) -> Bool {
         switch error {
         case .rolledBack, .doesNotOpen, .bundleMissing, .otherAccount, .newerFormat, .damaged: true
@@ -142,7 +143,7 @@ enum RecoverCommand {
     }
 }
 
-/// What a person has kept outside of machines, read in whichever form it is given.
+/// A backup of the access key that the user keeps outside of machines, read in the form in which it is given.
 enum BackupInput {
     static func read(_ call: Call) async throws(Failure) -> AccessKey {
         let files = ["words-file", "code-file", "pieces-file"].filter { call.value($0) != nil }

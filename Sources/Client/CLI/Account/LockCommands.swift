@@ -2,7 +2,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketCrypto
 
-/// `thicket lock`: the login and the local copies of a profile, closed until its passphrase is given.
+/// `thicket lock`: closes the login and the local copies of a profile until its passphrase is given.
 enum LockCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, file) = try LockedProfile.find(call)
@@ -29,7 +29,7 @@ enum LockCommand {
         } else {
             let passphrase = try await LockedProfile.passphrase(call, isNew: true)
             let cost = LockedProfile.cost(call)
-            // About a second of one processor: not where others wait.
+            // Takes about a second of one processor, so it must not run on a shared thread.
             let result: Result<Void, ClientError> = await onOwnThread {
                 Result { () throws(ClientError) in try file.lock(passphrase: passphrase, cost: cost) }
             }
@@ -42,11 +42,12 @@ enum LockCommand {
 }
 
 extension LockCommand {
-    /// A passphrase that the command line gives is the one that is set: else `unlock` would want another than whoever
-    /// locked believes. One that the environment gives may be there for another profile or be of yesterday, and whoever
-    /// goes away from a machine wants it locked: there, and where nobody can tell, a warning says so.
+    /// Checks a passphrase against the present one. A passphrase on the command line must be the present one: else
+    /// `unlock` would want another passphrase than the user believes. One from the environment may belong to another
+    /// profile or be outdated, and a user that leaves a machine wants it locked: here, and where the two cannot be
+    /// compared, a warning says so.
     ///
-    /// - Parameter differs: what to say of another passphrase on the command line.
+    /// - Parameter differs: the text about another passphrase on the command line.
     private static func expectSame(
         _ call: Call, _ file: StoreKeyFile, _ name: String, _ differs: String
     ) async throws(Failure) {
@@ -74,7 +75,7 @@ extension LockCommand {
     private static func warn(_ text: String) { Terminal.writeError("warning: \(text)\n") }
 }
 
-/// `thicket unlock`: gives the key back to whoever has the passphrase.
+/// `thicket unlock`: stores the key again for a user that has the passphrase.
 enum UnlockCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, file) = try LockedProfile.find(call)
@@ -97,14 +98,14 @@ enum UnlockCommand {
     }
 }
 
-/// What both need.
+/// What `lock` and `unlock` share.
 private enum LockedProfile {
     static func find(_ call: Call) throws(Failure) -> (String, StoreKeyFile) {
         let name = try Account.profileName(call)
         let home = try ProfileHome(call.environment)
         let file = home.keyFile(name)
         if !file.isThere, let kept = try home.read(name) {
-            // Of a version that did not seal.
+            // Written by a version that did not seal profiles.
             try home.write(kept, name)
         }
         guard file.isThere else {
@@ -120,7 +121,7 @@ private enum LockedProfile {
     }
 
     #if DEBUG
-        /// Tests lock often: their programs may be told to make it cheap. Release builds have nothing of it.
+        /// Tests lock often and may tell their programs to make it cheap. Release builds do not contain this.
         static func rules(_ call: Call) -> PasswordRules { isCheap(call) ? .tests : .product }
         static func cost(_ call: Call) -> PasswordCost {
             let cheap = try? PasswordRules.tests.cost(

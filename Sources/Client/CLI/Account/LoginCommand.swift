@@ -8,21 +8,21 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// `thicket login`: tries a login and keeps it.
+/// `thicket login`: tries a login and stores it.
 enum LoginCommand {
-    /// A bucket to open when only the token is of interest. Nothing is ever stored there.
+    /// A bucket to open in order to check a token. Nothing is ever stored in it.
     static let bucket = "login"
 
     static func run(_ call: Call) async throws(Failure) {
         let place = try LoginPlace(call)
-        // A profile of a partner's user says what kind of token the next one is.
+        // The profile of a partner's user determines the kind of the next token.
         let isPartners = call.flag("partner") || (place.old?.kind == .partner && call.value("user") == nil)
         if isPartners, call.value("token-file") != nil { return try await PartnerTokenLogin.run(call, place) }
         let namesAccount = call.value("user") != nil || call.value("api-key") != nil || call.flag("partner")
         if namesAccount, call.value("token-file") != nil {
             throw Failure("a token is a login already: leave out either --token-file or the account", .usage)
         }
-        // What is said in words goes before a token that happens to be in the environment.
+        // An account named by flags takes precedence over a token that happens to be in the environment.
         let token = namesAccount ? nil : try Secrets.token(call)
         let isAccount =
             namesAccount || call.setting("user") != nil || call.setting("api-key") != nil
@@ -38,7 +38,7 @@ enum LoginCommand {
         try await place.keep(profile)
     }
 
-    /// Opens a bucket, which is when the server looks at the token. Nothing is stored there.
+    /// Opens a bucket, because the server checks the token at that time. Nothing is stored in it.
     static func check(_ profile: Profile, _ call: Call) async throws(Failure) -> String? {
         let account = try Account(call, trying: profile)
         let open = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
@@ -56,7 +56,7 @@ enum LoginCommand {
     }
 }
 
-/// `thicket signup`: makes an account and keeps its login.
+/// `thicket signup`: creates an account and stores its login.
 enum SignupCommand {
     static func run(_ call: Call) async throws(Failure) {
         let place = try LoginPlace(call, isOfAccount: true)
@@ -65,7 +65,7 @@ enum SignupCommand {
     }
 }
 
-/// The profile that a login is kept in, and what it says already.
+/// The profile in which a login is stored, and its present content.
 struct LoginPlace: Sendable {
     let call: Call
     let name: String
@@ -74,13 +74,14 @@ struct LoginPlace: Sendable {
     let server: String
     let app: String
 
-    /// - Parameter isOfAccount: a user's name and the app's key are wanted, too: all that is missing is said at once.
+    /// - Parameter isOfAccount: the user's name and the app's key are needed, too; everything that is missing is
+    ///   reported at once.
     init(_ call: Call, isOfAccount: Bool = false) throws(Failure) {
         self.call = call
         name = try Account.profileName(call)
         home = try ProfileHome(call.environment)
         do throws(Failure) { old = try home.read(name) } catch {
-            // A damaged profile is what login repairs; one that is locked stays.
+            // Login repairs a damaged profile; a locked one stays.
             guard error.code != .locked else { throw error }
             old = nil
         }
@@ -98,13 +99,13 @@ struct LoginPlace: Sendable {
         (self.server, self.app) = (server, app)
     }
 
-    /// A name that no new user may have is refused before a password is asked for.
+    /// Refuses a name that no new user may have, before a password is asked for.
     static func expectNew(_ user: String) throws(Failure) {
         guard let problem = UserID.problem(asNew: user) else { return }
         throw Failure("no account was made: the user name \(problem)", .usage)
     }
 
-    /// What has to be said, all at once. nil: it was.
+    /// Reports all missing settings at once; a nil element was given.
     static func missing(_ words: [String?]) -> Failure {
         let rows = words.compactMap { $0.map { "  " + $0 } }
         return Failure("this is missing, and no profile has it:\n" + rows.joined(separator: "\n"), .usage)
@@ -134,8 +135,9 @@ struct LoginPlace: Sendable {
         Terminal.write("logged in to \(server), app \(app)\(who)\(which)\n")
     }
 
-    /// Another account in the same profile: its copies go, unless something in them was never sent. Where the account
-    /// was made anew under its name they may be all that is left of the earlier one, and are set aside.
+    /// Another account takes over the profile: the old copies are removed, unless they hold edits that were never sent.
+    /// If the account was created again under its name, they may be all that is left of the earlier one, so they are
+    /// set aside.
     private func replace(_ old: Profile, by new: Profile) async throws(Failure) {
         try await expectNothingUnsent()
         guard let before = old.user, let user = new.user, same(before.lowercased(), user.lowercased()),
@@ -148,7 +150,7 @@ struct LoginPlace: Sendable {
                 + "'thicket logout --profile \(aside)' removes it\n")
     }
 
-    /// - Throws: the same, unless the profile is this user's own.
+    /// - Throws: the same, unless the profile belongs to this user.
     func expectNothingUnsent(unlessFor user: String) async throws(Failure) {
         if let old, let name = old.user, same(old.server, server), same(old.app, app),
             same(name.lowercased(), user.lowercased())
@@ -158,7 +160,7 @@ struct LoginPlace: Sendable {
         try await expectNothingUnsent()
     }
 
-    /// - Throws: when edits would be lost with the profile that is there.
+    /// - Throws: when edits would be lost with the present profile.
     func expectNothingUnsent() async throws(Failure) {
         if let old, !call.flag("discard") {
             let unsent = try await LogoutCommand.unsent(old, name, home, call)
@@ -171,16 +173,16 @@ struct LoginPlace: Sendable {
         }
     }
 
-    /// What everybody on the way could read of a login.
+    /// What an unencrypted connection would disclose of a login.
     enum Readable {
         case password
-        /// What is made of it for the server, and the token; not the password, and nothing sealed.
+        /// The value derived from the password for the server, and the token; neither the password nor sealed content.
         case proof
-        /// A token that is a login already.
+        /// A token that is a complete login.
         case token
     }
 
-    /// Says so when everybody on the way could read what is sent.
+    /// Warns when the connection is not encrypted, so that every machine on the way can read what is sent.
     func warnIfReadable(_ what: Readable) {
         let address = server.lowercased()
         guard address.hasPrefix("http://") || address.hasPrefix("ws://") else { return }
@@ -199,7 +201,7 @@ struct LoginPlace: Sendable {
 }
 
 extension Account {
-    /// An account that no profile names yet.
+    /// An account that no profile stores yet.
     init(_ call: Call, trying profile: Profile, copiesOf kept: ProfileHome? = nil) throws(Failure) {
         self.profile = profile
         profileName = try Account.profileName(call)

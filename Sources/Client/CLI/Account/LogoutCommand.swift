@@ -7,7 +7,7 @@ import ThicketCommandLine
     import Glibc
 #endif
 
-/// `thicket logout`: forgets an account and its copies.
+/// `thicket logout`: removes an account and its copies from this machine.
 enum LogoutCommand {
     static func run(_ call: Call) async throws(Failure) {
         let name = try Account.profileName(call)
@@ -34,7 +34,7 @@ enum LogoutCommand {
         Terminal.write("logged out of the profile '\(name)'.\(rest)\n")
     }
 
-    /// Tells the server, and gives what is to be said about that.
+    /// Ends the login at the server and returns the text about the outcome.
     private static func end(_ profile: Profile, _ call: Call) async throws(Failure) -> String {
         guard profile.kind != .token else { return " The token itself stays good: an operator made it and can end it." }
         let account = try Account(call, trying: profile)
@@ -46,7 +46,7 @@ enum LogoutCommand {
         return isTold ? "" : " The server was not reached: the login stays good there until its own end."
     }
 
-    /// Buckets whose copy holds edits that the server has not confirmed.
+    /// Buckets whose copy holds edits that the server has not acknowledged.
     static func unsent(
         _ profile: Profile, _ name: String, _ home: ProfileHome, _ call: Call
     ) async throws(Failure) -> [String] {

@@ -2,21 +2,21 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketCrypto
 
-/// `thicket words --renew`: another access key, for who has lost sight of a paper with words.
+/// `thicket words --renew`: makes another access key, for a user that cannot account for a paper with the words.
 ///
-/// The new key is kept here before the server is asked, and stays kept until it is known what came of it: a program
-/// that is killed in between goes on at the next call.
+/// The new key is stored on this machine before the server is asked, and stays stored until the outcome is known: after
+/// a program was killed in between, the next call goes on.
 enum NewAccessKey {
-    /// What is kept when it is known that nothing was changed.
+    /// The text for when it is known that nothing was changed.
     private static let what = "the access key was not changed"
 
     static func make(_ call: Call, _ keys: KeyCall) async throws(Failure) -> AccessKey {
-        // Two that make a key each could drop the one that counts.
+        // Two processes that make a key each could discard the one that the server accepted.
         let lock = try FolderLock(keys.home.folder(keys.account.profileName), "renew.lock", waits: false)
         defer { lock.end() }
         let account = try await keys.settled(what)
         guard account.accessKey == keys.keys.accessKey else {
-            // Begun before, and done: these are the new words.
+            // An earlier call began the change and the server has made it: these are the new words.
             tell(isPartner: isPartner(keys))
             return account.accessKey
         }
@@ -31,8 +31,7 @@ enum NewAccessKey {
 
     private static func isPartner(_ keys: KeyCall) -> Bool { keys.account.profile.kind == .partner }
 
-    /// What seals the access key at the server: the password, or a partner's user's content passphrase, if there is
-    /// one.
+    /// What seals the access key at the server: the password, or a partner's user's content passphrase, if one is set.
     private static func secret(
         _ call: Call, _ keys: KeyCall, _ account: OpenAccount
     ) async throws(Failure) -> SecureBytes? {

@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// What a command has told of refused edits, and the exit code they ask for.
+/// The refused edits that a command has reported, and the exit code that follows from them.
 final class RefusalBook: Sendable {
     private struct State {
         var told = Set<String>()
@@ -20,33 +20,33 @@ final class RefusalBook: Sendable {
         }
     }
 
-    /// - Returns: whether the object's refusal was not told before.
+    /// - Returns: true if the object's refusal was not reported before.
     func tell(_ key: String) -> Bool { state.withLock { $0.told.insert(key).inserted } }
 
-    /// A command that runs until it is interrupted ends well.
+    /// A command that runs until it is interrupted ends with success.
     func forget() { state.withLock { $0 = State() } }
 
-    /// nil: no edit is refused. One that is refused for good counts more than one that needs another token.
+    /// nil: no edit is refused. An edit that is refused for good takes precedence over one that needs another token.
     var code: ExitCode? {
         state.withLock { $0.isRefused ? .refused : $0.isUnauthorized ? .unauthorized : nil }
     }
 }
 
-/// How a command made an object what was given.
+/// The state in which a command made an object equal to the given one.
 struct Making: Sendable {
-    /// The server has confirmed exactly this object before.
+    /// The server has acknowledged exactly this object before.
     let isSame: Bool
-    /// There were edits before that the server has not confirmed.
+    /// The object had edits before that the server has not acknowledged.
     let hadEdits: Bool
 }
 
 extension OpenBucket {
-    /// Refused edits that one command names.
+    /// How many refused edits one command names at most.
     static let refusalsShownMax = 20
 
-    /// Makes the object equal to `object`, and says whether the server has confirmed that before.
+    /// Makes the object equal to `object`, and returns whether the server has acknowledged that before.
     ///
-    /// - Parameter sends: an equal edit that was refused is sent once more: the server's answer of today counts.
+    /// - Parameter sends: an equal edit that was refused is sent once more, since the server may accept it now.
     func make(_ key: String, _ object: JSONObject, sends: Bool = true) async throws(ClientError) -> Making {
         let hadEdits = try await bucket.info(key).hasUnconfirmedEdits
         guard try await bucket.get(key) == object else {
@@ -57,7 +57,7 @@ extension OpenBucket {
         return Making(isSame: !hadEdits, hadEdits: hadEdits)
     }
 
-    /// How a command says that an edit was refused and stays here.
+    /// The failure that says that an edit was refused and stays on this machine.
     func keptRefusal(_ key: String, _ what: String, _ number: Int?) -> Failure {
         _ = refusals.tell(key)
         guard let number else {
@@ -72,12 +72,12 @@ extension OpenBucket {
 
     private func way(_ key: String) -> String { "'thicket drop \(name) \(key)' gives it up" }
 
-    /// Names each refused edit that is kept here and that the command has not named itself, a line each on standard
-    /// error.
+    /// Names each refused edit that is kept on this machine and that the command has not named itself, one line each,
+    /// on standard error.
     func tellRefused() async {
         let edits: [RefusedEdit]
         do throws(ClientError) { edits = try await bucket.refused() } catch {
-            // A session that has ended has said why.
+            // A session that has ended has already given its reason.
             if error.code != .closed {
                 Terminal.writeError("thicket: refused edits of \(name) cannot be listed: \(error)\n")
             }
@@ -93,7 +93,7 @@ extension OpenBucket {
         Terminal.writeError("thicket: \(name): \(more) more edits are refused; 'thicket status' lists them\n")
     }
 
-    /// One line about an edit that is refused and kept, with the way out.
+    /// One line about an edit that is refused and kept, with the command that drops it.
     static func line(_ edit: RefusedEdit, in bucket: String) -> String {
         let (place, drop) = (
             "\(bucket)/\(edit.key)", "'thicket drop \(bucket) \(edit.key)' gives it up"

@@ -3,8 +3,8 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// The buckets that a command has opened: where it fails, they are closed all the same, so that what comes once is
-/// told.
+/// The buckets that a command has opened: they are closed also when the command fails, so that events that are
+/// delivered only once are shown.
 final class OpenedBuckets: Sendable {
     private let buckets: Mutex<[OpenBucket]> = Mutex([])
 
@@ -15,7 +15,7 @@ final class OpenedBuckets: Sendable {
         for bucket in all { await bucket.close() }
     }
 
-    /// The code for edits that are refused and kept, of all buckets that were closed; nil: there are none.
+    /// The exit code for edits that are refused and kept in all closed buckets; nil: no such edits.
     var refusalCode: ExitCode? {
         let codes: [ExitCode] = buckets.withLock { $0 }.compactMap(\.refusals.code)
         return codes.contains(.refused) ? .refused : codes.first
@@ -23,24 +23,25 @@ final class OpenedBuckets: Sendable {
 }
 
 extension OpenBucket {
-    /// What a bucket has to tell comes once: a command that waits for something else tells it at its end.
+    /// A bucket delivers each event only once: a command that does not follow the events prints them at its end.
     func tellUnheard() async {
         for event in await bucket.unheard() { Self.tell(event, in: name) }
         guard isSealed else { return }
-        // What cannot be read here is told by the command itself.
+        // An error is dropped: the command itself reports that the bucket cannot be read.
         guard let problems = try? await bucket.problems(), !problems.isEmpty else { return }
         let what = problems.count == 1 ? "1 object is" : "\(problems.count) objects are"
         Terminal.writeError("\(name): \(what) read-only until you choose: \(repair)\n")
     }
 
-    /// On standard error. What others have written must not drive the terminal; a file gets it as it is.
+    /// Prints an event on standard error. On a terminal, text of other users must not act as control sequences; a file
+    /// gets it unchanged.
     static func tell(_ event: BucketEvent, in bucket: String? = nil) {
         for line in lines(event, in: bucket) { Terminal.writeError(line + "\n") }
     }
 
-    /// For a person; what gave way stands in it whole, since it is nowhere else.
+    /// The lines for a person. They contain a conflicting value in full, since it is stored nowhere else.
     ///
-    /// - Parameter bucket: the bucket's name, to be told with the object's.
+    /// - Parameter bucket: the bucket's name, printed with the object's.
     static func lines(_ event: BucketEvent, in bucket: String? = nil) -> [String] {
         switch event {
         case .integrity(let report): [place(report.key, bucket) + report.detail]
@@ -50,7 +51,7 @@ extension OpenBucket {
         }
     }
 
-    /// What the words are about; an alarm about the bucket as a whole has no key.
+    /// The object or bucket that a line is about; an alarm about the bucket as a whole has no key.
     private static func place(_ key: String, _ bucket: String?) -> String {
         let names = [bucket, key.isEmpty ? nil : key].compactMap { $0 }
         return names.isEmpty ? "" : names.joined(separator: "/") + ": "

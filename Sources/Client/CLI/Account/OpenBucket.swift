@@ -3,23 +3,23 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// A bucket that a command works on, and how long it waits for the server.
+/// A bucket that a command works on, and how long the command waits for the server.
 struct OpenBucket: Sendable {
     let session: Session
-    /// Renews the token as long as it is held; nil for tokens that nobody renews.
+    /// Renews the token while it is held; nil for tokens that cannot be renewed.
     var client: ClientSession?
     let bucket: Bucket
     let name: String
     let server: String
     let wait: WaitBudget
-    /// Edits outlive this command.
+    /// Edits survive the end of this command.
     let isKept: Bool
-    /// Of a sealed bucket.
+    /// Set for a sealed bucket.
     var opening: SealedOpening?
-    /// Refused edits that were told.
+    /// The refused edits that were reported.
     let refusals = RefusalBook()
 
-    /// Opens the local copy and, unless `isOnline` is false, begins to connect.
+    /// Opens the local copy and, unless `isOnline` is false, starts to connect.
     static func open(
         _ account: Account, bucket name: String, store: StoreChoice, isOnline: Bool = true,
         durability: StoreDurability = .program
@@ -57,27 +57,27 @@ struct OpenBucket: Sendable {
         return open
     }
 
-    /// How a login that has ended is renewed.
+    /// What to do when the login has ended, as a sentence.
     var renewal = "Run 'thicket login'."
 
-    /// The folder whose mirror has this copy.
+    /// The folder of the mirror that owns this copy.
     var mirror: String?
 
-    /// What shows the objects that are read-only, and lets the user choose.
+    /// The command that shows the read-only objects and lets the user choose.
     var repair: String { "thicket repair \(name)" + (mirror.map { " --mirror " + Screen.safe($0) } ?? "") }
 
     /// What `--offline` does with an edit.
     var keepsEdit: String { "the edit is kept here and goes out with the next command on \(name)" }
 
-    /// The bucket is one that the server cannot read.
+    /// The server cannot read the bucket.
     var isSealed: Bool { opening != nil }
 
-    /// What is in the copy kept for the profile, sealed or not: counting needs no keys.
+    /// The content of the profile's copy, sealed or not: counting needs no keys.
     struct Count: Sendable {
         let objects: Int
-        /// Objects with edits that the server has not confirmed, the refused ones among them.
+        /// Objects with edits that the server has not acknowledged, including refused ones.
         let unsent: Int
-        /// Refused for good.
+        /// Edits that are refused for good.
         let refused: [RefusedEdit]
     }
 
@@ -115,7 +115,7 @@ struct OpenBucket: Sendable {
         )
     }
 
-    /// The store, and whether memory will do while it is in use.
+    /// The store, and whether memory is used instead while another command uses it.
     private static func place(
         _ account: Account, _ name: String, _ store: StoreChoice
     ) throws(Failure) -> (StoreLocation, Bool) {
@@ -158,12 +158,12 @@ struct OpenBucket: Sendable {
 
     // MARK: - Waiting
 
-    /// Waits until the bucket is as the server's, with a progress bar while much is read.
+    /// Waits until the copy equals the server's bucket, with a progress bar while much is read.
     ///
-    /// Edits that are kept from earlier and that the server refuses do not matter here.
+    /// Edits from earlier calls that the server refuses are ignored here.
     ///
     /// - Parameters:
-    ///   - consequence: what did not happen if that fails, for the message; without it: the bucket was not read.
+    ///   - consequence: what did not happen if the wait fails, for the message; nil: the bucket was not read.
     ///   - offline: what the command's `--offline` does, for that message.
     func ready(_ consequence: String? = nil, offline: String? = nil) async throws(Failure) {
         do throws(ClientError) {
@@ -178,12 +178,12 @@ struct OpenBucket: Sendable {
         try await opening?.tellOthers(session)
     }
 
-    /// Waits until the server has confirmed the edit of an object. An edit that it refuses is undone, unless the
-    /// object had edits before that the server had not confirmed: then all of them stay here, refused.
+    /// Waits until the server has acknowledged the edit of an object. A refused edit is undone, unless the object had
+    /// unacknowledged edits before: then all of them stay here, refused.
     ///
     /// - Parameters:
     ///   - what: "put notes/plan", for the message.
-    ///   - hadEdits: there were such edits.
+    ///   - hadEdits: the object had unacknowledged edits before.
     func confirm(_ key: String, _ what: String, hadEdits: Bool = false) async throws(Failure) {
         let waited: ClientError?
         do throws(ClientError) {
@@ -209,7 +209,7 @@ struct OpenBucket: Sendable {
                 "the token permits reading only, so '\(what)' changed nothing: log in with another token",
                 .unauthorized)
         }
-        // Others may be refused: this one is not among them.
+        // The refusal may be about other objects: this one has no unacknowledged edits.
         if waited.code == .refused {
             guard !info.hasUnconfirmedEdits else {
                 throw Failure(
@@ -226,7 +226,7 @@ struct OpenBucket: Sendable {
         throw unreachable(waited, "'\(what)' is not confirmed. \(hope)")
     }
 
-    /// Connected, though not everything is confirmed.
+    /// Connected, though some edits may not be acknowledged yet.
     var isOnline: Bool {
         get async { if case .offline = await session.currentStatus { false } else { true } }
     }
@@ -258,7 +258,8 @@ struct OpenBucket: Sendable {
         }
     }
 
-    /// Waits for sync, as long as something moves; a server that cannot be reached at first is told at once.
+    /// Waits for sync while it makes progress. A server that cannot be reached at the first attempt is reported at
+    /// once.
     private func synced() async throws(ClientError) {
         let follower = StatusFollower(name: name)
         let result = await withTaskGroup { group in
@@ -272,7 +273,7 @@ struct OpenBucket: Sendable {
     }
 
     private func patience(_ follower: StatusFollower) async -> Result<Void, ClientError> {
-        // Waiting once more is for what moves: nothing has when the first wait begins.
+        // The wait is repeated only after progress; no progress counts before the first wait.
         var seen = follower.progress
         while true {
             do throws(ClientError) {
@@ -289,14 +290,14 @@ struct OpenBucket: Sendable {
         }
     }
 
-    /// Asks the server for what is no part of the sync, such as an old version. When the time given is over before the
-    /// answer is there, the session ends: the command has failed then.
+    /// Asks the server for something that is not part of the sync, such as an old version. If the time is over before
+    /// the answer arrives, the session ends: the command has failed.
     func asking<Value: Sendable>(
         _ body: () async throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
         guard wait.isWhole else { return try await body() }
         let lateness = Task {
-            // Ended early: the answer is there.
+            // The sleep was cancelled: the answer has arrived.
             guard (try? await Task.sleep(for: wait.left)) != nil else { return false }
             await end()
             return true
@@ -312,10 +313,10 @@ struct OpenBucket: Sendable {
         }
     }
 
-    /// Ends the session: what is not sent stays in the copy that is kept. What had to be told meanwhile is, on standard
-    /// error. Doing it again does nothing.
+    /// Ends the session: unsent edits stay in the stored copy. Pending events are printed on standard error. A second
+    /// call does nothing.
     ///
-    /// - Parameter tellsRefused: false: the command tells itself of refused edits.
+    /// - Parameter tellsRefused: false: the command reports refused edits itself.
     func close(tellsRefused: Bool = true) async {
         await tellUnheard()
         if tellsRefused { await tellRefused() }
@@ -327,19 +328,19 @@ struct OpenBucket: Sendable {
     }
 }
 
-/// Watches a session's status while somebody waits: draws the progress, and tells when there is no hope.
+/// Watches a session's status during a wait: draws the progress, and reports when waiting is pointless.
 final class StatusFollower: Sendable {
-    /// Unsent edits from which on sending is shown.
+    /// The number of unsent edits from which the progress of sending is shown.
     private static let shownFrom = 50
     private let name: String
     private let steps: Mutex<Int64> = Mutex(0)
 
     init(name: String) { self.name = name }
 
-    /// Grows while something moves: objects are read, or edits confirmed.
+    /// Grows while objects are read or edits are acknowledged.
     var progress: Int64 { steps.withLock { $0 } }
 
-    /// Ends with an error when the first attempt to connect fails; with nil when the task is cancelled.
+    /// Returns an error when the first attempt to connect fails, and nil when the task is cancelled.
     func follow(_ session: Session) async -> Result<Void, ClientError>? {
         var (reading, sending): (ProgressBar?, ProgressBar?)
         var most = 0

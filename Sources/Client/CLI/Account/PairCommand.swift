@@ -3,9 +3,9 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// `thicket pair`: keys from one machine to another, by a code that a person carries.
+/// `thicket pair`: sends keys from one machine to another, by a code that the user carries.
 enum PairCommand {
-    /// Between two looks for the other machine's answer.
+    /// The time between two polls for the other machine's answer.
     private static let pause = Duration.seconds(2)
 
     static func run(_ call: Call) async throws(Failure) {
@@ -63,8 +63,8 @@ enum PairCommand {
         }
     }
 
-    /// - Throws: `refused` when there is nothing to wait for: this machine has the account's keys. A machine whose
-    ///   login is over, or whose keys are not the newest any more, may well get both so.
+    /// - Throws: `refused` when this machine already has the account's keys. A machine whose login has ended, or whose
+    ///   keys are not the newest any more, may get both by pairing.
     private static func expectNoKeys(_ call: Call, _ place: LoginPlace) async throws(Failure) {
         guard !call.flag("discard"), let old = place.old, same(old.server, place.server),
             same(old.app, place.app), old.kind == .keys || old.kind == .partner,
@@ -72,7 +72,7 @@ enum PairCommand {
         else { return }
         let accounts = try KeyCall.accounts(try Account(call, trying: old))
         do throws(AccountError) { _ = try await accounts.refresh(try kept.open(), accessToken: old.token) } catch {
-            // A partner's login is the partner's to renew: without one no keys come, here or there.
+            // Only the partner can renew a partner's login: without a login neither machine gets keys.
             guard case .server = error, old.kind == .partner else { return }
         }
         throw Failure(
@@ -82,7 +82,7 @@ enum PairCommand {
     }
 
     private static func answer(_ accounts: Accounts, _ begun: Pairing.Begun) async throws(Failure) -> Pairing.Received {
-        // The server ends it after two minutes; a server that does not is not waited for much longer.
+        // The server ends the pairing after two minutes; a server that fails to do so is not polled for much longer.
         for _ in 0..<70 {
             if let received = try await look(accounts, begun) { return received }
             do { try await Task.sleep(for: pause) } catch { throw Failure("cancelled, nothing was received") }
@@ -90,7 +90,7 @@ enum PairCommand {
         throw Failure("nothing was received", keys: AccountError.pairingOver)
     }
 
-    /// nil: there is nothing yet, or the line is bad for a moment.
+    /// nil: no answer yet, or a network error that may pass.
     private static func look(_ accounts: Accounts, _ begun: Pairing.Begun) async throws(Failure) -> Pairing.Received? {
         do throws(AccountError) { return try await accounts.receive(begun) } catch {
             if case .server(let reason) = error, reason.code == .network || reason.code == .unavailable { return nil }
@@ -106,8 +106,8 @@ enum PairCommand {
         guard same(line.lowercased(), "yes") else { throw Failure("cancelled, nothing was kept") }
     }
 
-    /// A line; empty when Ctrl-C or SIGTERM is faster. Whoever ends the program so has not said yes, and the login that
-    /// waits is to end with it.
+    /// Reads a line; empty when Ctrl-C or SIGTERM comes first. A user that ends the program so has not agreed, and the
+    /// pending login must end with it.
     private static func typed(or interrupts: AsyncStream<Int32>) async -> String {
         let (lines, line) = AsyncStream.makeStream(of: String.self)
         startThread { line.yield(readLine(strippingNewline: true) ?? "") }
@@ -127,7 +127,7 @@ enum PairCommand {
             try await confirm(call)
             signedIn = try await keepLogin(accounts, received, profile, place)
         } catch {
-            // The other machine has made it for this one, which does not take it.
+            // The other machine has made the login for this one, which does not accept it.
             await accounts.discard(received)
             throw error
         }

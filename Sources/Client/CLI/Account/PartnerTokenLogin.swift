@@ -3,8 +3,9 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// `thicket login --partner --token-file FILE`: a login by a token that the partner's own server has signed. It brings
-/// sealed bytes and nothing more; 'thicket keys' opens the keys. When it ends, the same with the next token goes on.
+/// `thicket login --partner --token-file FILE`: a login by a token that the partner's own server has signed. It gives
+/// access to sealed bytes only; 'thicket keys' opens the keys. When the login ends, the same command with the next
+/// token continues it.
 enum PartnerTokenLogin {
     static func run(_ call: Call, _ place: LoginPlace) async throws(Failure) {
         let old = place.old.flatMap { same($0.server, place.server) && same($0.app, place.app) ? $0 : nil }
@@ -30,12 +31,12 @@ enum PartnerTokenLogin {
         try await place.keep(profile)
     }
 
-    /// What the token says of its owner. Not looked into any further: the server does that.
+    /// What the token says about its owner. The server verifies the token; this type only reads it.
     struct Claims {
         let entity: String
         let name: String
         let device: String
-        /// The server made it for a password, and renews it as long as that login lasts.
+        /// The server issued the token for a password, and renews it while that login lasts.
         let isOfPassword: Bool
 
         init?(_ token: String) {

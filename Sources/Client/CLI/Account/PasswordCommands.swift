@@ -1,7 +1,7 @@
 import ThicketClient
 import ThicketCommandLine
 
-/// Another password for an account whose password is sent to the server.
+/// Sets another password for an account whose password is sent to the server.
 enum PasswordCommand {
     static func run(_ call: Call) async throws(Failure) {
         let account = try AccountCall.builtIn(call, "the password was not changed")
@@ -24,8 +24,8 @@ enum PasswordCommand {
         Terminal.write("the password is changed; other machines are signed out\n")
     }
 
-    /// Tries the password that there is, by a login that ends at once: nobody is to type a new one twice and hear then
-    /// that the old one is wrong.
+    /// Checks the present password by a login that ends at once, so that a wrong one is reported before the user types
+    /// a new one twice.
     private static func prove(_ password: String, _ account: Account) async throws(Failure) {
         let what = "the password was not changed"
         do throws(ClientError) {
@@ -40,7 +40,7 @@ enum PasswordCommand {
     }
 }
 
-/// `thicket account delete`: the end of the account.
+/// `thicket account delete`: deletes the account.
 enum AccountDeleteCommand {
     static func run(_ call: Call) async throws(Failure) {
         if try Account(call).profile.kind == .keys { return try await KeyedDelete.run(call) }
@@ -58,7 +58,7 @@ enum AccountDeleteCommand {
 }
 
 extension AccountCall {
-    /// The account of a call, if it is one of the server's own.
+    /// The account of a call, if the server itself manages it.
     static func builtIn(_ call: Call, _ what: String) throws(Failure) -> Account {
         let account = try Account(call)
         try account.expectProfile(what)
@@ -68,11 +68,11 @@ extension AccountCall {
         return account
     }
 
-    /// A call that shows the password.
+    /// Runs a call that sends the password as proof.
     ///
     /// - Parameters:
     ///   - what: that it was not done, as the beginning of a sentence.
-    ///   - lost: what nobody knows when the answer was lost, and what tells.
+    ///   - lost: what is not known when the answer was lost, and how to find out.
     static func proved<Value: Sendable>(
         _ account: Account, _ what: String, lost: String,
         _ body: (ClientSession) async throws(ClientError) -> Value

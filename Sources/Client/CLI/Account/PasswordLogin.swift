@@ -2,11 +2,11 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// Logging in, and signing up, with a name and a password. The password is not kept.
+/// Login and sign-up with a name and a password. The password is not stored.
 enum PasswordLogin {
     static func run(_ call: Call, _ place: LoginPlace, isNew: Bool) async throws(Failure) {
         let old = place.old?.login
-        // What the profile says is of use at the same server only.
+        // The profile's values are useful at the same server only.
         let isSame = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
         let user = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
         let apiKey = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
@@ -19,7 +19,7 @@ enum PasswordLogin {
         profile.kind = isPartner ? .partner : .account
         let device = (isSame ? old?.device : nil) ?? DeviceID.make()
         profile.login = Profile.Login(apiKey: apiKey, userId: "", device: device)
-        // Before an account is made that could not be kept.
+        // Checked first, so that no account is made whose login could not be stored.
         if isNew { try await place.expectNothingUnsent() }
         place.warnIfReadable(.password)
         let password = try await Secrets.password(call, isNew: isNew)
@@ -48,8 +48,8 @@ enum PasswordLogin {
         try await place.keep(profile)
     }
 
-    /// Whether the account of a login is one whose password goes to the server. An account has one kind for good, and
-    /// nobody but its user says which: a server could ask for a password that is not its to see.
+    /// Whether the account of a login sends its password to the server. An account has one kind for good, and only its
+    /// user may name it: a server could ask for a password that it must not see.
     static func sendsPassword(_ call: Call, _ place: LoginPlace) -> Bool {
         if call.flag("sent-password") || call.flag("partner") { return true }
         guard let old = place.old, same(old.server, place.server), same(old.app, place.app) else {
@@ -62,7 +62,7 @@ enum PasswordLogin {
     static let apiKeyHelp =
         "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is no secret"
 
-    /// What has to be said of an account.
+    /// The settings that are missing for an account.
     static func missing(user: String?, apiKey: String?) -> Failure {
         LoginPlace.missing([user == nil ? userHelp : nil, apiKey == nil ? apiKeyHelp : nil])
     }
@@ -101,7 +101,7 @@ enum PasswordLogin {
 }
 
 extension Account {
-    /// The app as the library has it. Only of accounts.
+    /// The app object of the library. For accounts only.
     func app(
         store: StoreLocation, isOnline: Bool, durability: StoreDurability = .program
     ) throws(ClientError) -> ThicketApp {
@@ -115,7 +115,7 @@ extension Account {
             options: options)
     }
 
-    /// The account's session with the token that is kept; renewed tokens are kept in its place. Only of accounts.
+    /// The account's session with the stored token; renewed tokens replace it. For accounts only.
     func session(store: StoreLocation, isOnline: Bool, durability: StoreDurability = .program) async throws(ClientError)
         -> ClientSession
     {
@@ -133,7 +133,7 @@ extension Account {
     }
 }
 
-/// Renewed tokens go into the profile, for the next command.
+/// Stores renewed tokens in the profile for the next command.
 private struct KeptTokens: TokenSource {
     let account: Account
     let inner: any TokenSource
@@ -143,7 +143,7 @@ private struct KeptTokens: TokenSource {
         do throws(Failure) {
             try account.home?.renew(account.profileName, from: account.profile, to: token)
         } catch {
-            // The next command renews it again.
+            // The next command renews the login again.
             Terminal.writeError("warning: a renewed login was not kept: \(error.text)\n")
         }
         return token

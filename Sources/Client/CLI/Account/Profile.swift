@@ -8,28 +8,28 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// Who talks to which server: what `thicket login` keeps.
+/// What `thicket login` stores: the server, the app and the login.
 struct Profile: Sendable, Equatable {
-    /// How the token was got, and so how the next one is.
+    /// How the token was obtained, and so how to get the next one.
     enum Kind: String, Sendable {
-        /// An operator gave it. There is no other way to the next one.
+        /// From an operator; the user cannot get another one without the operator.
         case token
-        /// With the password of a built-in account, which is not kept.
+        /// With the password of a built-in account, which is not stored.
         case account
-        /// To an account whose password and keys stay on the device; the keys are kept beside the profile.
+        /// For an account whose password and keys stay on the device; the keys are stored beside the profile.
         case keys
-        /// With the password of a partner's user; renews itself for a month.
+        /// With the password of a partner's user; renewed automatically for a month.
         case partner
     }
 
-    /// What an account has besides its name.
+    /// The values of an account besides its name.
     struct Login: Sendable, Equatable {
         var apiKey: String
-        /// The user's id, or a partner's user's entity id.
+        /// The user's id, or the entity id of a partner's user.
         var userId: String
-        /// Of a partner's user.
+        /// Set for a partner's user.
         var partnerId = ""
-        /// As login tokens name this machine.
+        /// This machine's name in login tokens.
         var device: String
     }
 
@@ -37,17 +37,17 @@ struct Profile: Sendable, Equatable {
     var app: String
     var token: String
     var kind = Kind.token
-    /// Of accounts.
+    /// Set for accounts.
     var login: Login?
-    /// Whom the server takes the token's owner for, as it said at the login; of accounts the name one logs in with.
+    /// The token's owner as the server named it at the login; for accounts the login name.
     var user: String?
-    /// PEM file with the certificates to trust.
+    /// A PEM file with the certificates to trust.
     var certificates: String?
     var proxy: String?
-    /// Pins of the server's key.
+    /// The pins of the server's key.
     var pins: String?
 
-    /// A partner's server signed the token: it renews itself by no password that the user has here.
+    /// A partner's server signed the token: no password that the user has on this machine renews it.
     var hasPartnerToken: Bool {
         kind == .partner && PartnerTokenLogin.Claims(token)?.isOfPassword == false
     }
@@ -76,7 +76,7 @@ struct Profile: Sendable, Equatable {
         self.proxy = proxy
     }
 
-    /// Reads what `json` writes; nil when a part is missing.
+    /// Reads what `json` writes; nil when a member is missing.
     init?(json bytes: [UInt8]) {
         guard let value = try? JSONValue(parsing: bytes), let server = value["server"]?.stringValue,
             let app = value["app"]?.stringValue, let token = value["token"]?.stringValue
@@ -110,12 +110,12 @@ struct Profile: Sendable, Equatable {
         return Pretty.bytes(.object(object))
     }
 
-    /// Says the same about server, app and token.
+    /// Whether server, app and token are equal.
     func agrees(with other: Profile) -> Bool {
         same(server, other.server) && same(app, other.app) && same(token, other.token)
     }
 
-    /// The same user of the same app, perhaps by another token: the local copies may stay.
+    /// Whether it is the same user of the same app, perhaps with another token: the local copies may stay.
     func isSameAccount(as other: Profile) -> Bool {
         guard same(server, other.server), same(app, other.app) else { return false }
         if let login, let other = other.login { return same(login.userId, other.userId) }
@@ -127,10 +127,10 @@ struct Profile: Sendable, Equatable {
 /// The folder that holds profiles and their local stores: `$THICKET_HOME`, else `~/.thicket`.
 ///
 /// ```
-/// profiles/NAME/store.key       the key of all below (mode 0600; not read when others may)
+/// profiles/NAME/store.key       the key of all files below (mode 0600; not read when others may)
 /// profiles/NAME/profile.json    server, app, token, sealed
-/// profiles/NAME/keys.json       what opens the account's content, of accounts that have it, sealed
-/// profiles/NAME/*.lock          held by who writes that, or changes the access key
+/// profiles/NAME/keys.json       what opens the account's content, for accounts with keys, sealed
+/// profiles/NAME/*.lock          held while a command writes those files or changes the access key
 /// profiles/NAME/objects/B.db    local copy of the bucket B, sealed
 /// profiles/NAME/watch/B.db      the same for 'thicket watch', which runs beside other commands
 /// ```
@@ -154,12 +154,12 @@ struct ProfileHome: Sendable {
         for folder in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
     }
     private func file(_ name: String) -> String { folder(name) + "/profile.json" }
-    /// The key under which the profile and its copies are sealed.
+    /// The key that seals the profile and its copies.
     func keyFile(_ name: String) -> StoreKeyFile {
         StoreKeyFile(path: folder(name) + "/store.key", runtimeFolder: runtimeFolder)
     }
 
-    /// The profile of that name; nil when nobody logged in under it.
+    /// The profile of that name; nil when no login is stored under it.
     func read(_ name: String) throws(Failure) -> Profile? {
         let bytes: [UInt8]
         switch Files.readPrivate(file(name), bytesMax: 1 << 20) {
@@ -171,7 +171,7 @@ struct ProfileHome: Sendable {
         let damaged = "\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it anew"
         guard let kept = try? JSONValue(parsing: bytes) else { throw Failure(damaged) }
         guard let sealed = kept["sealed"]?.stringValue else {
-            // Of an earlier version: sealed when it is written next.
+            // Written by an earlier version; the next write seals it.
             guard let profile = Profile(json: bytes) else { throw Failure(damaged) }
             return profile
         }
@@ -192,7 +192,7 @@ struct ProfileHome: Sendable {
         try Files.replace(file(name), Pretty.bytes(.object(object)), mode: 0o600)
     }
 
-    /// Keeps a renewed token, if the profile is still that of the same login.
+    /// Stores a renewed token, if the profile still belongs to the same login.
     func renew(_ name: String, from old: Profile, to token: String) throws(Failure) {
         guard let kept = try read(name), kept.isSameAccount(as: old) else { return }
         var renewed = kept
@@ -204,7 +204,7 @@ struct ProfileHome: Sendable {
 
     private func keysFile(_ name: String) -> String { folder(name) + "/keys.json" }
 
-    /// The account's keys on this machine; nil when there are none.
+    /// The account's keys on this machine; nil when it has none.
     func readKeys(_ name: String) throws(Failure) -> DeviceKeys? {
         let bytes: [UInt8]
         switch Files.readPrivate(keysFile(name), bytesMax: 1 << 20) {
@@ -228,7 +228,7 @@ struct ProfileHome: Sendable {
         }
     }
 
-    /// Keeps the account's keys beside the profile, sealed like it.
+    /// Stores the account's keys beside the profile, sealed like it.
     func writeKeys(_ keys: DeviceKeys, _ name: String) throws(Failure) {
         try makeFolder(name)
         let sealed = try blocking("the account's keys cannot be kept") { () throws(ClientError) in
@@ -236,7 +236,7 @@ struct ProfileHome: Sendable {
         }
         let object: JSONObject = ["sealed": .string(Base64.encodeURL(sealed))]
         try Files.replace(keysFile(name), Pretty.bytes(.object(object)), mode: 0o600)
-        // Its name, too: a key that is to follow may soon be all that opens the account.
+        // The folder entry must be durable, too: the next access key may soon be all that opens the account.
         try Files.sync(folder: folder(name))
     }
 
@@ -245,15 +245,15 @@ struct ProfileHome: Sendable {
         Files.names(in: path + "/profiles").filter { access(file($0), F_OK) == 0 }.sorted()
     }
 
-    /// Names of the buckets that a profile keeps a copy of, in byte order.
+    /// Names of the buckets of which a profile has a copy, in byte order.
     func buckets(_ name: String) -> [String] {
         Files.names(in: folder(name) + "/objects").filter { $0.hasSuffix(".db") }.map { String($0.dropLast(3)) }
             .sorted()
     }
 
-    /// Removes a profile and everything it keeps.
+    /// Removes a profile and all its files.
     func remove(_ name: String) throws(Failure) {
-        // An unlocked key may lie elsewhere. One that was never locked does not.
+        // An unlocked key may be stored outside of the folder. A key that was never locked is not.
         var left: ClientError?
         do throws(ClientError) {
             if try keyFile(name).hasPassphrase { try keyFile(name).lock() }
@@ -266,7 +266,7 @@ struct ProfileHome: Sendable {
         }
     }
 
-    /// Keeps a profile with all its copies under another name, and gives that.
+    /// Renames a profile with all its copies and returns the new name.
     func setAside(_ name: String) throws(Failure) -> String {
         try blocking("cannot set the profile '\(name)' aside") { () throws(ClientError) in
             if try keyFile(name).hasPassphrase { try keyFile(name).lock() }
@@ -283,7 +283,7 @@ struct ProfileHome: Sendable {
         throw Failure("there are too many profiles '\(name).old-…': 'thicket logout' removes one")
     }
 
-    /// Checks a name that becomes a folder.
+    /// Checks a name that becomes a folder's name.
     static func checked(_ name: String) throws(Failure) -> String {
         let isGood =
             (1...64).contains(name.utf8.count) && !name.hasPrefix(".")

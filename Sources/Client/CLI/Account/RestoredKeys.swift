@@ -3,9 +3,9 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketProtocol
 
-/// `thicket keys --restored`: puts the newer keys of this machine back at a server that was restored from a backup.
+/// `thicket keys --restored`: writes this machine's newer keys to a server that was restored from a backup.
 enum RestoredKeys {
-    /// Options of `thicket keys` that say something else.
+    /// Options of `thicket keys` that contradict `--restored`.
     private static let others: (flags: [String], values: [String]) = (
         ["make", "no-passphrase"],
         ["words-file", "code-file", "pieces-file", "passcode-file", "content-passphrase-file"]
@@ -18,7 +18,8 @@ enum RestoredKeys {
             throw Failure("\(nothing): --restored puts back what this machine has; leave --\(stray) out", .usage)
         }
         let keys = try KeyCall(call, nothing)
-        // Not what was begun and not ended here: that is settled by the next command, at the server as it is then.
+        // A change that was begun on this machine and not finished is left out: the next command settles it with the
+        // server as it is then.
         let kept = try keys.open()
         Terminal.writeError(
             "This writes the account's keys, as this machine has seen them last (version \(kept.version)), to the server "
@@ -27,7 +28,7 @@ enum RestoredKeys {
         do throws(AccountError) {
             result = try await keys.accounts.putBack(kept, accessToken: keys.account.profile.token)
         } catch {
-            // 403 is no word about the login.
+            // A 403 says nothing about the login.
             guard case .server(let reason) = error, reason.number == 401, keys.account.profile.kind == .keys
             else { throw failure(error) }
             result = try await withPassword(call, keys, kept)
@@ -40,7 +41,7 @@ enum RestoredKeys {
         KeyCall.remind(result.account)
     }
 
-    /// Logins from after the backup are gone with it.
+    /// For logins that were made after the backup, which the restored server does not know.
     private static func withPassword(
         _ call: Call, _ keys: KeyCall, _ kept: OpenAccount
     ) async throws(Failure) -> KeysPutBack {
@@ -63,7 +64,7 @@ enum RestoredKeys {
         }
     }
 
-    /// Nothing is written before there is a login.
+    /// The failure of the login; nothing is written without one.
     static func loginFailure(_ error: AccountError) -> Failure {
         if case .wrongPassword = error {
             return Failure(
@@ -76,7 +77,7 @@ enum RestoredKeys {
     }
 
     private static let nothing = "the keys were not put back"
-    /// Others may write while this runs, so any error may come after a version was written.
+    /// Other devices may write at the same time, so an error may come after a version was written.
     private static let perhaps = nothing + ", or not all the way"
 
     static func failure(_ error: AccountError) -> Failure {
@@ -84,7 +85,7 @@ enum RestoredKeys {
         return Failure("\(perhaps); do it again", keys: error)
     }
 
-    /// What to do after an error that means something else here than elsewhere.
+    /// What to do after an error that has a different meaning here.
     private static func advice(_ error: AccountError) -> String? {
         switch error {
         case .doesNotOpen:

@@ -2,12 +2,12 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// In which mode a command opens a bucket, and by which keys.
+/// In which mode a command opens a bucket, and with which keys.
 ///
-/// A bucket is sealed when `--sealed` says so, when the copy on this machine is, or when the account's bundle has it
-/// so; never because a server says so, and never in clear because a server says that.
+/// A bucket is sealed when `--sealed` says so, when the copy on this machine is sealed, or when the account's bundle
+/// lists it as sealed. The server's word alone never decides: neither for sealed nor for clear.
 struct SealedOpening: Sendable {
-    /// What this machine has of the account; nil where it has no keys.
+    /// The account as this machine stores it; nil where it has no keys.
     let keys: OpenAccount?
     let account: Account
     let name: String
@@ -53,10 +53,10 @@ struct SealedOpening: Sendable {
             "\(name) is a sealed bucket, and this machine does not have the account's keys. \(next)", .notFound)
     }
 
-    /// `--sealed` for a bucket of open objects seals none of them, and must not leave a copy behind that no command
-    /// gets any further with. Only where this very call has said `--sealed`: a call that leaves the mode to the copy
-    /// would be followed by one that writes in clear, because a server says so. What the account's bundle has as a
-    /// sealed bucket stays one, whatever the server shows.
+    /// `--sealed` on a bucket of open objects seals none of them, and must not leave a copy behind that blocks every
+    /// later command. Such a copy is removed only if this very call has `--sealed`: a later call that leaves the mode
+    /// to the copy would otherwise write in clear because a server says so. A bucket that the account's bundle lists as
+    /// sealed stays sealed, whatever the server shows.
     func checkMode(_ session: Session) async throws(Failure) {
         guard account.isSealed, keys?.bundle.buckets[name] == nil else { return }
         let isUndone = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
@@ -69,9 +69,10 @@ struct SealedOpening: Sendable {
                 + "this bucket before, the server does not show it to you: do not write into it.", .usage)
     }
 
-    /// Tells the account's other machines, by its bundle, that the bucket is sealed: once, when the server holds it so.
+    /// Lists the bucket as sealed in the account's bundle, for the account's other machines: once, when the server
+    /// stores it as sealed.
     func tellOthers(_ session: Session) async throws(Failure) {
-        // A token by itself may be one that writes nothing, and has no keys of its own (`KeyCall`).
+        // A bare token may be read-only, and has no keys (`KeyCall`).
         guard account.profile.kind == .keys || account.profile.kind == .partner, let keys,
             let home = account.home, keys.bundle.buckets[name] == nil,
             await session.isServedSealed(name)
@@ -86,7 +87,7 @@ struct SealedOpening: Sendable {
                     + "once\n")
             return
         }
-        // Another command may have kept something newer meanwhile, which has it, too.
+        // Another command may have stored a newer bundle meanwhile, which lists the bucket, too.
         try KeptKeys(home: home, profile: account.profileName).keep(noted)
     }
 }

@@ -1,19 +1,19 @@
 import ThicketClient
 import ThicketProtocol
 
-/// Addresses that are spelled in two ways and mean one server.
+/// Compares addresses that are spelled differently and mean one server.
 enum ServerSpelling {
-    /// The server of a call: spelled as its profile has it where both are the same place, so that nothing of the
-    /// profile is left aside for a letter.
+    /// The server of a call, spelled as in its profile if both are the same address, so that a difference in spelling
+    /// does not make the call ignore the profile.
     static func of(_ given: String?, like kept: String?) -> String? {
         guard let given else { return kept }
         guard let kept, isSame(given, kept) else { return given }
         return kept
     }
 
-    /// Whether both lead to the same port of the same host and to the same path: letters of scheme and host may be
-    /// large or small, the scheme's own port said or not, and slashes stand at the end (RFC 3986, 6.2.2.1 and 6.2.3).
-    /// What is no address is the same as itself.
+    /// Whether both addresses mean the same port of the same host and the same path: case of scheme and host, an
+    /// explicit default port and slashes at the end do not matter (RFC 3986, 6.2.2.1 and 6.2.3). Text that is not an
+    /// address equals only itself.
     static func isSame(_ left: String, _ right: String) -> Bool {
         guard let one = plain(left), let other = plain(right) else { return same(left, right) }
         return same(one, other)

@@ -2,11 +2,11 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket status`: who is logged in, whether the server answers, and what was not sent yet.
+/// `thicket status`: the login, whether the server answers, and the edits that were not sent yet.
 enum StatusCommand {
     private struct Copy {
         let name: String
-        /// nil: another command uses the copy.
+        /// nil: another command is using the copy.
         let objects: Int?
         let unsent: Int
         let refused: [RefusedEdit]
@@ -20,7 +20,7 @@ enum StatusCommand {
         }
         let copies = try await copies(account)
         let (found, problem) = await check(account)
-        // Of a login that has ended it is known all the same whose it was.
+        // The user of a login that has ended is still known.
         let user = found ?? account.profile.user
         if call.flag("json") {
             Terminal.write(JSONValue.object(json(account, copies, user, problem)).serializedText + "\n")
@@ -28,12 +28,11 @@ enum StatusCommand {
             Terminal.write(text(account, copies, user, problem))
         }
         remind(account)
-        // What is wrong stands in the output already.
+        // The output already contains the problem.
         if let problem { throw Failure("", problem.code) }
     }
 
-    /// Of a backup that is missing, or of keys on this machine that cannot be used: the day they are needed would be
-    /// late.
+    /// Reminds of a missing backup, or of unusable keys on this machine, before the day they are needed.
     private static func remind(_ account: Account) {
         do throws(Failure) {
             guard let keys = try account.home?.readKeys(account.profileName) else { return }

@@ -8,7 +8,7 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// `thicket whoami`: the user's name.
+/// `thicket whoami`: prints the user's name.
 enum WhoamiCommand {
     static func run(_ call: Call) throws(Failure) {
         let account = try Account(call)
@@ -30,7 +30,7 @@ enum WhoamiCommand {
     }
 }
 
-/// `thicket devices`: where the user is logged in.
+/// `thicket devices`: lists the devices on which the user is logged in.
 enum DevicesCommand {
     static func run(_ call: Call) async throws(Failure) {
         let devices = try await AccountCall.run(call, "cannot list the devices") {
@@ -97,7 +97,7 @@ enum TokenCommand {
         Terminal.write("revoked \(Screen.safe(id)): whoever has it is signed out\n")
     }
 
-    /// The token itself, good at this moment as far as the server says.
+    /// Prints the token itself, after the server has confirmed that it is valid at this moment.
     static func show(_ call: Call) async throws(Failure) {
         let account = try Account(call)
         guard account.profile.kind == .partner else {
@@ -112,7 +112,7 @@ enum TokenCommand {
     }
 }
 
-/// A call to the server with the login that is kept.
+/// Calls the server with the stored login.
 enum AccountCall {
     static func run<Value: Sendable>(
         _ call: Call, _ what: String, _ body: (ClientSession) async throws(ClientError) -> Value
@@ -133,7 +133,7 @@ enum AccountCall {
     }
 }
 
-/// Moments as people read them, in the machine's time zone.
+/// Points in time for a person, in the machine's time zone.
 enum Days {
     static func text(_ seconds: Int64) -> String {
         var (time, parts) = (time_t(seconds), tm())

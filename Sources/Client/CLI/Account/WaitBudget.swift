@@ -1,27 +1,27 @@
 import Synchronization
 
-/// How long one command may wait for the server. What is no wait, such as an editor at work, takes nothing of it.
+/// How long one command may wait for the server. Time that is not a wait, such as editing in an editor, is not counted.
 final class WaitBudget: Sendable {
-    /// As it was said, or what holds when nothing was.
+    /// The value of `--timeout`, or the default.
     let total: Duration
-    /// `--timeout` was said: all waits together take no longer. Otherwise each wait has `total`, and a new one begins
-    /// as long as something moves, so that a large bucket is read to its end.
+    /// `--timeout` was given: all waits together take no longer. Otherwise each wait has `total`, and a new wait begins
+    /// while the sync makes progress, so that a large bucket is read to its end.
     let isWhole: Bool
     private let clock: @Sendable () -> Int64
-    /// Milliseconds that ended waits took.
+    /// Milliseconds spent in completed waits.
     private let spent = Mutex<Int64>(0)
 
     init(_ total: Duration, isWhole: Bool, clock: @escaping @Sendable () -> Int64 = { Clock.milliseconds() }) {
         (self.total, self.isWhole, self.clock) = (total, isWhole, clock)
     }
 
-    /// For a wait that begins now.
+    /// The time for a wait that begins now.
     var left: Duration {
         guard isWhole else { return total }
         return max(.zero, total - .milliseconds(spent.withLock { $0 }))
     }
 
-    /// Gives a wait what is left, and counts how long it takes.
+    /// Runs a wait with the time that is left, and subtracts its duration.
     func counting<Value: Sendable, Problem: Error>(
         isolation: isolated (any Actor)? = #isolation,
         _ wait: (_ left: Duration) async throws(Problem) -> Value

@@ -1,8 +1,8 @@
 import ThicketCommandLine
 
-/// `thicket crypto`: what is sealed and derived, for other programs: a line of JSON in, a line out.
+/// `thicket crypto`: seals and derives values for other programs; one line of JSON in, one line out.
 enum CryptoCommand {
-    /// Bytes of one line at most: content of about 32 MiB in hex.
+    /// Longest line in bytes: content of about 32 MiB in hex.
     private static let lineBytesMax = 64 << 20
 
     static func run(_ call: Call) throws(Failure) {

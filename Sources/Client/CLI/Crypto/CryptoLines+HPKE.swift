@@ -3,11 +3,11 @@ import ThicketProtocol
 
 /// Messages of one HPKE exchange (RFC 9180).
 extension CryptoLines {
-    /// The names of the modes (RFC 9180, 5, table 1), by their numbers.
+    /// The names of the modes (RFC 9180, 5, table 1), in the order of their numbers.
     private static let modes = ["base", "psk", "auth", "auth_psk"]
 
-    /// Modes by number or name: 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id` besides, as published vectors
-    /// have them. A message may name its number by `seq`, else it is the one behind the message before.
+    /// Modes by number or name: 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id`, as in published vectors. A
+    /// message may give its number in `seq`; otherwise it follows the previous message.
     static func hpkeOpen(_ request: Request) throws -> JSONObject {
         let given = try request.value("mode")
         let named: Int? = given.stringValue.flatMap { name in modes.firstIndex { $0.utf8.elementsEqual(name.utf8) } }

@@ -1,7 +1,7 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// Trees of given leaves: their root, and proofs that were verified before they are told.
+/// Merkle trees of given leaves: their root, and proofs that are verified before they are returned.
 extension CryptoLines {
     static func merkle(_ request: Request) throws -> JSONObject {
         var log = MerkleLog()

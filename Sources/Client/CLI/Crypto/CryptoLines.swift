@@ -1,12 +1,12 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// The operations of `thicket crypto` on one line each, so that implementations on other platforms can be compared with
-/// ours.
+/// The operations of `thicket crypto`, on one line each, so that implementations on other platforms can be compared
+/// with this one.
 ///
-/// Bytes are hex. What was sealed and does not open, for whatever reason, gives one and the same `{"error"}`; a line
-/// that lacks a member, or holds no bytes where bytes belong, gives another, which says so. Lines are test data: what
-/// stands in them has been in memory that nobody wipes.
+/// Bytes are hex. A sealed value that does not open returns one and the same `{"error"}` for every reason; a line that
+/// lacks a member, or has no bytes where bytes are required, returns another error, which names the fault. Lines are
+/// test data: their content stays in memory that is not wiped.
 enum CryptoLines {
     enum Operation: String, Sendable, CaseIterable {
         case stretch
@@ -18,7 +18,7 @@ enum CryptoLines {
         case words
         case merkle
 
-        /// Whether it opens what somebody else sealed: then no reason for which it does not is told.
+        /// Whether the operation opens a value that another party sealed: then the reason of a failure is not returned.
         var opens: Bool {
             switch self {
             case .rncryptorOpen, .hpkeOpen, .contentOpen, .words: true
@@ -77,7 +77,7 @@ enum CryptoLines {
         let clear = try RNCryptor.open(
             message, password: password, RNCryptor.Stretching(function, rounds: rounds))
         let bytes: [UInt8] = clear.withUnsafeBytes { Array($0) }
-        // Notes hold text. What is none is told as bytes rather than changed.
+        // Notes hold text. Content that is not valid UTF-8 is returned as bytes instead of being changed.
         guard let plaintext = String(validating: bytes, as: UTF8.self) else {
             return ["plaintext_hex": .string(Hex.encode(bytes))]
         }
@@ -121,9 +121,9 @@ enum CryptoLines {
     }
 }
 
-/// One line, read.
+/// One parsed line.
 struct Request {
-    /// JSON levels of a line at most.
+    /// Deepest JSON nesting of a line.
     private static let depthMax = 8
     private let line: JSONValue
 
@@ -147,8 +147,8 @@ struct Request {
         return text
     }
 
-    /// - Throws: `RequestError` for what is no number; `outOfBounds`, which is told as what does not open, for one that
-    ///   does not fit.
+    /// - Throws: `RequestError` for a value that is not a number; `outOfBounds`, reported like a value that does not
+    ///   open, for a number that does not fit.
     func number<Number: FixedWidthInteger>(_ name: String, _: Number.Type) throws -> Number {
         guard case .number(let found) = try value(name) else { throw RequestError("'\(name)' is no number") }
         guard let number = JSONValue.number(found).intValue.flatMap({ Number(exactly: $0) }) else {
@@ -173,7 +173,7 @@ struct Request {
     }
 }
 
-/// What is wrong with a line, before anything was opened.
+/// The fault of a line, found before anything was opened.
 struct RequestError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

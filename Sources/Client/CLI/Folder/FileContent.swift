@@ -1,18 +1,18 @@
 import ThicketProtocol
 
-/// Between the bytes of a file and an object.
+/// Converts between the bytes of a file and an object.
 enum FileContent {
-    /// The field of an object that a text file shows.
+    /// The member of an object that a text file contains.
     static let textField = "text"
 
-    /// Why a file cannot stand in a bucket.
+    /// Why a file cannot become an object.
     struct Problem: Error, Equatable {
         let text: String
     }
 
-    /// The object that a file makes of the one that is there.
+    /// The object that results from a file and the present object.
     ///
-    /// - Parameter existing: a text file changes its `text` only; what else it holds stays.
+    /// - Parameter existing: a text file changes only `text` in it; the other members stay.
     static func object(
         _ bytes: [UInt8], kind: FileKind, existing: JSONObject?
     ) throws(Problem) -> JSONObject {
@@ -37,7 +37,7 @@ enum FileContent {
         }
     }
 
-    /// The file of an object; nil when it does not fit into that kind.
+    /// The file's bytes for an object; nil when the object does not fit that kind.
     static func bytes(_ object: JSONObject, kind: FileKind) -> [UInt8]? {
         switch kind {
         case .json: return Pretty.bytes(.object(object))
@@ -47,7 +47,7 @@ enum FileContent {
         }
     }
 
-    /// An object that is a text and nothing else becomes a text file, any other JSON.
+    /// An object that holds only a text becomes a text file, every other object a JSON file.
     static func kind(of object: JSONObject) -> FileKind {
         object.count == 1 && bytes(object, kind: .text) != nil ? .text : .json
     }

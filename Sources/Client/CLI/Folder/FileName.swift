@@ -1,36 +1,36 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// How a file's content stands in an object.
+/// How a file's content is stored in an object.
 enum FileKind: String, Sendable, Equatable {
     /// `KEY.json`: the whole object.
     case json
-    /// Any other name: the field `text` of the object.
+    /// Any other name: the member `text` of the object.
     case text
 }
 
-/// Bounds of what is taken from and put into folders.
+/// Bounds for files that are read from and written to folders.
 enum FolderLimits {
     /// Bytes of a file.
     static let fileBytesMax = 64 << 20
-    /// Bytes of a file name: what the usual file systems take.
+    /// Bytes of a file name: the bound of the usual file systems.
     static let nameBytesMax = 255
     /// Bytes of a key that becomes a file name; the name has its own bound.
     static let keyBytesMax = Limits.entityKeyBytesMax
 }
 
-/// Names of files and keys of objects, one for one.
+/// A one-to-one mapping between names of files and keys of objects.
 ///
 /// | file | key | |
 /// |---|---|---|
 /// | `plan.json` | `plan` | a whole object |
 /// | `plan.md` | `plan.md` | an object with a `text` |
-/// | `my notes.txt` | `my%20notes.txt` | what keys do not admit is written as in URLs, UTF-8 byte by byte |
+/// | `my notes.txt` | `my%20notes.txt` | bytes that keys do not admit are percent-encoded UTF-8, as in URLs |
 /// | `100%.txt` | `100%25.txt` | |
 /// | 30 letters of 3 bytes | `%@4pyT4pyT…` | base64url where escapes, 9 bytes a letter, are longer than a key |
-/// | `=a%2Fb.json` | `a%2Fb` | keys that no file name could give stand as they are behind a `=` |
+/// | `=a%2Fb.json` | `a%2Fb` | keys that no other file name produces are written unchanged after a `=` |
 ///
-/// Hidden files, and names that editors give to their temporary files, belong to no key.
+/// Hidden files, and names that editors give to their temporary files, have no key.
 struct FileName: Sendable, Equatable {
     let name: String
     let key: String
@@ -42,13 +42,13 @@ struct FileName: Sendable, Equatable {
 
     private static let ending = ".json"
 
-    /// Why a file belongs to no object.
+    /// Why a file has no object.
     enum Problem: Error, Equatable {
-        /// Hidden or temporary: passed over without a word.
+        /// A hidden or temporary file, ignored without a message.
         case passedOver
         case keyTooLong
 
-        /// For a person, the same in every command.
+        /// The text for a person, the same in every command.
         var text: String {
             switch self {
             case .passedOver: "hidden and temporary files are passed over"
@@ -57,7 +57,7 @@ struct FileName: Sendable, Equatable {
         }
     }
 
-    /// The object that a file belongs to.
+    /// The name and key for a file.
     init(file name: String) throws(Problem) {
         guard !FileName.isPassedOver(name) else { throw .passedOver }
         let isJSON = name.hasSuffix(FileName.ending) && name.utf8.count > FileName.ending.utf8.count
@@ -69,7 +69,7 @@ struct FileName: Sendable, Equatable {
         self.kind = isJSON ? .json : .text
     }
 
-    /// The file that an object belongs into. A key that ends as JSON files do is always one.
+    /// The name for an object. A key that ends like a JSON file is always a JSON file.
     init(key: String, kind: FileKind) throws(Problem) {
         guard key.utf8.count <= FolderLimits.keyBytesMax else { throw .keyTooLong }
         let stem = FileName.stem(of: key)
@@ -79,13 +79,13 @@ struct FileName: Sendable, Equatable {
         guard name.utf8.count <= FolderLimits.nameBytesMax else { throw .keyTooLong }
     }
 
-    /// Hidden, left from an editor, or being written right now.
+    /// A hidden file, a file left by an editor, or a file that is being written.
     static func isPassedOver(_ name: String) -> Bool {
-        // What is written behind a `=` is meant.
+        // A name that begins with `=` is never a temporary file.
         if name.hasPrefix("=") { return false }
         if name.isEmpty || name.hasPrefix(".") || name.hasSuffix("~") { return true }
         if name.hasPrefix("#") && name.hasSuffix("#") { return true }
-        // vim tries with this name whether it may write.
+        // vim creates a file of this name to test whether it may write.
         if same(name, "4913") { return true }
         return [".swp", ".swx", ".tmp", ".part", ".crdownload"].contains { name.hasSuffix($0) }
     }
@@ -95,7 +95,7 @@ struct FileName: Sendable, Equatable {
     private static func key(of stem: String) -> String {
         if stem.hasPrefix("=") {
             let key = String(stem.dropFirst())
-            // Programs that did not know the short form have written its keys so.
+            // Programs that did not know the short form have written its keys in this form.
             let isOfKey = key.hasPrefix(shortMark) || same(self.stem(of: key), stem)
             if isOfKey, (try? EntityKey(key)) != nil { return key }
         }
@@ -109,21 +109,21 @@ struct FileName: Sendable, Equatable {
         return decoded
     }
 
-    /// Whether scanning a folder would find it.
+    /// Whether the scan of a folder would find it.
     private static func isAdmitted(_ stem: String) -> Bool {
         !stem.utf8.contains { $0 == 0x2F || $0 < 0x20 || $0 == 0x7F } && !isPassedOver(stem)
             && !isPassedOver(stem + ending) && !stem.hasPrefix("=")
     }
 
-    /// Stands in front of the short form, which no percent escape begins with.
+    /// The prefix of the short form; no percent escape begins with it.
     private static let shortMark = "%@"
 
-    /// The short form of a name whose percent escapes do not fit into a key: base64url without padding of its UTF-8.
+    /// The short form of a name whose percent escapes do not fit into a key: base64url of its UTF-8, without padding.
     private static func shortened(_ stem: String) -> String {
         shortMark + Base64.encodeURL(Array(stem.utf8))
     }
 
-    /// The name behind a short form; nil for every other key.
+    /// The name of a short form; nil for every other key.
     private static func lengthened(_ key: String) -> String? {
         guard key.hasPrefix(shortMark),
             let bytes = Base64.decodeURL(Array(key.utf8.dropFirst(shortMark.utf8.count))[...]),
@@ -132,7 +132,7 @@ struct FileName: Sendable, Equatable {
         return stem
     }
 
-    /// The key of a name: its percent escapes, or where those are too long the short form.
+    /// The key of a name: its percent escapes, or the short form where they are too long.
     private static func encoded(_ stem: String) -> String {
         let long = escaped(stem)
         return long.utf8.count <= FolderLimits.keyBytesMax ? long : shortened(stem)
@@ -174,7 +174,7 @@ struct FileName: Sendable, Equatable {
         }
     }
 
-    /// What keys admit, the percent sign aside.
+    /// The bytes that keys admit, except the percent sign.
     private static func isPlain(_ byte: UInt8) -> Bool {
         (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2E
             || byte == 0x5F || byte == 0x2D || byte == 0x40

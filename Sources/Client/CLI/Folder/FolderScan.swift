@@ -1,11 +1,11 @@
-/// The files of a folder that belong to objects.
+/// The files of a folder that correspond to objects.
 struct FolderScan: Sendable {
-    /// Key → file.
+    /// Files by key.
     var files = [String: FileName]()
-    /// What is not taken, each with the reason, in byte order.
+    /// The files that are left out, each with the reason, in byte order.
     var problems = [(name: String, reason: String)]()
 
-    /// - Parameter preferred: for each key, the name that wins when several files would be its object.
+    /// - Parameter preferred: for each key, the name that wins when several files map to it.
     init(_ names: [String], isFolder: (String) -> Bool, preferred: (String) -> String? = { _ in nil }) {
         for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
             let file: FileName
@@ -30,13 +30,13 @@ struct FolderScan: Sendable {
         }
     }
 
-    /// The entry under which a file system holds a file that it finds as `name` without listing that name: it does not
-    /// tell capitals from small letters, or one spelling of an accent from the other.
+    /// The entry under which a file system has a file that it finds as `name` without listing that name: the file
+    /// system ignores case, or the Unicode composition of accents.
     ///
-    /// - Returns: nil when `name` is listed, or nothing looks like it.
+    /// - Returns: nil when `name` is listed, or no entry resembles it.
     static func alias(of name: String, among entries: [String]) -> String? {
         guard !entries.contains(where: { same($0, name) }) else { return nil }
-        // Strings that differ in the spelling of accents alone are equal to Swift.
+        // Swift compares strings by canonical equivalence: a difference in the composition of accents is not one to it.
         return entries.first { $0.lowercased() == name.lowercased() }
     }
 

@@ -2,7 +2,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket import`: the files of a folder into a bucket.
+/// `thicket import`: reads the files of a folder into a bucket.
 enum ImportCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, folder) = (call.argument("BUCKET"), call.argument("DIR"))
@@ -30,7 +30,7 @@ enum ImportCommand {
         try Folders.report(problems, code)
     }
 
-    /// Makes the object what the file holds.
+    /// Makes the object equal to the file's content.
     private static func take(
         _ file: FileName, _ folder: String, _ open: OpenBucket
     ) async throws(Failure) -> Result<Making, FileContent.Problem> {
@@ -56,8 +56,8 @@ enum ImportCommand {
 
     /// Waits for the server; files that it refuses become problems.
     ///
-    /// - Returns: how many those are, and how the command ends where files are left out: a refusal counts more than a
-    ///   token that permits reading only, and that more than a file that cannot be read.
+    /// - Returns: how many those are, and the exit code where files are left out: a refusal takes precedence over a
+    ///   read-only token, and that over a file that cannot be read.
     private static func confirm(
         _ files: [(file: FileName, hadEdits: Bool)], _ open: OpenBucket,
         _ problems: inout [(name: String, reason: String)]
@@ -67,7 +67,7 @@ enum ImportCommand {
             do throws(Failure) {
                 try await open.confirm(file.key, "import \(file.name)", hadEdits: hadEdits)
             } catch {
-                // A login that has ended is no answer about one file.
+                // A login that has ended is not an answer about one file.
                 let isReadOnly = error.code == .unauthorized ? await open.isOnline : false
                 guard error.code == .refused || isReadOnly else { throw error }
                 problems.append((file.name, error.text))
@@ -79,7 +79,7 @@ enum ImportCommand {
     }
 }
 
-/// `thicket export`: the objects of a bucket into files of a folder.
+/// `thicket export`: writes the objects of a bucket to files of a folder.
 enum ExportCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, folder) = (call.argument("BUCKET"), call.argument("DIR"))
@@ -130,7 +130,7 @@ enum ExportCommand {
         case blocked(String)
     }
 
-    /// The file that would be written over because the folder does not tell the two names apart.
+    /// The file that would be overwritten because the folder does not distinguish the two names.
     ///
     /// - Parameter listed: names that are known to be listed as they are.
     private static func alias(of name: String, in folder: String, _ listed: inout Set<[UInt8]>) -> String? {
@@ -138,7 +138,7 @@ enum ExportCommand {
         return FolderScan.alias(of: name, among: Files.names(in: folder))
     }
 
-    /// What keeps one file from its place keeps no other.
+    /// An obstacle to one file does not stop the others.
     private static func write(_ bytes: [UInt8], _ path: String, isForced: Bool) -> Outcome {
         if let reason = Files.obstacle(path) { return .blocked(reason) }
         do throws(Failure) { return try replace(path, bytes, isForced: isForced) } catch { return .blocked(error.text) }
@@ -163,7 +163,7 @@ enum ExportCommand {
 }
 
 enum Folders {
-    /// Names every file that was left out; ends the command with a code when there are any.
+    /// Names every file that was left out; ends the command with a code when any was.
     static func report(_ problems: [(name: String, reason: String)], _ code: ExitCode) throws(Failure) {
         guard !problems.isEmpty else { return }
         let lines = problems.map { "\(Screen.safe($0.name)): \($0.reason)" }

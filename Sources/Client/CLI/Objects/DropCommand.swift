@@ -2,16 +2,16 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket drop`: gives up edits that the server does not have.
+/// `thicket drop`: drops edits that the server does not have.
 enum DropCommand {
     static func run(_ call: Call) async throws(Failure) {
         try await drop(call, call.argument("BUCKET"), call.arguments("KEY"))
     }
 
-    /// Gives up the edits of each object, and prints what they had made of it.
+    /// Drops the edits of each object, and prints the object that they had made.
     ///
-    /// The copy is used without a connection first: a connection would send what was never sent. Only for edits that
-    /// were sent and of which the answer is not kept (401, or none yet) the server is asked.
+    /// The copy is first used offline: a connection would send the edits. The server is asked only for edits that were
+    /// sent and whose answer is not stored (401, or no answer yet).
     static func drop(_ call: Call, _ name: String, _ keys: [String]) async throws(Failure) {
         for key in keys { try Keys.check(key) }
         let account = try Account(call)
@@ -42,14 +42,14 @@ enum DropCommand {
         }
     }
 
-    /// - Returns: false when there is nothing that may be given up.
+    /// - Returns: false when the object has no edit that may be dropped.
     private static func isDropped(_ key: String, _ open: OpenBucket) async throws(Failure) -> Bool {
         let what = "cannot drop the edit of \(open.name)/\(key)"
         let isUnsent = try await trying(what) { () throws(ClientError) in try await open.bucket.isUnsent(key) }
         guard isUnsent else { return false }
         let object = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) }
         if let object {
-            // Printed before it is given up: nothing else has it.
+            // Printed before it is dropped: no other copy exists.
             let line = JSONValue.object(object).serializedText + "\n"
             guard Terminal.write(Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(line) : line) else {
                 throw Failure("the object could not be printed: its edit was not dropped")

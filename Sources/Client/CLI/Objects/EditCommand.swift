@@ -41,7 +41,7 @@ enum EditCommand {
         sheet.remove()
     }
 
-    /// Lets the user edit until it can be read. nil: nothing was changed.
+    /// Lets the user edit until the content can be parsed. nil: nothing was changed.
     private static func write(_ sheet: EditSheet, _ call: Call) async throws(Failure) -> JSONObject? {
         while true {
             do throws(Failure) {
@@ -56,7 +56,7 @@ enum EditCommand {
                 return nil
             }
             do throws(Failure) { return try sheet.read() } catch {
-                // What cannot be read is nowhere else: Ctrl-C at the question must not remove it.
+                // The unparsable content exists nowhere else: Ctrl-C at the question must not remove it.
                 sheet.keep()
                 guard Terminal.isTerminal(STDIN_FILENO), Terminal.isTerminal(Terminal.standardError) else {
                     throw Failure("\(error.text)\nNothing was saved. What you wrote is in \(sheet.path)")
@@ -142,7 +142,7 @@ struct EditSheet: Sendable {
             start = Pretty.bytes(.object(base))
         }
         folder = try EditFolder()
-        // The ending tells editors what it is. Keys hold no slash.
+        // The extension tells editors the type. Keys do not contain a slash.
         let ending = field == nil ? ".json" : (key.contains(".") ? "" : ".txt")
         path = "\(folder.path)/\(key.utf8.count <= 200 ? key : "object")\(ending)"
         try Files.replace(path, start, mode: 0o600)
@@ -154,7 +154,7 @@ struct EditSheet: Sendable {
 
     var isChanged: Bool { contents.map { EditSheet.kept($0, start, isText: field != nil) != start } ?? false }
 
-    /// Editors end a file with a line end, and some begin it with a byte order mark; a text that had none gets none.
+    /// Editors end a file with a line end, and some add a byte order mark; both are removed from a text that had none.
     static func kept(_ bytes: [UInt8], _ start: [UInt8], isText: Bool) -> [UInt8] {
         guard isText else { return bytes }
         var kept = ByteOrderMark.isFirst(in: start) ? bytes[...] : ByteOrderMark.removed(from: bytes)
@@ -164,7 +164,7 @@ struct EditSheet: Sendable {
         return Array(kept)
     }
 
-    /// The object as the user wants it.
+    /// The object as the user saved it.
     func read() throws(Failure) -> JSONObject {
         guard let bytes = contents else { throw Failure("\(path) cannot be read") }
         guard let field else { return try Inputs.object(bytes, "what you saved") }
@@ -179,6 +179,6 @@ struct EditSheet: Sendable {
 
     func remove() { folder.remove() }
 
-    /// Leaves what was written for its owner.
+    /// Keeps the written file for its owner.
     func keep() { folder.keep() }
 }

@@ -22,7 +22,7 @@ enum GetCommand {
         let isOffline = call.flag("offline")
         let open = try await OpenBucket.open(
             account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        // Old versions are the server's: `--offline` has none.
+        // Only the server has old versions, so `--offline` cannot show them.
         if !isOffline { try await open.ready(offline: version == nil ? "the copy kept here is shown" : nil) }
         let object: JSONObject
         if let version {
@@ -57,7 +57,7 @@ enum GetCommand {
         }
         let text: String
         if case .string(let string) = value, path != nil, !call.flag("json") {
-            // A text that ends a line already gets no second line end.
+            // A text that already ends in a line feed gets no second one.
             text = string.utf8.last == 0x0A ? string : string + "\n"
         } else {
             text = call.flag("json") ? value.serializedText + "\n" : Pretty.text(value)
@@ -66,7 +66,7 @@ enum GetCommand {
     }
 }
 
-/// Keys and versions as they are given on the command line.
+/// Keys and versions as given on the command line.
 enum Keys {
     static func check(_ key: String) throws(Failure) {
         do throws(IdentifierError) { _ = try EntityKey(key) } catch {

@@ -20,7 +20,7 @@ enum HistoryCommand {
         do throws(ClientError) {
             removals = try await open.asking { () throws(ClientError) in try await open.bucket.removals(of: key) }
         } catch {
-            // Another server than thicketd lists no removals; its versions are shown all the same.
+            // A server other than thicketd may not list removals; its versions are shown all the same.
             guard error.code == .unavailable else { throw Failure("cannot read the history of \(name)/\(key)", error) }
             removals = []
         }
@@ -42,7 +42,7 @@ enum HistoryCommand {
         }
     }
 
-    /// What the server has stored, for 'thicket verify-history'.
+    /// Writes the stored form of the versions, for 'thicket verify-history'.
     private static func export(
         _ key: String, _ limit: Int, _ open: OpenBucket, app: String
     ) async throws(Failure) {
@@ -65,8 +65,8 @@ enum HistoryCommand {
     }
 }
 
-/// `thicket revert`: makes an object what it was in an old version; that becomes a new version. Without a version it
-/// gives up the edits that the server does not have.
+/// `thicket revert`: makes an object equal to an old version; that becomes a new version. Without a version it drops
+/// the edits that the server does not have.
 enum RevertCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
@@ -92,8 +92,8 @@ enum RevertCommand {
     }
 }
 
-/// `thicket verify-history`: whether the versions of a sealed object, as they were exported, are one history. Asks
-/// nobody.
+/// `thicket verify-history`: checks that the exported versions of a sealed object are one history. It does not contact
+/// the server.
 enum VerifyHistoryCommand {
     static func run(_ call: Call) async throws(Failure) {
         let path = call.argument("FILE")

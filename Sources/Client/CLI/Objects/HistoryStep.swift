@@ -14,11 +14,11 @@ enum HistoryStep {
         }
     }
 
-    /// Versions and removals in one list, the newest first.
+    /// Versions and removals in one list, newest first.
     ///
     /// - Parameters:
-    ///   - versions: the newest first, from a look at `limit` versions back.
-    ///   - removals: the newest first; those that lie further back than `limit` versions are left out.
+    ///   - versions: newest first, from a query of the last `limit` versions.
+    ///   - removals: newest first; those older than the last `limit` versions are left out.
     static func merged(_ versions: [ObjectVersion], _ removals: [RemovedObject], limit: Int) -> [HistoryStep] {
         let steps = versions.map(HistoryStep.version) + removals.map(HistoryStep.removal)
         let newest = steps.map(\.number).max() ?? 0
@@ -40,7 +40,7 @@ enum HistoryStep {
 
     /// For a person.
     ///
-    /// - Parameter before: the step before this one, which `isDiff` compares with.
+    /// - Parameter before: the previous step, with which `isDiff` compares.
     func text(after before: HistoryStep?, isDiff: Bool) -> String {
         switch self {
         case .removal(let removal): return "v\(removal.version)  removed\(RemovedObjects.time(removal))\n"
@@ -58,7 +58,7 @@ enum HistoryStep {
         return start + Screen.line(.object(version.object), columns: columns - start.utf8.count - 1) + "\n"
     }
 
-    /// What the version changed; behind a removal, all that it holds.
+    /// What the version changed; after a removal, its whole content.
     private static func text(_ version: ObjectVersion, from older: ObjectVersion?) -> String {
         let base = older?.object ?? JSONObject()
         var text = "v\(version.version)\n"

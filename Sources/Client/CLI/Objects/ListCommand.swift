@@ -2,7 +2,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket ls`: the buckets used on this machine, or the objects of one.
+/// `thicket ls`: lists the buckets used on this machine, or the objects of one.
 enum ListCommand {
     static func run(_ call: Call) async throws(Failure) {
         let account = try Account(call)
@@ -71,7 +71,7 @@ enum ListCommand {
             let row: String? = try await trying("cannot list \(name)") { () throws(ClientError) in
                 let info: ObjectInfo = try await open.bucket.info(key)
                 guard call.flag("json") || call.flag("long") else { return text(key, info, widest) + "\n" }
-                // Gone since the keys were listed.
+                // The object was removed after the keys were listed.
                 guard let object: JSONObject = try await open.bucket.get(key) else { return nil }
                 return call.flag("json")
                     ? json(key, info, object, isLong: call.flag("long")) : long(key, info, object, widest)

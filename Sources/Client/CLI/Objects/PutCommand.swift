@@ -8,7 +8,7 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// `thicket put`: makes an object what was given.
+/// `thicket put`: makes an object equal to the given one.
 enum PutCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, key) = (call.argument("BUCKET"), call.argument("KEY"))
@@ -58,9 +58,9 @@ enum PutCommand {
     }
 }
 
-/// What users hand in.
+/// Reads the input of commands.
 enum Inputs {
-    /// Bytes of one file or of standard input at most.
+    /// Most bytes of one file or of standard input.
     static let bytesMax = 64 << 20
 
     static func bytes(_ contents: Files.Contents, _ source: String) throws(Failure) -> [UInt8] {
@@ -97,7 +97,7 @@ enum RemoveCommand {
         for key in keys {
             let hadEdits = try await trying("cannot remove \(name)/\(key)") { () throws(ClientError) in
                 let hadEdits = try await open.bucket.info(key).hasUnconfirmedEdits
-                // Removed here before, which the server has not confirmed.
+                // The object was removed on this machine, and the server has not acknowledged it.
                 guard try await open.bucket.get(key) != nil else { return hadEdits ? true : nil }
                 try await open.bucket.remove(key)
                 return hadEdits

@@ -2,7 +2,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket ls BUCKET --removed`: objects that were removed, with the version and the time of the removal.
+/// `thicket ls BUCKET --removed`: lists removed objects, with the version and the time of the removal.
 enum RemovedObjects {
     static func list(_ call: Call, _ account: Account, _ name: String) async throws(Failure) {
         guard !call.flag("offline"), !call.flag("long") else {
@@ -27,12 +27,12 @@ enum RemovedObjects {
         }
     }
 
-    /// Two blanks and the moment of a removal in this machine's time zone.
+    /// Two blanks and the time of a removal in this machine's time zone.
     static func time(_ removal: RemovedObject) -> String {
         removal.removedAt.map { "  \(Days.text($0 / 1_000))" } ?? "  (longer ago than the server's log)"
     }
 
-    /// An object without a name is one of a sealed bucket: the server's key stands for it, in brackets.
+    /// An object without a name belongs to a sealed bucket: the server's key is shown instead, in brackets.
     private static func name(_ object: RemovedObject) -> String { object.key ?? "[\(object.serverKey)]" }
 
     private static func text(_ object: RemovedObject, _ widest: Int) -> String {

@@ -2,8 +2,8 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket repair`: objects of a sealed bucket that are read-only because the server does not show what this machine
-/// has seen, and the choice between the two.
+/// `thicket repair`: shows the objects of a sealed bucket that are read-only because the server's state contradicts
+/// what this machine has seen, and lets the user choose one of the two.
 enum RepairCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, keys) = (call.argument("BUCKET"), call.arguments("KEY"))
@@ -30,7 +30,7 @@ enum RepairCommand {
         await open.close()
     }
 
-    /// A mirror has a copy of its own, which has seen other states than the profile's.
+    /// A mirror has a separate copy, which has seen other states than the profile's.
     private static func open(_ call: Call, _ name: String) async throws(Failure) -> OpenBucket {
         let account = try Account(call)
         guard let directory = call.value("mirror") else {
@@ -56,7 +56,7 @@ enum RepairCommand {
             if waiting.isEmpty, !isJSON { Terminal.write("\(open.name): nothing to choose\n") }
         }
         for key in waiting {
-            // Also one that never opened here, whose name no list has.
+            // Checks also an object that never opened on this machine, whose name is in no list.
             let problem = try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in
                 try await open.bucket.problem(of: key)
             }
@@ -65,7 +65,7 @@ enum RepairCommand {
         }
     }
 
-    /// False when nobody reads any more.
+    /// Returns false when the output has no reader any more.
     private static func show(
         _ key: String, _ problem: String, in open: OpenBucket, isJSON: Bool
     ) async throws(Failure) -> Bool {
@@ -101,7 +101,7 @@ enum RepairCommand {
             keepsMine ? try await open.bucket.keepMine(key) : try await open.bucket.takeServers(key)
         }
         guard isDone else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
-        // What was chosen stays here also where the server refuses it.
+        // The choice stays on this machine even if the server refuses it.
         try await open.confirm(key, what, hadEdits: true)
         Terminal.write("\(open.name)/\(key): \(keepsMine ? "yours is kept" : "the server's is taken")\n")
     }

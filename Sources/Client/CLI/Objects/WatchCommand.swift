@@ -8,7 +8,7 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// `thicket watch`: prints what happens in a bucket, as it happens, until Ctrl-C.
+/// `thicket watch`: prints the events of a bucket as they happen, until Ctrl-C.
 enum WatchCommand {
     /// What the command waits for, in one stream.
     private enum Happening: Sendable {
@@ -24,8 +24,8 @@ enum WatchCommand {
         let open = try await OpenBucket.open(account, bucket: call.argument("BUCKET"), store: .watch)
         let (stream, continuation) = AsyncStream.makeStream(
             of: Happening.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
-        // The bucket may have been read meanwhile: whoever waited for that to be told again would show nothing for
-        // ever.
+        // The bucket may already be complete: a reader that waits for a repeated event about that would never show
+        // anything.
         let events = await open.bucket.changesTellingCaughtUp
         let statuses = await open.session.status
         let interrupts = Interrupts.stream()
@@ -48,14 +48,14 @@ enum WatchCommand {
             group.cancelAll()
             continuation.finish()
             await open.close()
-            // The thread that waits for a signal would keep its task: the program ends now anyway.
+            // The thread that waits for a signal would keep its task alive: the program ends now anyway.
             Interrupts.release()
         }
         if let problem = view.problem { throw problem }
     }
 
-    /// The copy that this command follows the bucket with holds no edits. What the server refused of those in the
-    /// profile's copy is named at the beginning; while another command uses that copy, the other command names it.
+    /// The copy that this command uses holds no edits. Refused edits in the profile's copy are named at the beginning;
+    /// while another command uses that copy, the other command names them.
     private static func tellRefused(_ account: Account, _ name: String) async {
         guard let folder = account.folder, Files.stamp("\(folder)/objects/\(name).db") != nil,
             let kept = try? await OpenBucket.count(account, bucket: name)
@@ -71,7 +71,7 @@ enum WatchCommand {
         let keys: Set<String>
         let isJSON: Bool
         let isRepeating: Bool
-        /// Everything that was there before the start has come.
+        /// Everything that existed before the start has arrived.
         private var isLive = false
         private var before = [String: JSONObject]()
         private var lastStatus = "connected"
@@ -91,7 +91,7 @@ enum WatchCommand {
             Terminal.writeError("watching \(which) at \(server); Ctrl-C ends it\n")
         }
 
-        /// False: time to end.
+        /// Returns false when the command must end.
         mutating func show(_ happening: Happening, _ open: OpenBucket) async -> Bool {
             switch happening {
             case .interrupted: return false
@@ -104,7 +104,7 @@ enum WatchCommand {
             }
         }
 
-        /// The objects as they are now; printed if asked for.
+        /// Reads the present objects and prints them if requested.
         private mutating func begin(_ open: OpenBucket) async -> Bool {
             guard let all = try? await open.bucket.keys() else { return false }
             for key in all where keys.isEmpty || keys.contains(key) {
@@ -119,7 +119,7 @@ enum WatchCommand {
             return true
         }
 
-        /// Objects whose last state is kept so that changes can be shown in words.
+        /// Most objects whose last state is kept in order to describe changes.
         private static let rememberedMax = 10_000
         private var columns: Int { max(40, Terminal.columns(Terminal.standardOutput)) }
 
@@ -174,12 +174,12 @@ enum WatchCommand {
                         + Screen.line(.object(change.object), columns: columns - change.key.count - 5)
                 ]
             }
-            // The stream may have left out a state in between: the words are made from what was shown last.
+            // The stream may have skipped a state: the description compares with the state that was shown last.
             let diff = JSONDiff.diff(from: old, to: change.object)
             return ["~ \(change.key)"] + DiffText.lines(diff, from: old, columns: columns - 5).map { "    \($0)" }
         }
 
-        /// Statuses go to standard error, each once.
+        /// Prints statuses on standard error, each once.
         private mutating func show(_ status: SyncStatus) -> Bool {
             let text: String
             switch status {
@@ -199,14 +199,14 @@ enum WatchCommand {
                 return false
             case .offline: return true
             }
-            // Connecting again is told by how it ends.
+            // A reconnect is reported by its outcome.
             guard !same(text, lastStatus), status != .connecting else { return true }
             lastStatus = text
             Terminal.writeError("\(text)\n")
             return true
         }
 
-        /// False when nobody reads any more.
+        /// Returns false when the output has no reader any more.
         private func emit(_ row: JSONObject, _ lines: [String]) -> Bool {
             if isJSON { return Terminal.write(JSONValue.object(row).serializedText + "\n") }
             let time = Clock.timeOfDay()
@@ -216,9 +216,9 @@ enum WatchCommand {
     }
 }
 
-/// The time on the wall.
+/// The clocks of the commands.
 enum Clock {
-    /// `17:05:59`, in the user's time zone.
+    /// The time of day in the user's time zone: `17:05:59`.
     static func timeOfDay() -> String {
         var now = time(nil)
         var parts = tm()
@@ -227,14 +227,14 @@ enum Clock {
             separator: ":")
     }
 
-    /// Milliseconds of a clock that never goes back.
+    /// Milliseconds of a monotonic clock.
     static func milliseconds() -> Int64 {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return Int64(now.tv_sec) * 1_000 + Int64(now.tv_nsec) / 1_000_000
     }
 
-    /// Nanoseconds since 1970, as file systems count them.
+    /// Nanoseconds since 1970, as in file time stamps.
     static func fileTime() -> Int64 {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)

@@ -3,10 +3,10 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketOnions
 
-/// Notes of an account with keys of its own, built-in or a partner's.
+/// Notes of an account with keys, built-in or a partner's.
 ///
-/// Commands open them with what this machine keeps of the account. The view asks for the password each time, so that
-/// its lock is one: what it holds of the keys goes with the vault.
+/// Commands open them with the keys that this machine stores. The view asks for the password each time, so that its
+/// lock is effective: the vault holds the keys, and they are wiped with it.
 struct KeyedNotes: Sendable {
     private let call: Call
 
@@ -14,8 +14,8 @@ struct KeyedNotes: Sendable {
 
     // MARK: - Commands
 
-    /// The notes, by the profile's login, which goes on.
-    /// - Parameter password: of sealed copies.
+    /// The notes, opened with the profile's login, which stays valid.
+    /// - Parameter password: for sealed copies.
     func vault(password: SecureBytes?) async throws(Failure) -> Vault {
         let what = "the notes were not opened"
         let keys = try KeyCall(call, what)
@@ -36,8 +36,8 @@ struct KeyedNotes: Sendable {
 
     // MARK: - The view
 
-    /// The same by the password, or a partner's user's content passphrase: with a login of the vault's own where there
-    /// can be one.
+    /// The notes, opened with the password, or a partner's user's content passphrase; the vault has a separate login
+    /// where the account allows one.
     func unlock(_ password: SecureBytes) async throws(OnionError) -> Vault {
         let keys: KeyCall
         do throws(Failure) { keys = try KeyCall(call, "not logged in") } catch { throw .refused(error.text) }
@@ -108,7 +108,7 @@ struct KeyedNotes: Sendable {
             call, label: "Password, to delete all notes and then \(Screen.safe(known.name)): ", isNew: false)
         let (account, session) = try await keyed("nothing was deleted") {
             () throws(AccountError) in
-            // Before anything is gone it is known that the password is right.
+            // The password is verified before anything is deleted.
             try await builtIn(keys, password)
         }
         let token = await session.accessToken

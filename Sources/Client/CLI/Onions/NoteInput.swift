@@ -9,9 +9,9 @@ import ThicketOnions
 #endif
 
 /// A note from standard input: the first line is its title, the rest its text. An empty line between them is left out.
-/// Never from a file that an editor has made: nothing clear is to lie on a disk.
+/// A note is never read from a file that an editor has written: its text must not be on a disk in clear.
 enum NoteInput {
-    /// Bytes of the input at most: a note of the longest characters has fewer.
+    /// Most bytes of the input; the longest note in the widest characters has fewer.
     static let bytesMax = 1 << 16
 
     static func read(_ call: Call) throws(Failure) -> NoteText {
@@ -25,7 +25,7 @@ enum NoteInput {
         case .bytes(var bytes):
             defer { wipe(&bytes) }
             let text = parts(bytes)
-            // A command in front that has failed gives nothing, and nothing must not take the place of a note.
+            // A failed command before the pipe produces no input, and empty input must not replace a note.
             guard text.title.count > 0 || text.info.count > 0 else {
                 throw Failure("nothing was saved: nothing came in. 'thicket onions rm' removes a note.", .usage)
             }
@@ -46,7 +46,7 @@ enum NoteInput {
         var info = bytes[min(end + 1, bytes.endIndex)...]
         if info.starts(with: [0x0D, 0x0A]) { info.removeFirst() }
         if info.first == 0x0A { info.removeFirst() }
-        // What the terminal or an editor puts at the end is no part of it.
+        // A line end that the terminal or an editor adds is not part of the note.
         if info.last == 0x0A {
             info.removeLast()
             if info.last == 0x0D { info.removeLast() }

@@ -10,35 +10,36 @@ import ThicketOnions
     import Glibc
 #endif
 
-/// A call of one of the `thicket onions` commands: where the notes are, and who opens them.
+/// A call of one of the `thicket onions` commands: where the notes are, and what opens them.
 ///
-/// Of notes nothing is kept on this machine. Where the profile is that of an account with keys, its login and its keys
-/// are used. `--old-account` says that an account of the old notes app is meant: each call logs in to it and out again,
-/// and of a profile the server, the app and its API key are taken where the call does not say them. Without either
-/// nothing is sent: what the old login sends is made of the password without a salt, so an account with keys must never
-/// come to it by a guess, and no server may say of which kind an account is.
+/// No notes are stored on this machine. If the profile's account has keys, its login and keys are used. `--old-account`
+/// selects an account of the old notes app: each call logs in to it and out again, and takes server, app and API key
+/// from the profile unless the call gives them. Without either nothing is sent: the old login sends a value that is
+/// derived from the password without a salt, so it must never be tried for an account with keys by a guess, and the
+/// server must not decide the kind of an account.
 struct OnionCall: Sendable {
-    /// Which accounts a command is for.
+    /// The accounts that a command works for.
     enum Kind {
-        /// That of the profile, which has keys; with `--old-account` one of the old notes app.
+        /// The profile's account, which has keys; with `--old-account` one of the old notes app.
         case asSaid
-        /// Accounts of the old notes app alone.
+        /// Accounts of the old notes app only.
         case old
     }
 
     let call: Call
     let server: String
     let account: OnionAccount
-    /// The profile's account has keys of its own, and those open the notes.
+    /// The profile's account has keys, and those open the notes.
     let isKeyed: Bool
-    /// The same, and the account is a partner's: a content passphrase opens it where others have a password.
+    /// The same, and the account is a partner's: a content passphrase takes the place of the password.
     let isPartners: Bool
 
-    /// The name of the profile's account where that has keys and an old one is meant: this name is none of an old one.
+    /// The name of the profile's account if that has keys and an old account is meant: the old account must not have
+    /// this name.
     private let keyedName: String?
     private let kind: Kind
 
-    /// - Throws: `usage` where nobody has said of which kind the account is.
+    /// - Throws: `usage` where the kind of the account is not given.
     init(_ call: Call, _ kind: Kind = .asSaid) throws(Failure) {
         self.call = call
         let kept = try Self.profile(call)
@@ -78,24 +79,24 @@ struct OnionCall: Sendable {
         }
     }
 
-    /// Nobody has said of which kind the account is, and the server is not asked: it could get the old login of an
-    /// account with keys by saying that it has none.
+    /// The kind of the account is not given, and the server is not asked: by saying that an account has no keys it
+    /// could obtain the old login of an account with keys.
     private static func unsaid(_ profile: String) -> Failure {
         Failure(
             "nothing was sent: the profile '\(profile)' has no keys of this account. An account with keys: 'thicket login' first. "
                 + "An account of the old notes app: add --old-account.", .usage)
     }
 
-    /// The profile of the call; nil where there is none, or no place for one.
+    /// The profile of the call; nil where it has none, or the machine has no home folder.
     private static func profile(_ call: Call) throws(Failure) -> Profile? {
         let name = try Account.profileName(call)
         let home: ProfileHome
-        // Settings that say everything need no home folder.
+        // A call that gives all settings itself needs no home folder.
         do throws(Failure) { home = try ProfileHome(call.environment) } catch { return nil }
         return try home.read(name)
     }
 
-    /// User name and password of an account of the old notes app.
+    /// The user name and password of an account of the old notes app.
     struct Login: Sendable {
         let username: SecureBytes
         let password: SecureBytes
@@ -105,18 +106,18 @@ struct OnionCall: Sendable {
     enum Opener: Sendable {
         case stretched(Login)
         /// The keys of the profile's account.
-        /// - Parameter password: under which sealed copies are read and written; nil: none are.
+        /// - Parameter password: seals and opens copies; nil: no copies are read or written.
         case keys(password: SecureBytes?)
     }
 
-    /// - Parameter copies: sealed copies are read or written, which takes a password.
+    /// - Parameter copies: sealed copies are read or written, which needs a password.
     func opener(copies: Bool = false) async throws(Failure) -> Opener {
         guard isKeyed else { return .stretched(try await login()) }
         guard copies else { return .keys(password: nil) }
         return .keys(password: try await Secrets.secret(call, label: "Password of the sealed copies: ", isNew: false))
     }
 
-    /// User name and password, asked for where nothing else gives them.
+    /// User name and password, asked for if no setting gives them.
     func login(isNew: Bool = false) async throws(Failure) -> Login {
         let username: SecureBytes
         if let name = call.setting("user") {
@@ -134,8 +135,8 @@ struct OnionCall: Sendable {
             username: username, password: try await Secrets.secret(call, "password", label: "Password: ", isNew: isNew))
     }
 
-    /// Whoever names the profile's own user means that account: its password is never to be stretched the old way and
-    /// sent.
+    /// The name of the profile's own user means that account: its password must never be derived by the old function
+    /// and sent.
     func expectOld(_ username: SecureBytes) throws(Failure) {
         guard let keyedName, Self.isOneName(username.shownText, keyedName) else { return }
         let next =
@@ -148,7 +149,7 @@ struct OnionCall: Sendable {
             .usage)
     }
 
-    /// Whether the server takes two names for one: however they are composed, in large letters or in small ones.
+    /// Whether the server treats two names as one: it ignores case and Unicode composition.
     private static func isOneName(_ one: String, _ other: String) -> Bool {
         guard let one = try? UnicodeText.composed(Array(one.utf8)),
             let other = try? UnicodeText.composed(Array(other.utf8))
@@ -159,7 +160,7 @@ struct OnionCall: Sendable {
         return same(left.lowercased(), right.lowercased())
     }
 
-    /// Logs in and brings old notes up to date.
+    /// Logs in and upgrades old notes.
     func open(_ opener: Opener? = nil) async throws(Failure) -> Vault {
         let given: Opener
         if let opener { given = opener } else { given = try await self.opener() }
@@ -185,7 +186,7 @@ struct OnionCall: Sendable {
         }
     }
 
-    /// Runs `body` on the notes and logs out again, whatever came of it.
+    /// Runs `body` on the notes and logs out again in any case.
     func with<Value: Sendable>(
         _ what: String, copies: Bool = false, _ body: (Vault) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -206,7 +207,7 @@ struct OnionCall: Sendable {
         }
     }
 
-    /// Tells a person that another version is there.
+    /// Reports that a newer version exists.
     func tellNewerVersion() async {
         guard let newest = try? await account.newerVersion() else { return }
         Terminal.writeError(
@@ -222,7 +223,7 @@ struct OnionCall: Sendable {
         do throws(OnionError) { return try await body() } catch { throw failure(what, error) }
     }
 
-    /// - Parameter lost: what to do when nobody knows whether it was done.
+    /// - Parameter lost: what to do when the outcome is not known.
     static func failure(_ what: String, _ error: OnionError, lost: String = "Try again.") -> Failure {
         switch error {
         case .wrongLogin: Failure("\(what): \(error)", .unauthorized)
@@ -246,7 +247,7 @@ private func onions<Value>(_ what: String, _ body: () throws(OnionError) -> Valu
     do throws(OnionError) { return try body() } catch { throw OnionCall.failure(what, error) }
 }
 
-/// Counted things as a person says them.
+/// Counts as text for a person.
 enum Words {
     static func notes(_ count: Int) -> String { count == 1 ? "1 note" : "\(count) notes" }
 }

@@ -11,7 +11,7 @@ import ThicketProtocol
     import Glibc
 #endif
 
-/// `thicket onions …`: encrypted notes, one command at a time.
+/// `thicket onions …`: the commands for encrypted notes.
 enum OnionCommands {
     // MARK: - Reading
 
@@ -31,7 +31,7 @@ enum OnionCommands {
         }
     }
 
-    /// All of them, in the order of the list.
+    /// All titles, in the order of the list.
     private static func titles(of vault: Vault) async throws(Failure) -> [OnionTitle] {
         let stream = try await OnionCall.trying("cannot list the notes") {
             () throws(OnionError) in try await vault.titles()
@@ -87,7 +87,7 @@ enum OnionCommands {
         }
     }
 
-    /// The note that a person means: its number in the list, its id, or at least four letters of its beginning.
+    /// The note that an argument names: its number in the list, or the beginning of its id, at least four letters.
     static func find(_ name: String, in vault: Vault) async throws(Failure) -> String {
         let onions = try await OnionCall.trying("cannot look for the note") { () throws(OnionError) in
             try await vault.list()
@@ -147,7 +147,7 @@ enum OnionCommands {
 
     static func remove(_ call: Call) async throws(Failure) {
         try await OnionCall(call).with("cannot remove notes") { vault throws(Failure) in
-            // All are looked up before the first one goes: numbers change with each.
+            // All notes are looked up before the first is removed, since each removal changes the numbers.
             var ids = [String]()
             for name in call.arguments("NOTE") { ids.append(try await find(name, in: vault)) }
             for id in ids {
@@ -161,7 +161,7 @@ enum OnionCommands {
 
     // MARK: - Accounts
 
-    /// `thicket onions upgrade`: an account of the old notes app gets keys of its own.
+    /// `thicket onions upgrade`: gives keys to an account of the old notes app.
     static func upgrade(_ call: Call) async throws(Failure) {
         let onions = try OnionCall(call, .old)
         let login = try await onions.login()
@@ -198,7 +198,7 @@ enum OnionCommands {
         }
     }
 
-    /// The name that the server is to see. Never that of before, unless its user says so.
+    /// The name that the server will see. The old name is used only if the user gives it.
     private static func newName(_ call: Call) async throws(Failure) -> String {
         if let name = call.setting("new-user") { return name }
         let typed = try await Secrets.asked(
@@ -264,6 +264,6 @@ enum OnionCommands {
 }
 
 extension SecureBytes {
-    /// For showing: it is text then, as any other, and nobody overwrites it.
+    /// For display: an ordinary string, which is not overwritten in memory.
     var shownText: String { withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 }

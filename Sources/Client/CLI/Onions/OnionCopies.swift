@@ -11,14 +11,14 @@ import ThicketProtocol
 
 /// `thicket onions export` and `thicket onions import`.
 enum OnionCopies {
-    /// Bytes of a file that is taken.
+    /// Most bytes of an imported file.
     static let bytesMax = 64 << 20
 
     // MARK: - Export
 
     static func export(_ call: Call) async throws(Failure) {
         let path = call.argument("FILE")
-        // Before a password is asked for.
+        // Checked before a password is asked for.
         if isTaken(path), !call.flag("force") { throw taken(path) }
         try await OnionCall(call).with("cannot export the notes", copies: call.flag("sealed")) {
             vault throws(Failure) in
@@ -105,7 +105,7 @@ enum OnionCopies {
         if rest > 0 { throw Failure("\(Words.notes(rest)) not taken") }
     }
 
-    /// - Returns: false for a note that is there already.
+    /// - Returns: false for a note that already exists.
     private static func take(_ copy: JSONObject, into vault: Vault, _ call: Call) async throws(OnionError) -> Bool {
         let text: NoteText
         if copy["onionTitle"] != nil || copy["onionInfo"] != nil {
@@ -140,7 +140,7 @@ enum OnionCopies {
         }
     }
 
-    /// The objects of a file: a list, the list below `results`, or lines.
+    /// The objects of a file: a list, the list in `results`, or JSON lines.
     static func objects(_ bytes: [UInt8]) -> [JSONObject]? {
         if let whole = try? JSONValue(parsing: bytes) {
             if let list = whole.arrayValue ?? whole["results"]?.arrayValue { return all(list) }

@@ -9,7 +9,7 @@ import ThicketRelease
     import Glibc
 #endif
 
-/// `thicket verify-release`: whether programs are those of a release that stands in the log of releases.
+/// `thicket verify-release`: checks that programs belong to a release that the release log contains.
 enum VerifyReleaseCommand {
     static func run(_ call: Call) throws(Failure) {
         let paths = call.arguments("FILE")
@@ -19,7 +19,7 @@ enum VerifyReleaseCommand {
         let key = try key(call, known)
         let proof = try proof(proofPath)
         try checking(proofPath) { () throws(ReleaseError) in try proof.check(key, seen: known.head) }
-        // What the log says is known now, whatever the programs are.
+        // The verified head is stored now, whether or not the programs match.
         try known.keep(key, proof.head, home: home.path)
         let manifest = proof.manifest
         for path in paths {
@@ -46,7 +46,8 @@ enum VerifyReleaseCommand {
         do { return try body() } catch { throw Failure("\(what): \(error)") }
     }
 
-    /// The key that counts: the one that was used here first, or, the first time, the one that the call names.
+    /// The key that is used: the one stored on this machine at the first use, or, the first time, the one that the call
+    /// names.
     private static func key(_ call: Call, _ known: KnownReleases) throws(Failure) -> Ed25519.VerifyingKey {
         guard let given = call.setting("release-key") else {
             guard let kept = known.key else {
@@ -97,7 +98,7 @@ enum VerifyReleaseCommand {
     }
 }
 
-/// The key and the newest head that were seen on this machine: `$THICKET_HOME/releases.json`.
+/// The key and the newest head that this machine has seen: `$THICKET_HOME/releases.json`.
 struct KnownReleases: Sendable {
     let path: String
     private(set) var key: Ed25519.VerifyingKey?
@@ -121,7 +122,7 @@ struct KnownReleases: Sendable {
         }
     }
 
-    /// Remembers a head that was checked, unless a newer one is known.
+    /// Stores a verified head, unless a newer one is known.
     func keep(_ key: Ed25519.VerifyingKey, _ head: ReleaseHead, home: String) throws(Failure) {
         if let known = self.head, known.size >= head.size { return }
         try Files.makeFolder(home)
@@ -130,5 +131,5 @@ struct KnownReleases: Sendable {
     }
 }
 
-/// The system's call, which has the name of one of ours.
+/// The system call, which a method named `read` would shadow.
 private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }

@@ -14,7 +14,7 @@ enum DiffText {
     private static let contextMax = 24
 
     /// - Parameters:
-    ///   - source: the object before.
+    ///   - source: the object before the change.
     ///   - columns: longest line, in characters.
     static func lines(_ diff: ObjectDiff, from source: JSONObject, columns: Int) -> [String] {
         lines(diff, from: source, path: "", columns: columns)
@@ -46,7 +46,7 @@ enum DiffText {
         Screen.line(value?.serializedText ?? "nothing", columns: max(8, columns / 3))
     }
 
-    /// The changed places of a text with a little around them, by words rather than by letters.
+    /// The changed parts of a text with some context, compared by words instead of by letters.
     private static func words(_ delta: TextDelta, on text: String) -> String {
         guard let after = try? delta.apply(to: text) else { return "it changed" }
         var budget = StepBudget.standard

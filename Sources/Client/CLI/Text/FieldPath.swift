@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// The way to a value inside an object: `title`, `author.name`, `lines.0`. A `\.` is a dot inside a key.
+/// The path to a value in an object: `title`, `author.name`, `lines.0`. A `\.` is a dot in a key.
 struct FieldPath: Equatable, Sendable {
     let parts: [String]
 
@@ -26,7 +26,7 @@ struct FieldPath: Equatable, Sendable {
         self.parts = parts
     }
 
-    /// The value there; nil when there is none. Elements of lists are named by their number from 0.
+    /// The value at the path; nil when it does not exist. Elements of lists are numbered from 0.
     func value(in object: JSONObject) -> JSONValue? {
         var value = JSONValue.object(object)
         for part in parts {
@@ -38,7 +38,7 @@ struct FieldPath: Equatable, Sendable {
         return value
     }
 
-    /// The object with another value there; nil when a list or a plain value stands in the way.
+    /// The object with another value at the path; nil when the path leads through a list or a plain value.
     func replaced(in object: JSONObject, by value: JSONValue) -> JSONObject? {
         FieldPath.replaced(object, parts[...], value)
     }

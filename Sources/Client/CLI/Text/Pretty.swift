@@ -1,8 +1,8 @@
 import ThicketCommandLine
 import ThicketProtocol
 
-/// JSON as a person reads and edits it: two spaces per level, one member a line, a line feed at the end. Numbers stay
-/// as written, keys keep their order.
+/// JSON formatted for reading and editing: two spaces per level, one member a line, a line feed at the end. Numbers
+/// keep their spelling, members their order.
 enum Pretty {
     static func bytes(_ value: JSONValue) -> [UInt8] {
         var writer = JSONWriter()
@@ -46,7 +46,7 @@ enum Pretty {
 }
 
 extension Screen {
-    /// One line of at most so many characters, with an ellipsis where something is left out.
+    /// One line of at most so many characters, with an ellipsis where text is left out.
     static func line(_ text: String, columns: Int) -> String {
         var result = ""
         var count = 0

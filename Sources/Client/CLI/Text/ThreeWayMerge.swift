@@ -1,28 +1,28 @@
 import ThicketProtocol
 
-/// Puts what one person did to an object on top of what others did meanwhile.
+/// Applies the changes of one author to an object that others have changed meanwhile.
 ///
-/// Texts are merged character by character and exactly by position: no insertion of either side is lost. Where only one
-/// value can stay (both changed the same number, list or truth value), `mine` stays and the key is named.
+/// Texts are merged character by character at exact positions: no insertion of either side is lost. Where only one
+/// value can remain (both changed the same number, list or truth value), `mine` remains and the path is listed.
 struct ThreeWayMerge: Equatable {
-    /// The object with both.
+    /// The object with both changes.
     let object: JSONObject
-    /// What turns `theirs` into `object`.
+    /// The difference from `theirs` to `object`.
     let diff: ObjectDiff
-    /// Others changed something too.
+    /// Others made changes, too.
     let isMerged: Bool
-    /// Paths of values where both said something different and `mine` stays.
+    /// Paths of values that both sides changed differently and where `mine` remains.
     let overridden: [String]
 
     /// - Parameters:
-    ///   - base: what `mine` was made from; nil: there was no object.
-    ///   - theirs: the object as it is now.
+    ///   - base: the object from which `mine` was made; nil: the object did not exist.
+    ///   - theirs: the present object.
     init(base: JSONObject?, mine: JSONObject, theirs: JSONObject) throws(DiffError) {
         let base = base ?? JSONObject()
         let own = JSONDiff.diff(from: base, to: mine)
         let other = JSONDiff.diff(from: base, to: theirs)
         let carried = try JSONDiff.transform(own, over: other, base: base, rule: .exact(tie: .after))
-        // What both have set to the same value stands once.
+        // A value that both sides have set alike is set only once.
         diff = JSONDiff.sparing(carried, of: theirs, wanted: mine) ?? carried
         object = try JSONDiff.apply(diff, to: theirs)
         isMerged = !other.isEmpty

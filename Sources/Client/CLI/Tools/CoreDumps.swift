@@ -7,9 +7,10 @@ internal import CThicketFiles
 #endif
 
 extension ThicketCommand {
-    /// No core file of this program: passwords and keys would be in it (spec 3.7). Call it before anything is read.
+    /// Prevents core files of this program: they would contain passwords and keys (spec 3.7). Call it before any secret
+    /// is read.
     ///
-    /// Nothing is said when the system refuses: the memory that holds secrets is left out of core files as it is.
+    /// An error of the system is ignored: the memory that holds secrets is excluded from core files anyway.
     public static func forbidCoreDumps() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)

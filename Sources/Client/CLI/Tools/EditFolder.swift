@@ -10,13 +10,13 @@ import ThicketCommandLine
 /// The temporary folder of an edit: it is removed when a signal ends the program, and by the next edit after a
 /// `SIGKILL`.
 ///
-/// A lock on a file in the folder tells that its program runs: the kernel takes the lock away with the program.
-/// A folder without that file is never removed by another edit.
+/// A lock on a file in the folder shows that its program is running: the kernel releases the lock with the process. A
+/// folder without that file is never removed by another edit.
 struct EditFolder: Sendable {
     static let prefix = "thicket-edit-"
-    /// Name of the lock's file.
+    /// Name of the lock file.
     static let lockName = ".thicket-lock"
-    /// Writing end of the pipe that the handler wakes; -1: no folder is guarded.
+    /// Write end of the pipe that wakes the handler; -1: no folder is guarded.
     private static let writer = Atomic<Int32>(-1)
 
     let path: String
@@ -34,7 +34,7 @@ struct EditFolder: Sendable {
         EditFolder.guardFromSignals(path)
     }
 
-    /// Leaves the folder for its owner: neither a signal nor another edit removes it.
+    /// Keeps the folder for its owner: neither a signal nor another edit removes it.
     func keep() {
         EditFolder.writer.store(-1, ordering: .sequentiallyConsistent)
         unlink("\(path)/\(EditFolder.lockName)")
@@ -45,7 +45,7 @@ struct EditFolder: Sendable {
         EditFolder.removeTree(path)
     }
 
-    /// Clear text that stays is told.
+    /// A folder with clear text that cannot be removed is reported.
     private static func removeTree(_ path: String) {
         do throws(Failure) { try Files.removeTree(path) } catch {
             Terminal.writeError("thicket: \(error.text). What was edited may lie there in clear text: remove \(path)\n")
@@ -85,7 +85,7 @@ struct EditFolder: Sendable {
         for number in [SIGTERM, SIGHUP, SIGINT] { _ = signal(number, editEnded) }
     }
 
-    /// Called by the kernel in the middle of anything: only async-signal-safe calls.
+    /// A signal handler: only async-signal-safe calls.
     fileprivate static func wake(_ number: Int32) {
         let end = writer.load(ordering: .sequentiallyConsistent)
         guard end >= 0 else {

@@ -6,7 +6,7 @@
 
 /// Runs the user's editor on a file.
 enum Editor {
-    /// `$VISUAL`, else `$EDITOR`, else `vi`; with arguments if the user wrote some.
+    /// `$VISUAL`, else `$EDITOR`, else `vi`; the variables may contain arguments.
     static func command(_ environment: [String: String]) -> String {
         for name in ["VISUAL", "EDITOR"] {
             if let command = environment[name], !command.isEmpty { return command }
@@ -16,7 +16,7 @@ enum Editor {
 
     /// Waits until the editor has ended.
     static func run(_ command: String, _ path: String) async throws(Failure) {
-        // The terminal sends Ctrl-C to the editor and to us; it is meant for the editor.
+        // The terminal sends Ctrl-C to the editor and to this process; it is meant for the editor.
         var ignoring = sigaction()
         ignoring.__sigaction_handler.sa_handler = SIG_IGN
         var (interrupt, quit): (sigaction, sigaction) = (.init(), .init())
@@ -45,7 +45,7 @@ enum Editor {
         for number in [SIGINT, SIGQUIT, SIGPIPE] { sigaddset(&defaults, number) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-        // The shell splits what the user wrote into EDITOR; the path is an argument and is never split.
+        // The shell splits the value of EDITOR into words; the path is an argument and is never split.
         let words = ["/bin/sh", "-c", command + " \"$1\"", "sh", path]
         var arguments = words.map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }

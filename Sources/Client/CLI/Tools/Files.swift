@@ -7,9 +7,9 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// The file system, for commands. All writes are whole or not at all.
+/// The file system for commands. Writes are atomic.
 ///
-/// What differs between systems is in CThicketFiles, and in the names of the times in `stat`.
+/// Differences between systems are in CThicketFiles, and in the names of the times in `stat`.
 enum Files {
     enum Contents: Equatable {
         case bytes([UInt8])
@@ -17,8 +17,8 @@ enum Files {
         case failed(String)
     }
 
-    /// What tells that a file was changed: nanoseconds of its last writing and of its last change of any kind, its size
-    /// and its identity.
+    /// Shows whether a file was changed: nanoseconds of the last write and of the last change of any kind, size and
+    /// identity.
     struct Stamp: Sendable, Equatable {
         let written: Int64
         let changed: Int64
@@ -39,7 +39,7 @@ enum Files {
         return read(file, bytesMax: bytesMax)
     }
 
-    /// The content of a file that nobody but its owner, who is us, may read or write.
+    /// The content of a file that belongs to this user and that no other user may read or write.
     static func readPrivate(_ path: String, bytesMax: Int) -> Contents {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(reason()) }
@@ -61,10 +61,10 @@ enum Files {
         case failed(String)
     }
 
-    /// Everything up to the end of an open file or pipe, in memory that wipes itself.
+    /// The content of an open file or pipe up to its end, in memory that is wiped when it is freed.
     static func readSecret(_ file: Int32, bytesMax: Int) -> SecretContents {
         var (used, problem): (Int, String?) = (0, nil)
-        // One byte more than may be there tells that there is more.
+        // One byte more than permitted shows that the content is too long.
         let room = SecureBytes(count: bytesMax + 1) { room in
             while used < room.count {
                 let count = take(file, room.baseAddress.map { $0 + used }, room.count - used)
@@ -78,7 +78,7 @@ enum Files {
         return used <= bytesMax ? .secret(room.part(0..<used)) : .failed("it is larger than \(bytesMax) bytes")
     }
 
-    /// Everything up to the end of an open file or pipe.
+    /// The content of an open file or pipe up to its end.
     static func read(_ file: Int32, bytesMax: Int) -> Contents {
         var bytes = [UInt8]()
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
@@ -92,7 +92,7 @@ enum Files {
         }
     }
 
-    /// Of the file behind a link, too; nil when there is no regular file.
+    /// Follows links; nil when the path is not a regular file.
     static func stamp(_ path: String) -> Stamp? {
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -107,7 +107,7 @@ enum Files {
             size: Int64(status.st_size), identity: UInt64(status.st_ino))
     }
 
-    /// What lies at a path where a file belongs and is no file, for a person; nil: nothing, or a regular file.
+    /// What blocks a path where a file belongs, for a person; nil: the path is free, or a regular file.
     static func obstacle(_ path: String) -> String? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
@@ -127,7 +127,7 @@ enum Files {
         }
     }
 
-    /// Where a file is that is to be replaced: a link stays, and the file behind it is.
+    /// The path of a file that is to be replaced: a link stays, and the file behind it is replaced.
     private static func target(_ path: String) -> String {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK, let real = realpath(path, nil) else {
@@ -142,8 +142,8 @@ enum Files {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Names in a folder without `.` and `..`, unsorted; none when it cannot be read. Names that are not UTF-8 are left
-    /// out.
+    /// Names in a folder without `.` and `..`, unsorted; empty when it cannot be read. Names that are not UTF-8 are
+    /// left out.
     static func names(in folder: String) -> [String] {
         guard let opened = opendir(folder) else { return [] }
         defer { closedir(opened) }
@@ -157,7 +157,7 @@ enum Files {
         return names
     }
 
-    /// Makes a folder for its owner only; one that is there stays as it is.
+    /// Makes a folder for its owner only; an existing folder stays unchanged.
     static func makeFolder(_ path: String, mode: mode_t = 0o700) throws(Failure) {
         guard mkdir(path, mode) != 0 else { return }
         let problem = errno
@@ -165,12 +165,11 @@ enum Files {
         throw Failure("cannot make the folder \(path): \(reason(problem))")
     }
 
-    /// Puts a file in the place of another in one step.
+    /// Replaces a file by another in one step.
     ///
     /// - Parameters:
-    ///   - isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an empty
-    ///     file.
-    ///   - followsLinks: a link stays, and the file behind it is replaced. Without it, the file takes the link's place.
+    ///   - isDurable: the content is on the disk when this returns. Otherwise a power loss may leave an empty file.
+    ///   - followsLinks: a link stays, and the file behind it is replaced. Otherwise the file takes the link's place.
     static func replace(
         _ path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true, followsLinks: Bool = false
     ) throws(Failure) {
@@ -183,13 +182,13 @@ enum Files {
         }
     }
 
-    /// The rights on what is there, behind links too; nil: nothing is.
+    /// The access rights of the file at a path, following links; nil: it does not exist.
     static func rights(_ path: String) -> mode_t? {
         var status = stat()
         return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
     }
 
-    /// Puts on the disk which files a folder has.
+    /// Makes a folder's list of files durable.
     static func sync(folder path: String) throws(Failure) {
         let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw Failure("cannot open \(path): \(reason())") }
@@ -197,10 +196,10 @@ enum Files {
         guard fsync(folder) == 0 else { throw Failure("cannot write \(path): \(reason())") }
     }
 
-    /// Prefix of files that are being written; whoever reads folders passes over them.
+    /// Prefix of files that are being written; scans of folders ignore them.
     static let temporaryPrefix = ".thicket-"
 
-    /// Writes a file with a free name in the same folder.
+    /// Writes a file with an unused name in the same folder.
     private static func writeTemporary(
         beside path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true
     ) throws(Failure) -> String {
@@ -230,7 +229,7 @@ enum Files {
         return temporary
     }
 
-    /// Removes a folder with everything in it; symbolic links are removed, not followed.
+    /// Removes a folder with its content; symbolic links are removed, not followed.
     static func removeTree(_ path: String) throws(Failure) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -242,7 +241,7 @@ enum Files {
         }
     }
 
-    // MARK: - Files that others may change at any moment
+    // MARK: - Files that other programs may change at any moment
 
     /// How a guarded step ended.
     enum Guarded: Equatable {
@@ -251,11 +250,11 @@ enum Files {
         case changedMeanwhile
     }
 
-    /// Milliseconds to wait for somebody who is writing to a file that was taken from its place.
+    /// Milliseconds to wait for a program that is still writing to a file that was moved aside.
     static let writerPatience = 2_000
 
-    /// The content of a file that lies aside, where nobody opens it any more, once the last who writes to it is done;
-    /// nil when that takes longer than `patience` milliseconds.
+    /// The content of a file that was moved aside, where no program opens it any more, after the last writer has closed
+    /// it; nil when that takes longer than `patience` milliseconds.
     private static func settled(_ path: String, bytesMax: Int, patience: Int) -> Contents? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return .failed(reason()) }
@@ -268,14 +267,14 @@ enum Files {
         return read(file, bytesMax: bytesMax)
     }
 
-    /// Puts `bytes` in the place of a file that holds `expected` (nil: no file is there).
+    /// Replaces a file that holds `expected` (nil: no file exists) by `bytes`.
     ///
-    /// The two change places in one step; the old one is looked at afterwards, when nobody writes to it any more. So
-    /// nothing that a program writes at the same moment is lost, not even into a file that it opened before. Where the
-    /// file system cannot do that, the file is looked at right before.
+    /// The two files are exchanged in one step; the old one is checked afterwards, when no program writes to it any
+    /// more. So nothing that a program writes at the same moment is lost, not even into a file that it opened before.
+    /// Where the file system cannot exchange files, the file is checked immediately before.
     ///
     /// - Parameters:
-    ///   - newMode: of a file that was not there.
+    ///   - newMode: the mode of a file that did not exist.
     ///   - followsLinks: a link stays, and the file behind it is replaced.
     static func replace(
         _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int, patience: Int = writerPatience,
@@ -301,7 +300,8 @@ enum Files {
                 unlink(temporary)
                 return .done
             }
-            // Somebody wrote in between: back with it. Ours goes, unless somebody wrote into that as well.
+            // Another program wrote in between: the old file is put back. The new one is removed, unless another
+            // program wrote to that as well.
             guard thicket_rename_exchange(temporary, path) == 0 else {
                 throw Failure("\(path) was changed while it was written; one version is in \(temporary)")
             }
@@ -345,16 +345,16 @@ enum Files {
         return .changedMeanwhile
     }
 
-    /// Gives a file another name, if that is free. 0, or an errno.
+    /// Renames a file, if the new name is free. 0, or an errno.
     static func renameNew(_ from: String, _ to: String) -> Int32 {
         let problem = thicket_rename_new(from, to)
         guard problem == EINVAL || problem == ENOSYS else { return problem }
-        // A file system without this call: a second name, then away with the first.
+        // The file system lacks this call: make a second name, then remove the first.
         guard link(from, to) == 0 else { return errno }
         unlink(from)
         return 0
     }
 }
 
-/// The system's call, which has the name of one of ours.
+/// The system call, which a method of this type would shadow.
 private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int { read(file, bytes, count) }

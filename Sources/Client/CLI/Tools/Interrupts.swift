@@ -6,12 +6,12 @@ import Synchronization
     import Glibc
 #endif
 
-/// Ctrl-C and SIGTERM as events, for commands that run until then. A second one ends the program at once.
+/// Ctrl-C and SIGTERM as events, for commands that run until then. A second signal ends the program at once.
 enum Interrupts {
-    /// Writing end of the pipe that the handler wakes; -1 before `stream`.
+    /// Write end of the pipe that wakes the handler; -1 before `stream`.
     private static let writer: Atomic<Int32> = Atomic(-1)
 
-    /// One element for the first signal, then the end.
+    /// Yields one element for the first signal, then ends.
     static func stream() -> AsyncStream<Int32> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
         var ends: [Int32] = [-1, -1]
@@ -41,7 +41,7 @@ enum Interrupts {
         _ = write(writer.load(ordering: .sequentiallyConsistent), &byte, 1)
     }
 
-    /// Called by the kernel in the middle of anything: only async-signal-safe calls.
+    /// A signal handler: only async-signal-safe calls.
     fileprivate static func wake(_ number: Int32) {
         _ = signal(number, SIG_DFL)
         wakeUp(UInt8(truncatingIfNeeded: number))

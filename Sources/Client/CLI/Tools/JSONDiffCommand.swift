@@ -1,9 +1,9 @@
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket jsondiff`: diff, apply and transform for other programs, a line of JSON in, a line out.
+/// `thicket jsondiff`: diff, apply and transform for other programs; one line of JSON in, one line out.
 enum JSONDiffCommand {
-    /// Bytes of one line at most.
+    /// Longest line in bytes.
     private static let lineBytesMax = 256 << 20
 
     static func run(_ call: Call) throws(Failure) {

@@ -6,12 +6,12 @@ import ThicketCommandLine
     import Glibc
 #endif
 
-/// Standard input line by line, a line of JSON in, a line out: how other programs use a part of this one.
+/// Standard input line by line, one line of JSON in, one line out: the interface for other programs.
 enum JSONLines {
-    /// Answers every line, in order, an empty one too; what follows the last line feed is a line unless it is nothing.
+    /// Answers every line in order, also an empty one; bytes after the last line feed are a line unless they are empty.
     /// - Parameters:
     ///   - lineBytesMax: a longer line ends the run.
-    ///   - answer: gets a line without its line feed, gives one without.
+    ///   - answer: receives a line without its line feed, and returns one without.
     static func serve(lineBytesMax: Int, _ answer: ([UInt8]) -> [UInt8]) throws(Failure) {
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         var line = [UInt8]()

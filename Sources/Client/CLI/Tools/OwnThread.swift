@@ -4,8 +4,8 @@
     import Glibc
 #endif
 
-/// Runs what blocks (waiting for a child, for a signal) on a thread of its own: on the shared pool, which has as many
-/// threads as the machine has cores, it would stall strangers.
+/// Runs blocking code (waiting for a child process or a signal) on a dedicated thread: in the shared pool, which has as
+/// many threads as the machine has cores, it would stall unrelated tasks.
 func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { (continuation: CheckedContinuation<Value, Never>) in
         startThread { continuation.resume(returning: body()) }
@@ -17,7 +17,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
     let held = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
     var thread = pthread_t()
     guard pthread_create(&thread, nil, threadMain, held) == 0 else {
-        // No more threads: better here than not at all.
+        // No more threads are available: run it on this one.
         Unmanaged<ThreadBody>.fromOpaque(held).takeRetainedValue().run()
         return
     }
@@ -29,7 +29,7 @@ private final class ThreadBody: Sendable {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// A named function, not a closure: a closure would inherit the isolation of wherever it was written.
+/// A named function, not a closure: a closure would inherit the actor isolation of its context.
 private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let context else { return nil }
     Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()

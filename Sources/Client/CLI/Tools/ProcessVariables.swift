@@ -6,25 +6,26 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// The environment of this process. Passwords in it are no texts: they go from where the system has put them into
-/// memory that wipes itself, and are overwritten there, so that neither other programs' looks (`/proc/PID/environ`) nor
-/// programs that are started from here find them.
+/// The environment of this process. Passwords in it are never strings: they are copied into memory that is wiped when
+/// it is freed, and overwritten in the environment, so that neither other programs (`/proc/PID/environ`) nor child
+/// processes can read them.
 public struct ProcessVariables: Sendable {
-    /// Those that hold a password. Their names are `THICKET_` and an option's.
+    /// The variables that hold a password. Their names are `THICKET_` and an option's.
     static let secretNames: [String] = [
         "password", "new-password", "old-password", "passphrase", "passcode", "content-passphrase",
     ]
 
-    /// The others.
+    /// The other variables.
     let clear: [String: String]
-    /// By the whole name; none is empty.
+    /// Passwords by the full name of the variable; none is empty.
     let secrets: [String: SecureBytes]
 
     init(clear: [String: String], secrets: [String: SecureBytes] = [:]) {
         (self.clear, self.secrets) = (clear, secrets)
     }
 
-    /// Takes what there is. Before any other thread runs: it writes where `getenv` reads.
+    /// Takes the variables out of the environment. Call it before any other thread runs: it writes where `getenv`
+    /// reads.
     public static func take() -> ProcessVariables {
         let names = secretNames.map(Call.variable)
         var (clear, secrets): ([String: String], [String: SecureBytes]) = ([:], [:])
@@ -41,10 +42,10 @@ public struct ProcessVariables: Sendable {
             }
             let bytes = UnsafeMutableRawBufferPointer(start: value, count: strlen(value))
             if bytes.count > 0 { secrets[name] = SecureBytes(copying: UnsafeRawBufferPointer(bytes)) }
-            // Zeros end it, so that it is there and empty.
+            // The zeros leave the variable set and empty.
             for place in bytes.indices { bytes[place] = 0 }
         }
-        // Nor do programs that are started here get an empty one in the place of a password.
+        // Child processes do not get an empty variable in the place of a password, either.
         for name in names { unsetenv(name) }
         return ProcessVariables(clear: clear, secrets: secrets)
     }

@@ -4,7 +4,7 @@ import ThicketCommandLine
 import ThicketCrypto
 import ThicketReplay
 
-/// `thicket replay`: types recorded sessions through real clients and a server, and compares every end.
+/// `thicket replay`: types recorded sessions through real clients and a server, and compares every client's final text.
 enum ReplayCommand {
     static func run(_ call: Call) async throws(Failure) {
         let account = try Account(call)
@@ -25,8 +25,8 @@ enum ReplayCommand {
         throw Failure("", .failure)
     }
 
-    /// What all recordings of the call have in common: also the secret of a sealed bucket. Without a name that is a
-    /// bucket of its own, since nobody will ever open what is left in it.
+    /// What all recordings of the call share, including the secret of a sealed bucket. Without a given name the sealed
+    /// bucket gets a fresh one, since its content can never be opened again.
     private static func options(_ account: Account, _ call: Call) throws(Failure) -> Replay.Options {
         var options = Replay.Options(
             server: account.profile.server, app: account.profile.app, token: account.profile.token, key: "")
@@ -43,13 +43,13 @@ enum ReplayCommand {
         return options
     }
 
-    /// A trace as JSON, packed with gzip or not.
+    /// A trace as JSON, compressed with gzip or not.
     private static func read(_ path: String) throws -> Trace {
         let bytes = try Inputs.bytes(Files.read(path, bytesMax: Gzip.unpackedBytesMax), path)
         return try Trace(json: bytes.starts(with: [0x1F, 0x8B]) ? try Gzip.unpack(bytes) : bytes)
     }
 
-    /// The first difference, if there is one.
+    /// The first difference, or nil.
     private static func replay(
         _ path: String, _ shared: Replay.Options, _ call: Call
     ) async throws(Failure) -> String? {
@@ -96,14 +96,14 @@ enum ReplayCommand {
     }
 }
 
-/// Draws how far the typing is.
+/// Draws the progress of the typing.
 private final class ReplayObserver: Replay.Observer {
     private struct State {
         var bar: ProgressBar?
         var done = 0
     }
 
-    // The bar is used inside the lock only.
+    // The bar is used only while the lock is held.
     private let state: Mutex<State>
 
     init(label: String, total: Int) {

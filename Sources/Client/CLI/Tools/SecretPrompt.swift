@@ -8,8 +8,8 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// Asks at the terminal for what must not be seen: nothing typed is shown, and the terminal is as before afterwards,
-/// whatever ends the question.
+/// Asks at the terminal for a secret: typed characters are not shown, and the terminal's settings are restored however
+/// the question ends.
 enum SecretPrompt {
     enum Answer: Sendable, Equatable {
         case typed(String)
@@ -17,20 +17,20 @@ enum SecretPrompt {
         case noTerminal
     }
 
-    /// The terminal as it was, for a signal that ends the program; -1: nobody is asked.
+    /// The terminal's original settings, for a signal that ends the program; -1: no question is open.
     ///
     /// Written before `terminal` is stored and read after it was loaded.
     nonisolated(unsafe) private static var before = termios()
     private static let terminal: Atomic<Int32> = Atomic(-1)
 
-    /// The same for what is never a `String`.
+    /// The same for a secret that is never a `String`.
     enum SecretAnswer: Sendable {
         case typed(SecureBytes)
         case cancelled
         case noTerminal
     }
 
-    /// Waits for a line. The terminal itself is asked, so that standard input and output may be pipes.
+    /// Waits for a line. It uses the terminal itself, so that standard input and output may be pipes.
     static func ask(_ label: String) -> Answer {
         guard let line = line(label) else { return .noTerminal }
         return line?.text.map(Answer.typed) ?? .cancelled
@@ -52,12 +52,12 @@ enum SecretPrompt {
         before = settings
         terminal.store(file, ordering: .sequentiallyConsistent)
         let (interrupt, end) = (signal(SIGTERM, restoreAndEnd), signal(SIGHUP, restoreAndEnd))
-        // Ctrl-C comes as a byte, so that the terminal is put right before the program ends.
+        // Ctrl-C arrives as a byte, so that the settings are restored before the program ends.
         settings.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG | IEXTEN)
         tcsetattr(file, TCSAFLUSH, &settings)
         Terminal.write(Array(label.utf8), to: file)
         let line = read(file)
-        // What was pasted behind the line is thrown away: it must not become the shell's next command.
+        // Input that was pasted after the line is discarded: it must not become the shell's next command.
         tcsetattr(file, TCSAFLUSH, &before)
         terminal.store(-1, ordering: .sequentiallyConsistent)
         _ = (signal(SIGTERM, interrupt), signal(SIGHUP, end))
@@ -80,7 +80,7 @@ enum SecretPrompt {
         }
     }
 
-    /// Called by the kernel in the middle of anything: only async-signal-safe calls.
+    /// A signal handler: only async-signal-safe calls.
     fileprivate static func restore() {
         let file: Int32 = terminal.load(ordering: .sequentiallyConsistent)
         if file >= 0 { tcsetattr(file, TCSANOW, &before) }
@@ -93,19 +93,19 @@ private func restoreAndEnd(_ number: Int32) {
     raise(number)
 }
 
-/// A line that is typed blindly: what each key does.
+/// A line that is typed without echo: the effect of each key.
 struct SecretLine {
     enum Step: Equatable { case more, done, cancelled }
 
-    /// Bytes of a line; what is typed beyond them ends the question.
+    /// Most bytes of a line; more bytes end the question.
     static let bytesMax = 4_096
     private var bytes: [UInt8]
-    /// Inside a sequence that a cursor key sends.
+    /// Inside the escape sequence of a cursor key.
     private var escape = Escape.none
     private enum Escape { case none, begun, sequence }
 
     init() {
-        // All at once: growing would leave copies behind.
+        // Reserved at once: growing would leave copies behind.
         bytes = []
         bytes.reserveCapacity(Self.bytesMax)
     }
@@ -116,7 +116,7 @@ struct SecretLine {
     /// The bytes, which are overwritten here.
     mutating func takeSecret() -> SecureBytes { SecureBytes(taking: &bytes) }
 
-    /// Takes the last byte away, and leaves none of it behind.
+    /// Removes the last byte and overwrites it.
     private mutating func drop() -> UInt8? {
         guard let last = bytes.last else { return nil }
         bytes[bytes.count - 1] = 0
@@ -152,5 +152,5 @@ struct SecretLine {
     }
 }
 
-/// The system's call, which has the name of one of ours.
+/// The system call, which a method of this type would shadow.
 private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }

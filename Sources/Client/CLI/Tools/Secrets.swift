@@ -7,12 +7,12 @@ import ThicketCrypto
     import Glibc
 #endif
 
-/// Secrets of a call: typed where nobody sees them, read from a file, or found in the environment. Never arguments.
+/// Secrets of a call: typed without echo, read from a file, or taken from the environment. Never arguments.
 enum Secrets {
-    /// Bytes of a file with a secret.
+    /// Most bytes of a file with a secret.
     private static let bytesMax = 1 << 16
 
-    /// The token of the call's own; nil: none is given.
+    /// The token that the call gives; nil: none.
     static func token(_ call: Call) throws(Failure) -> String? {
         guard let path = call.setting("token-file") else { return call.setting("token") }
         let token = try read(path, "token").filter { !$0.isWhitespace }
@@ -20,7 +20,7 @@ enum Secrets {
         return token
     }
 
-    /// The token, typed in.
+    /// Asks for the token.
     static func askToken() async throws(Failure) -> String {
         let token = try await ask(
             "Token (not shown): ",
@@ -31,7 +31,7 @@ enum Secrets {
         return token
     }
 
-    /// A password of a call that is sent to the server as it is, and so is a text once.
+    /// A password that is sent to the server as it is, and therefore becomes a string once.
     static func password(
         _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
     ) async throws(Failure) -> String {
@@ -45,17 +45,17 @@ enum Secrets {
         return text
     }
 
-    /// A password of a call that is never a `String`: it goes from the keyboard, a file or the environment into memory
-    /// that is wiped.
+    /// A password that is never a `String`: it is read from the keyboard, a file or the environment into memory that is
+    /// wiped.
     ///
     /// - Parameters:
-    ///   - name: `password` stands for `--password-file`, `THICKET_PASSWORD_FILE` and `THICKET_PASSWORD`.
-    ///   - label: what is asked at the terminal.
+    ///   - name: `password` means `--password-file`, `THICKET_PASSWORD_FILE` and `THICKET_PASSWORD`.
+    ///   - label: the prompt at the terminal.
     ///   - isNew: typed twice.
     static func secret(
         _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
     ) async throws(Failure) -> SecureBytes {
-        // As a person says it, which an option's name is not.
+        // The name as words, without the hyphens of an option.
         let words = String(name.map { $0 == "-" ? " " : $0 })
         let password: SecureBytes
         if let path = call.setting(name + "-file") {
@@ -79,7 +79,7 @@ enum Secrets {
         return password
     }
 
-    /// Whether a secret of a call is asked for, since neither a file nor the environment gives it.
+    /// Whether a secret must be typed, since neither a file nor the environment gives it.
     static func isTyped(_ call: Call, _ name: String) -> Bool {
         call.setting(name + "-file") == nil && call.secret(name) == nil
     }
@@ -90,15 +90,15 @@ enum Secrets {
         try text(try readSecret(path, what), "\(named(path)) with the \(what)")
     }
 
-    /// Words, codes and pieces: from a file, or typed in one line that is not shown.
+    /// Words, codes and pieces: from a file, or typed in one line without echo.
     static func lines(_ call: Call, file name: String, label: String) async throws(Failure) -> SecureBytes {
         if let path = call.value(name) { return try readSecret(path, "secret") }
         return try await asked(
             label, "there is no terminal to ask at: --\(name) FILE ('-' for standard input) gives it")
     }
 
-    /// The content of a file, a pipe or a named pipe (`<(…)` of a shell is one), read to its end into memory that wipes
-    /// itself.
+    /// The content of a file, a pipe or a named pipe (such as a shell's `<(…)`), read to its end into memory that is
+    /// wiped.
     private static func readSecret(_ path: String, _ what: String) throws(Failure) -> SecureBytes {
         let isInput = same(path, "-")
         let file = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
@@ -114,7 +114,7 @@ enum Secrets {
         }
     }
 
-    /// Editors and `echo` end a file with a line feed that is no part of the password.
+    /// Editors and `echo` end a file with a line feed that is not part of the password.
     private static func withoutLineEnd(_ secret: SecureBytes) -> SecureBytes {
         let count = secret.withUnsafeBytes { bytes in
             var rest = bytes[...]

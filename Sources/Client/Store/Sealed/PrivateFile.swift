@@ -6,13 +6,16 @@ internal import ThicketCrypto
     internal import Glibc
 #endif
 
-/// Small files with a secret, for their owner only, read into memory that is wiped. They appear whole or not at all.
+/// Small files with a secret, readable by their owner only, read into memory that is wiped. They appear whole or not at
+/// all.
 enum PrivateFile {
-    /// Bytes of a file that is read.
+    /// Upper bound of a file's size in bytes.
     static let bytesMax = 4_096
 
-    /// - Returns: nil when there is none.
-    /// - Throws: `store` when it cannot be read, or others may read it.
+    /// Reads a file.
+    ///
+    /// - Returns: nil when the file does not exist.
+    /// - Throws: `store` when the file cannot be read, or other users can read it.
     static func read(_ path: String) throws(ClientError) -> SecureBytes? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
@@ -38,9 +41,9 @@ enum PrivateFile {
         }
     }
 
-    /// Makes the file, or replaces it, and returns when it is on the disk.
+    /// Creates or replaces the file, and returns when it is on disk.
     ///
-    /// - Parameter isNew: a file that is there stays as it is.
+    /// - Parameter isNew: an existing file is kept.
     static func write(_ bytes: SecureBytes, to path: String, isNew: Bool) throws(ClientError) {
         let draft = "\(path).\(RandomBytes.hex(4))"
         let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -56,7 +59,7 @@ enum PrivateFile {
         syncFolder(of: path)
     }
 
-    /// A name that was made or changed is on the disk. Best effort: some file systems do not let a folder be synced.
+    /// Flushes a new or changed name to disk. Best effort: some file systems do not allow a folder to be synced.
     static func syncFolder(of path: String) {
         let folder: Substring = path.lastIndex(of: "/").map { path[..<$0] } ?? "."
         let file = open(folder.isEmpty ? "/" : String(folder), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
@@ -70,7 +73,7 @@ enum PrivateFile {
     static func failure(_ path: String, _ what: String) -> ClientError { ClientError(.store, "\(path) \(what)") }
 }
 
-/// The system's calls, which have the names of ours.
+/// Wraps system calls whose names clash with the functions of this file.
 private enum System {
     static func read(_ file: Int32, _ room: UnsafeMutableRawBufferPointer) -> Int {
         systemRead(file, room.baseAddress, room.count)

@@ -2,11 +2,11 @@ package import ThicketCrypto
 internal import ThicketSQLite
 
 /// The key under which local stores are sealed: 32 random bytes that stay on this machine. One key may serve many
-/// stores; each file has its own key, made of this one and the file's salt.
+/// stores; each file has its own key, derived from this one and the file's salt.
 ///
-/// `StoreKeyFile` keeps one.
+/// `StoreKeyFile` stores one.
 public final class StoreKey: Sendable {
-    /// Bytes of it.
+    /// The key's length in bytes.
     package static let bytesCount = 32
 
     package let secret: SecureBytes
@@ -19,10 +19,10 @@ public final class StoreKey: Sendable {
 
     private init(random: Void) { secret = .random(Self.bytesCount) }
 
-    /// A new one.
+    /// Generates a key.
     package static func random() -> StoreKey { StoreKey(random: ()) }
 
-    /// A key for one use, of this one: HKDF-SHA-256 (RFC 5869).
+    /// Derives a key for one purpose: HKDF-SHA-256 (RFC 5869).
     package func derived(_ label: StaticString, salt: [UInt8] = [], count: Int = 32) -> SecureBytes {
         let info = label.withUTF8Buffer { Array($0) }
         guard let key = try? HKDF.derive(.sha256, secret: secret, salt: salt, info: info, count: count)
@@ -30,8 +30,9 @@ public final class StoreKey: Sendable {
         return key
     }
 
-    /// Seals what a program keeps beside its stores, such as a login.
-    /// - Parameter label: what it is; opens under no other.
+    /// Seals data that a program keeps beside its stores, such as a login.
+    ///
+    /// - Parameter label: the kind of data; it opens under the same label only.
     /// - Returns: a `SealedMessage`.
     package func seal(_ clear: [UInt8], as label: StaticString) -> [UInt8] {
         let data = LabelledBytes(label).octets
@@ -41,7 +42,7 @@ public final class StoreKey: Sendable {
         return sealed
     }
 
-    /// Seals a secret.
+    /// As above, for a secret.
     package func seal(_ clear: SecureBytes, as label: StaticString) -> [UInt8] {
         let data = LabelledBytes(label).octets
         guard let sealed = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
@@ -51,7 +52,8 @@ public final class StoreKey: Sendable {
     }
 
     /// Opens a sealed secret.
-    /// - Throws: `store` when anything is wrong with it, or it was sealed under another key.
+    ///
+    /// - Throws: `store` when the data is damaged, or was sealed under another key.
     package func openSecret(_ sealed: [UInt8], as label: StaticString) throws(ClientError) -> SecureBytes {
         do {
             return try SealedMessage.openSecret(sealed, key: derived(label), data: LabelledBytes(label).octets)
@@ -60,8 +62,9 @@ public final class StoreKey: Sendable {
         }
     }
 
-    /// Opens what `seal` made.
-    /// - Throws: `store` when anything is wrong with it, or it was sealed under another key.
+    /// Opens the result of `seal`.
+    ///
+    /// - Throws: `store` when the data is damaged, or was sealed under another key.
     package func open(_ sealed: [UInt8], as label: StaticString) throws(ClientError) -> [UInt8] {
         do {
             return try SealedMessage.open(sealed, key: derived(label), data: LabelledBytes(label).octets)
@@ -72,15 +75,16 @@ public final class StoreKey: Sendable {
 }
 
 extension StoreKey: Hashable {
+    /// Compares the keys' bytes in constant time.
     public static func == (left: StoreKey, right: StoreKey) -> Bool { left.secret == right.secret }
-    /// Of the object: two objects with one key are equal and rarely meet.
+    /// Adds nothing to the hash: equal keys must hash equally, and few keys are ever in one table.
     public func hash(into hasher: inout Hasher) {}
 }
 
 extension StoreKey: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of it.
+    /// A fixed text: the key never reaches a log.
     public var description: String { "(key of local stores)" }
-    /// Shows nothing of it.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .class) }
 }
 
@@ -92,15 +96,15 @@ struct StoreCipher: PageCipher {
     func sealer(salt: [UInt8]) -> any PageSealer { StoreSealer(key, salt) }
 }
 
-/// Pages under AES-256-GCM with random nonces: ciphertext ‖ tag ‖ nonce ‖ suite ‖ zeros.
+/// Seals pages by AES-256-GCM with random nonces: ciphertext ‖ tag ‖ nonce ‖ suite ‖ zeros.
 ///
-/// A key seals at most 2^32 pages (SP 800-38D, 8.3): 16 TiB written to one file.
+/// A key may seal at most 2^32 pages (SP 800-38D, 8.3): 16 TiB written to one file.
 private final class StoreSealer: PageSealer {
     private let pages: AEAD
     private let blocks: AESBlock
 
     private static let suite = AEADSuite.aes256GCM
-    /// What belongs to the seal, behind the clear bytes.
+    /// The places of the seal's parts, after the page's content.
     private static let tag = 0..<16
     private static let nonce = 16..<28
     private static let suitePlace = 28
@@ -143,7 +147,7 @@ private final class StoreSealer: PageSealer {
     func hide(_ block: UnsafeMutableRawBufferPointer) { block.copyBytes(from: blocks.encrypt(Array(block))) }
     func show(_ block: UnsafeMutableRawBufferPointer) { block.copyBytes(from: blocks.decrypt(Array(block))) }
 
-    /// Kind of file ‖ offset (8 bytes).
+    /// Calls `body` with the additional data: kind of file ‖ offset (8 bytes).
     private static func withData<Result>(_ place: PagePlace, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         var data: (UInt64, UInt64) = (place.isLog ? 1 : 0, UInt64(bitPattern: place.offset).bigEndian)
         return withUnsafeBytes(of: &data) { body($0) }

@@ -6,20 +6,20 @@ package import ThicketCrypto
     internal import Glibc
 #endif
 
-/// The file in which a machine keeps the key of its local stores: readable by its owner alone, and, when it is locked,
-/// useless without the passphrase.
+/// The file that holds the key of a machine's local stores. Only its owner can read it, and while it is locked, the key
+/// cannot be obtained without the passphrase.
 ///
 /// ```
 /// "thicket/keyfile" ‖ format 1 ‖ parts: kind (1) ‖ length (2) ‖ bytes
 /// kind 1   the key, while it is not locked
-/// kind 2   derivation (1) ‖ log2 N ‖ r ‖ p ‖ salt (16) ‖ the key sealed under what scrypt makes of the passphrase
+/// kind 2   derivation (1) ‖ log2 N ‖ r ‖ p ‖ salt (16) ‖ the key sealed under the scrypt output of the passphrase
 /// ```
 /// The second part stays when the key is unlocked, so locking it again needs no passphrase.
 public struct StoreKeyFile: Sendable {
-    /// The file.
+    /// The path of the file.
     public let path: String
-    /// A folder that lives in memory and ends with the login (`XDG_RUNTIME_DIR`): an unlocked key lies there and not on
-    /// the disk. nil: in the file itself.
+    /// A folder in memory that ends with the login (`XDG_RUNTIME_DIR`), in which an unlocked key is kept instead of on
+    /// disk. nil: the unlocked key is kept in the file itself.
     private let runtimeFolder: String?
 
     private static let beginning: [UInt8] = Array("thicket/keyfile".utf8) + [1]
@@ -42,25 +42,29 @@ public struct StoreKeyFile: Sendable {
         var octets: [UInt8] { cost + salt + sealed }
     }
 
-    /// Nothing is read or made yet.
+    /// Describes a key file; nothing is read or written yet.
+    ///
+    /// - Parameters:
+    ///   - path: the path of the file.
+    ///   - runtimeFolder: a folder in memory for the unlocked key; nil keeps it in the file itself.
     public init(path: String, runtimeFolder: String? = nil) {
         (self.path, self.runtimeFolder) = (path, runtimeFolder)
     }
 
     // MARK: - Using it
 
-    /// Whether there is a file.
+    /// Whether the file exists.
     public var isThere: Bool { access(path, F_OK) == 0 }
 
-    /// The key.
+    /// Reads the key.
     ///
-    /// - Parameter makesNew: make file and key when there is no file.
-    /// - Throws: `locked`; `store` when the file cannot be read or made, is damaged, or is not there.
+    /// - Parameter makesNew: create file and key when the file does not exist.
+    /// - Throws: `locked`; `store` when the file cannot be read or made, is damaged, or does not exist.
     public func key(makesNew: Bool = true) throws(ClientError) -> StoreKey {
         var kept = try contents()
         if kept == nil, makesNew {
             try write(Contents(key: .random()), isNew: true)
-            // Perhaps another program was faster: then its one counts.
+            // If another process created the file first, its key counts.
             kept = try contents()
         }
         guard let kept else {
@@ -71,7 +75,7 @@ public struct StoreKeyFile: Sendable {
         throw ClientError(.locked, "the local copies are locked: 'thicket unlock' opens them")
     }
 
-    /// Whether the key needs the passphrase now.
+    /// Whether the key cannot be read without the passphrase now.
     public var isLocked: Bool {
         get throws(ClientError) {
             guard let kept = try contents(), kept.key == nil else { return false }
@@ -79,13 +83,13 @@ public struct StoreKeyFile: Sendable {
         }
     }
 
-    /// Whether an unlocked key lies in memory and not on the disk.
+    /// Whether an unlocked key is kept in memory and not on disk.
     public var keepsKeyInMemory: Bool { runtimePath != nil }
 
-    /// Whether a passphrase was ever set: then `lock()` needs none.
+    /// Whether a passphrase has been set, so that `lock()` needs none.
     public var hasPassphrase: Bool { get throws(ClientError) { try contents()?.wrap != nil } }
 
-    /// Forgets the key until the passphrase is given.
+    /// Locks the key until the passphrase is given.
     ///
     /// - Throws: `invalidOptions` when no passphrase was ever set; `store`.
     public func lock() throws(ClientError) {
@@ -96,11 +100,10 @@ public struct StoreKeyFile: Sendable {
         if kept.key != nil { try write(Contents(wrap: wrap), isNew: false) }
     }
 
-    /// Sets the passphrase, the first one or another in its place, and forgets the key until it is given. Takes about a
-    /// second.
+    /// Sets or replaces the passphrase, and locks the key until it is given. Takes about a second.
     ///
-    /// - Throws: `locked` when the key is not at hand; `invalidOptions` for what cannot be a passphrase; `limit` when
-    ///   there is not so much memory; `store`.
+    /// - Throws: `locked` when the key is not available; `invalidOptions` for an unacceptable passphrase; `limit` when
+    ///   too little memory is available; `store`.
     package func lock(passphrase: SecureBytes, cost: PasswordCost = .standard) throws(ClientError) {
         let key = try key()
         let salt = RandomBytes.make(PasswordKeys.saltBytes)
@@ -117,17 +120,17 @@ public struct StoreKeyFile: Sendable {
         try removeRuntimeKey()
     }
 
-    /// Tells whether a passphrase is the one that was set. Takes about a second, and changes nothing.
+    /// Checks a passphrase without changing anything. Takes about a second.
     ///
     /// - Throws: as `unlock`.
     package func check(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
         _ = try open(with: passphrase, rules)
     }
 
-    /// Gives the key back to whoever has the passphrase, until it is locked again. Takes about a second.
+    /// Unlocks the key with the passphrase, until it is locked again. Takes about a second.
     ///
-    /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `limit` when there is not
-    ///   so much memory as it takes to tell; `invalidOptions` when none was ever set; `store`.
+    /// - Throws: `unauthorized` for a wrong passphrase or a manipulated file; `limit` when too little memory is
+    ///   available; `invalidOptions` when no passphrase was ever set; `store`.
     package func unlock(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
         let (key, wrap) = try open(with: passphrase, rules)
         guard let runtime = runtimePath else {
@@ -154,7 +157,7 @@ public struct StoreKeyFile: Sendable {
         return (try StoreKey(secret), wrap)
     }
 
-    /// nil: it is something else.
+    /// nil for any other error.
     private static func lacksMemory(_ error: CryptoError) -> ClientError? {
         guard case .outOfBounds(.memory) = error else { return nil }
         return ClientError(.limit, "there is not enough memory: stretching a passphrase takes 128 MiB")
@@ -162,7 +165,7 @@ public struct StoreKeyFile: Sendable {
 
     // MARK: - In memory
 
-    /// nil: there is no folder in memory that is ours alone.
+    /// nil when no folder in memory exists that only this user can access.
     private var runtimePath: String? {
         guard let runtimeFolder, !runtimeFolder.isEmpty else { return nil }
         var status = stat()
@@ -229,7 +232,8 @@ public struct StoreKeyFile: Sendable {
         return found
     }
 
-    /// What a file of these bytes would be written as; nil for what is no such file. For whoever tries any bytes.
+    /// The bytes as they would be written after reading them; nil when they are not a key file. For tests with
+    /// arbitrary input.
     package static func rewritten(_ bytes: SecureBytes) -> SecureBytes? {
         guard let read = try? contents(bytes, "the file") else { return nil }
         return octets(read)

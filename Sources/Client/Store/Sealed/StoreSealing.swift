@@ -6,13 +6,13 @@ internal import ThicketSQLite
     internal import Glibc
 #endif
 
-/// Opens the file of a store sealed, and seals one that was kept in clear by an earlier version.
+/// Opens the file of a store sealed, and seals an unsealed file of an earlier version.
 struct StoreSealing {
     let files: SealedFileSystem
     private let path: String
     private let vfs: String?
 
-    /// Where a clear store is sealed to, until that is whole and takes its place.
+    /// The path of the sealed copy until it is complete and replaces the unsealed store.
     private var draft: String { path + ".sealing" }
 
     init(_ key: StoreKey, path: String, vfs: String?) throws(SQLiteError) {
@@ -22,21 +22,21 @@ struct StoreSealing {
         (self.files, self.path, self.vfs) = (files, path, vfs)
     }
 
-    /// What a sealed file needs that was just opened.
+    /// Configures a sealed file that was just opened.
     func prepare(_ database: Database) throws(SQLiteError) {
-        // Says nothing to a file that holds something already: there it was said.
+        // Has no effect on a file with content, which has been configured before.
         try database.reservePageEnds(SealedFileSystem.extraBytes)
-        // What does not fit stays in memory too: there are no other files.
+        // Temporary data stays in memory too, because a temporary file would not be sealed.
         try database.execute("PRAGMA temp_store=MEMORY")
     }
 
-    /// Whether there is a store and it is sealed.
+    /// Whether a store exists and is sealed.
     static func isSealed(_ path: String) -> Bool {
         guard let beginning = beginning(of: path) else { return false }
         return beginning != SealedFileSystem.clearBeginning
     }
 
-    /// nil: there is no file, or next to nothing in it.
+    /// nil when the file does not exist or is too short.
     private static func beginning(of path: String) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
@@ -45,11 +45,11 @@ struct StoreSealing {
         return systemRead(file, &bytes, bytes.count) == bytes.count ? bytes : nil
     }
 
-    /// Seals the file, if it is not. A crash leaves it either clear and whole, or sealed and whole.
+    /// Seals the file if it is not sealed. A crash leaves it either unsealed and complete, or sealed and complete.
     func sealClearStore(busyTimeoutMilliseconds: Int32) throws(SQLiteError) {
         guard Self.beginning(of: path) == SealedFileSystem.clearBeginning else { return }
         for name in [draft, draft + "-journal", draft + "-wal"] { unlink(name) }
-        // Made first, so that it is for this user only.
+        // Created first, so that only this user can read it.
         let made = open(draft, O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL, 0o600)
         guard made >= 0 else { throw SQLiteError(extended: 14, message: "cannot make \(draft)") }
         defer {
@@ -68,21 +68,21 @@ struct StoreSealing {
             path: Self.uri(path), mode: .readWrite, busyTimeoutMilliseconds: busyTimeoutMilliseconds, vfs: vfs,
             isURI: true)
         try clear.execute("PRAGMA locking_mode=EXCLUSIVE")
-        // Its log holds nothing any more, and closing removes that.
+        // Empties the write-ahead log, which closing then removes.
         try clear.checkpoint(.truncate)
         try clear.execute("PRAGMA temp_store=MEMORY")
         // Takes effect in the copy (https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html, RESERVE_BYTES).
         try clear.reservePageEnds(SealedFileSystem.extraBytes)
         let target = "\(Self.uri(draft))?vfs=\(files.name)"
         try clear.prepare("VACUUM INTO ?1").bind(1, target).run()
-        // The mode is a page's change, whose journal would hold the page. A draft needs none.
+        // Setting the mode changes a page, and a journal on disk would hold that page. A draft needs no such journal.
         let sealed = try Database(path: draft, mode: .readWrite, sealed: files)
         for pragma in ["locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "journal_mode=WAL"] {
             try sealed.execute("PRAGMA \(pragma)")
         }
     }
 
-    /// https://sqlite.org/uri.html
+    /// Encodes a path as a URI (https://sqlite.org/uri.html).
     private static func uri(_ path: String) -> String {
         var text = "file:"
         for byte in path.utf8 {

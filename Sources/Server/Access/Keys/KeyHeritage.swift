@@ -1,25 +1,26 @@
 import ThicketSQLite
 
-/// What one key file leaves to the next, sealed under that in the database.
+/// Secrets of earlier key files, sealed in the database under the current one.
 ///
-/// Verifiers of accounts cannot be made anew under another key: nobody has the secrets. So they are hashed once more,
-/// under the new key, and whoever shows a secret has it hashed under all keys in turn. A stolen key file is worth
-/// nothing then without the one that came after it.
+/// Verifiers of accounts cannot be computed again under another key, because the server does not have the secrets.
+/// They are hashed once more under the new key instead, and a secret that a client shows is hashed under all keys
+/// in turn. A stolen key file is then worthless without its successor.
 struct KeyHeritage: Equatable {
-    /// Key of what is made up for names that nobody has; the same for good, because an answer that changes is made up.
+    /// Key of made-up answers for unknown names; it never changes, because an answer that changes reveals that it
+    /// is made up.
     let pretence: [UInt8]
     /// The oldest first.
     let peppers: [[UInt8]]
 
     /// Bytes of each key.
     private static let keyBytes = 32
-    /// Key files that a database can have had before the one it has. Each costs a login one hash.
+    /// Key files that a database can have had before the current one. Each costs a login one hash.
     static let peppersMax = 1_000
     private static let owner = "key heritage"
 
     init(pretence: [UInt8], peppers: [[UInt8]]) { (self.pretence, self.peppers) = (pretence, peppers) }
 
-    /// nil: no heritage of ours.
+    /// nil: the bytes do not have the form of a key history.
     private init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.keyBytes, bytes.count % Self.keyBytes == 0 else { return nil }
         let keys = stride(from: 0, to: bytes.count, by: Self.keyBytes).map {
@@ -28,7 +29,7 @@ struct KeyHeritage: Equatable {
         self.init(pretence: keys[0], peppers: Array(keys.dropFirst()))
     }
 
-    /// The key as the follower of those that were before it, if there were any.
+    /// The key with the history of the key files before it, if there were any.
     static func heir(_ key: ServerKey, _ database: Database) throws(SQLiteError) -> ServerKey {
         let sealed = try Meta.bytes(Meta.keyHeritage, database)
         guard !sealed.isEmpty, let opened = key.open(sealed, of: owner),
@@ -37,7 +38,7 @@ struct KeyHeritage: Equatable {
         return key.heir(of: heritage)
     }
 
-    /// Leaves it to the key.
+    /// Stores the history, sealed under the key.
     func leave(to key: ServerKey, _ database: Database) throws(SQLiteError) {
         try Meta.set(Meta.keyHeritage, key.seal(peppers.reduce(pretence, +), of: Self.owner), database)
     }

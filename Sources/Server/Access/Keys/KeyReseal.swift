@@ -1,21 +1,21 @@
 import ThicketSQLite
 
-/// All that a key file seals or hashes in a database, put under another one: inside one transaction.
+/// Puts everything that a key file seals or hashes in a database under another key file, inside one transaction.
 ///
-/// Whoever seals something else, or keeps something else hashed under the key file, adds it here; `KeyRotationTests`
-/// look for each.
+/// New kinds of sealed or hashed data must be added here; `KeyRotationTests` check each kind.
 struct KeyReseal {
-    /// What was put under the other key, for people.
+    /// What was put under the other key, for the operator.
     struct Report: Sendable, Hashable {
         var apiKeys = 0
         var authKeys = 0
         /// Accounts whose proofs are checked with the key file.
         var accounts = 0
-        /// Keys of partners that a file before the old one had sealed: they stay as they are, and open for nobody.
+        /// Keys of partners that were sealed by a file before the old one. They stay as they are, and nothing can
+        /// open them.
         var unopened = 0
     }
 
-    /// With what the files before it have left.
+    /// Includes the history of the key files before it.
     let old: ServerKey
     let new: ServerKey
     let database: Database
@@ -35,7 +35,7 @@ struct KeyReseal {
         try rehashCodes()
         try old.heritage.leave(to: new, database)
         try Meta.set(Meta.serverKey, new.mark, database)
-        // Whoever has read the partners reads them again.
+        // Makes running servers read the partners again.
         try Meta.set(Meta.partners, (try Meta.integer(Meta.partners, database) ?? 0) + 1, database)
         return report
     }
@@ -60,7 +60,7 @@ struct KeyReseal {
         }
     }
 
-    /// Those whose clients send a key; sent passwords are kept without the key file.
+    /// Rehashes accounts whose clients send a key; for sent passwords the key file is not used.
     private mutating func rehashAccounts() throws(SQLiteError) {
         var last = ""
         while true {
@@ -83,7 +83,7 @@ struct KeyReseal {
         }
     }
 
-    /// What the recovery words of partners' users prove.
+    /// Rehashes the verifiers of recovery words of partners' users.
     private func rehashBundles() throws(SQLiteError) {
         var last: (app: String, entity: String) = ("", "")
         while true {
@@ -106,7 +106,8 @@ struct KeyReseal {
         }
     }
 
-    /// Codes that were mailed: those of accounts go on, those of partners' users are asked for again, minutes later.
+    /// Rehashes mailed codes of accounts, which stay good; those of partners' users are deleted, and users ask for
+    /// another.
     private func rehashCodes() throws(SQLiteError) {
         var codes = [(user: String, code: [UInt8])]()
         try database.statement("SELECT user, code FROM account_code").forEach { (row: Statement) throws(SQLiteError) in

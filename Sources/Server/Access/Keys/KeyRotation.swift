@@ -1,18 +1,20 @@
 import Glibc
 import ThicketSQLite
 
-/// Why the key file was not changed for another.
+/// Why the key file was not replaced.
 public enum KeyChangeError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file, old or new, cannot be used.
     case file(ServerKeyError)
-    /// The database is sealed by another file than the one that is there.
+    /// The database is sealed by a key file other than the one at the path.
     case foreign(path: String)
-    /// There is no key file to change.
+    /// The key file to replace does not exist.
     case missing(path: String)
-    /// The database has had as many key files as it can.
+    /// The database has had as many key files as it can (`KeyHistory.peppersMax`).
     case tooMany
+    /// The database could not be read or written.
     case store(StoreError)
 
+    /// One line for the operator.
     public var description: String {
         switch self {
         case .file(let error): error.description
@@ -24,35 +26,34 @@ public enum KeyChangeError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Puts another key file in the place of the server's: all that the old one seals is sealed anew, in one transaction.
+/// Replaces the server's key file: everything that the old one seals is sealed again, in one transaction.
 ///
-/// The new file lies beside the old one, whole and on disk, before the transaction begins; names change after it. Until
-/// the commit the old file is the right one, from then on the new one is, and the database's mark tells which: so
-/// whoever comes next under the folder's lock can finish or undo what was interrupted (`finishInterrupted`). The old
-/// file is kept, for backups that were made before.
+/// The new file is complete and on disk, beside the old one, before the transaction begins; files are renamed after
+/// it. Until the commit the old file is the right one, after it the new one; the database's mark says which. The
+/// next process under the folder's lock can therefore finish or undo an interrupted change (`finishInterrupted`).
+/// The old file is kept for backups made before.
 enum KeyRotation {
     struct Report: Sendable, Hashable {
         let resealed: KeyReseal.Report
-        /// Where the old key file is kept.
+        /// Path under which the old key file is kept.
         let replaced: String
     }
 
-    /// What became of a change that was interrupted.
+    /// What became of an interrupted change.
     enum Interrupted: Sendable, Hashable {
         case finished(replaced: String?)
-        /// Nothing had been sealed anew: the old file is the right one.
+        /// Nothing had been resealed: the old file is the right one.
         case undone
     }
 
-    /// The new file while it is not in place yet.
+    /// Path of the new file until it is renamed.
     static func fresh(_ path: String) -> String { path + ".new" }
 
-    /// Whether a change is under way, or was interrupted.
+    /// Whether a change is in progress or was interrupted.
     static func isUnderWay(_ path: String) -> Bool { Files.exists(fresh(path)) }
 
-    /// Makes a new key, seals everything under it, and gives it the old file's name. The caller holds the folder's
-    /// lock.
-    /// - Parameter observe: called between any two steps that a crash may come between.
+    /// Makes a new key, seals everything under it, and renames its file to `path`. The caller holds the folder's lock.
+    /// - Parameter observe: called between any two steps between which a crash is possible.
     static func inPlace(
         _ path: String, database: String, settings: StoreSettings = .init(), observe: () -> Void = {}
     ) throws(KeyChangeError) -> Report {
@@ -66,7 +67,7 @@ enum KeyRotation {
         do throws(KeyChangeError) {
             resealed = try reseal(from: old, path, to: new, database, settings)
         } catch {
-            // What the disk says when a commit fails may be wrong: the mark tells what happened.
+            // A failed commit may be on disk all the same: the mark shows the outcome.
             _ = try? finishInterrupted(path, database: database, settings: settings)
             throw error
         }
@@ -76,9 +77,9 @@ enum KeyRotation {
         return Report(resealed: resealed, replaced: replaced)
     }
 
-    /// Seals everything under the key in another file, which is made where there is none. The old file stays where it
-    /// is, and opens nothing any more. The caller holds the folder's lock.
-    /// - Returns: nil when that file is the database's already, perhaps of a call that was interrupted.
+    /// Seals everything under the key in another file, which is created if it does not exist. The old file stays at
+    /// its path and opens nothing any more. The caller holds the folder's lock.
+    /// - Returns: nil when the database is sealed by that file already, perhaps by an interrupted call.
     static func to(
         _ newPath: String, from path: String, database: String, settings: StoreSettings = .init()
     ) throws(KeyChangeError) -> KeyReseal.Report? {
@@ -88,9 +89,9 @@ enum KeyRotation {
         return try reseal(from: try existing(path), path, to: new, database, settings)
     }
 
-    /// Goes on with the key file that is there, or a new one, though another one has sealed the database: that one is
-    /// lost. What it sealed stays as it is, should it be found again. The caller holds the folder's lock.
-    /// - Returns: false when the file is the database's, so that nothing was lost.
+    /// Adopts the key file at `path`, or a new one, although another file has sealed the database and is lost. Data
+    /// sealed by the lost file stays as it is, in case the file is found. The caller holds the folder's lock.
+    /// - Returns: false when the database is sealed by the file at `path`, so that nothing was lost.
     static func abandonOld(
         _ path: String, database: String, settings: StoreSettings = .init()
     ) throws(KeyChangeError) -> Bool {
@@ -104,8 +105,8 @@ enum KeyRotation {
         }
     }
 
-    /// Ends what an interrupted change has left. The caller holds the folder's lock.
-    /// - Returns: nil when there was nothing to end, or neither file is the database's.
+    /// Finishes or undoes an interrupted change. The caller holds the folder's lock.
+    /// - Returns: nil when no change was interrupted, or the database is sealed by neither file.
     static func finishInterrupted(
         _ path: String, database: String, settings: StoreSettings = .init()
     ) throws(KeyChangeError) -> Interrupted? {
@@ -139,7 +140,8 @@ enum KeyRotation {
             throw .store(error)
         }
         do throws(SQLiteError) {
-            // What the old key sealed is not to stay in the file: who finds that key may find a copy of the file too.
+            // Data under the old key must not stay in freed pages: an attacker with that key may have a copy of the
+            // file too.
             try connection.execute("PRAGMA secure_delete=ON")
             let report = try connection.transaction(.immediate) { () throws(SQLiteError) in
                 guard try ServerKeyMark.standing(of: old, connection) != .foreign else {
@@ -154,7 +156,7 @@ enum KeyRotation {
                 var reseal = KeyReseal(from: heir, to: new, connection)
                 return try reseal.run()
             }
-            // It stands in the log, too. Where somebody still reads there, the next start clears it.
+            // The write-ahead log holds it too. If another process still reads the log, the next start truncates it.
             _ = try? connection.checkpoint(.truncate)
             return report
         } catch {
@@ -162,9 +164,9 @@ enum KeyRotation {
         }
     }
 
-    /// Keeps the old file under another name and gives the new one its own. May be begun again wherever it stopped; at
-    /// no moment is there no file.
-    /// - Returns: where the old one is kept.
+    /// Keeps the old file under another name and renames the new one to `path`. Can be repeated after an
+    /// interruption at any step; a file exists at `path` at every moment.
+    /// - Returns: the path under which the old file is kept.
     private static func putInPlace(
         _ path: String, _ files: Files, _ observe: () -> Void
     ) throws(KeyChangeError) -> String {

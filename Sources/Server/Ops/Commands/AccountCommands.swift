@@ -2,7 +2,7 @@ import ThicketAuth
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicketd account …`: the users that the server itself knows.
+/// `thicketd account …`: the built-in accounts.
 enum AccountCommands {
     static func list(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.value("app"))
@@ -31,7 +31,7 @@ enum AccountCommands {
         try KeyCommands.signOut(app, try AdminCommands.identifier(ended), config)
     }
 
-    /// Bytes of a receipt at most.
+    /// Largest receipt, bytes.
     private static let receiptBytesMax = 4_096
 
     /// `thicketd account pro`.
@@ -75,7 +75,7 @@ enum AccountCommands {
         _ app: AppID, _ config: ServerConfig, _ body: (AccountStore) throws(DirectoryError) -> Void
     ) throws(CommandFailure) {
         let folder = try AdminCommands.folderWithData(config)
-        // Brings an older file up to date, and knows the app.
+        // Migrates an older database and checks that the app exists.
         let admin = try AdminCommands.admin(folder)
         do throws(StoreAdminError) {
             guard try admin.hasApp(app) else { throw .unknownApp(app) }

@@ -3,9 +3,9 @@ import ThicketAuth
 import ThicketCommandLine
 import ThicketProtocol
 
-/// The commands that work on a data folder, whether a server runs on it or not.
+/// The commands that work on a data folder, with or without a server running on it.
 enum AdminCommands {
-    /// Of commands that read the whole database, beside a server that may be busy.
+    /// Niceness of commands that read the whole database, beside a server that may be busy.
     private static let niceness: Int32 = 10
 
     /// The data folder of the settings.
@@ -17,7 +17,7 @@ enum AdminCommands {
         }
     }
 
-    /// Refuses a folder in which a restore was interrupted: what would be read or written is about to be replaced.
+    /// Refuses a folder with an interrupted restore: data read or written now is about to be replaced.
     static func expectWhole(_ folder: DataFolder) throws(CommandFailure) {
         guard !StoreRestore.isToBeFinished(folder.databasePath) else {
             throw CommandFailure(
@@ -26,7 +26,7 @@ enum AdminCommands {
         }
     }
 
-    /// The same, with a database in it.
+    /// As `folder`, and requires a database in it.
     static func folderWithData(_ config: ServerConfig) throws(CommandFailure) -> DataFolder {
         let folder = try folder(config, creating: false)
         try expectWhole(folder)
@@ -42,8 +42,8 @@ enum AdminCommands {
         try bringingUpToDate(folder) { () throws(StoreError) in try StoreAdmin(path: folder.databasePath) }
     }
 
-    /// Opens a store. An older one is brought up to date by that: only while no server holds the folder, since the one
-    /// that holds it knows the older schema only.
+    /// Opens a store, which migrates an older one. A migration requires the folder's lock, because a server that
+    /// holds it can only use the older schema.
     static func bringingUpToDate<Opened>(
         _ folder: DataFolder, _ open: () throws(StoreError) -> Opened
     ) throws(CommandFailure) -> Opened {
@@ -86,7 +86,7 @@ enum AdminCommands {
         }
     }
 
-    /// A store's refusal with what to do next.
+    /// A store's error, with advice on what to do next.
     static func failure(_ path: String, _ error: StoreError) -> CommandFailure {
         let advice =
             switch error.kind {
@@ -125,7 +125,7 @@ enum AdminCommands {
         }
     }
 
-    /// Refuses a name that looks like another one, unless a user is called so already.
+    /// Refuses a name that can be mistaken for another, unless a user with that name exists.
     private static func expectSeen(
         _ grant: TokenGrant, _ admin: StoreAdmin, _ folder: DataFolder
     ) throws(CommandFailure) {
@@ -137,7 +137,7 @@ enum AdminCommands {
         guard isThere else { throw CommandFailure("user name: \(problem)", .usage) }
     }
 
-    /// Milliseconds since 1970 at which a token ends that is made now.
+    /// When a token made now ends, milliseconds since 1970.
     private static func end(_ lifetime: String?) throws(CommandFailure) -> Int64? {
         guard let lifetime else { return nil }
         do throws(ValueError) {
@@ -179,7 +179,7 @@ enum AdminCommands {
     static func backup(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let folder = try folderWithData(config)
         let file = call.argument("FILE") ?? ""
-        // A copy may take longer; the server's clients wait for their acknowledgements.
+        // A copy may take longer so that the server's clients do not wait for their acknowledgements.
         OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
             let report = try StoreBackup.run(from: folder.databasePath, to: file)
@@ -221,7 +221,7 @@ enum AdminCommands {
         }
     }
 
-    /// The refusal with what to do next.
+    /// The error, with advice on what to do next.
     static func explained(_ error: StoreAdminError, _ admin: StoreAdmin) -> String {
         guard case .unknownApp(let app) = error else { return error.description }
         let apps = ((try? admin.apps()) ?? []).map(\.text)

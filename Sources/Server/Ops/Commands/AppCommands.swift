@@ -26,8 +26,8 @@ enum AppCommands {
     ) throws(StoreAdminError) {
         let now = UnixTime.now().milliseconds
         try admin.createApp(app, partner: partner, now: now)
-        // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make
-        // accounts.
+        // A partner vouches for its users; the app's key is not secret, and clients that only know it must not
+        // create accounts.
         try admin.setPasswords(given ?? (partner == nil ? .sent : .closed), of: app)
         let key = try admin.addKey(of: app, isAdmin: false, now: now)
         let adminKey = try admin.addKey(of: app, isAdmin: true, now: now)
@@ -37,7 +37,7 @@ enum AppCommands {
                 + "passwords and deletes accounts.\n")
     }
 
-    /// The app is there and stays as it is; another partner than its own is refused.
+    /// The app exists and is not changed; a partner other than its own is refused.
     private static func keep(
         _ app: AppID, _ partner: String?, _ given: AppPasswords?, _ admin: StoreAdmin
     ) throws(StoreAdminError) {
@@ -47,8 +47,8 @@ enum AppCommands {
         Terminal.writeError("It stays as it is: 'thicketd app passwords \(app)' changes which ones it takes.\n")
     }
 
-    /// An app that has users of its own, or may have, gets a partner. Whoever made an account is not to be shut out
-    /// silently, nor are strangers to go on making accounts unseen.
+    /// Ties an existing app to a partner. The command reports what happens to the app's own accounts: their owners
+    /// must not be locked out silently, nor may further accounts be created unnoticed.
     private static func tie(
         _ app: AppID, to partner: String, _ given: AppPasswords?, _ admin: StoreAdmin
     ) throws(StoreAdminError) {

@@ -1,7 +1,7 @@
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicketd ask`: talks to the running server through its control socket.
+/// `thicketd ask`: sends a question to the running server through its control socket.
 enum AskCommand {
     static func run(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let question = try question(call)

@@ -38,7 +38,7 @@ enum BucketCommands {
         "new buckets: \(modes.ofNew.word)\nthere already: \(modes.open) open, \(modes.sealed) sealed\n"
     }
 
-    /// Has a running server tell its clients. What they write is checked either way.
+    /// Makes a running server notify its clients. The server checks their changes either way.
     private static func tell(
         _ app: AppID, _ name: BucketName, _ mode: BucketMode, _ folder: DataFolder
     ) throws(CommandFailure) {

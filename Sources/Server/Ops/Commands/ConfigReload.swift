@@ -1,6 +1,7 @@
 import Synchronization
 
-/// What `thicketd serve` does at SIGHUP: reads the settings again from the places of its start, and tells what changes.
+/// The reaction of `thicketd serve` to SIGHUP: reads the settings again from the same sources and logs the
+/// differences.
 final class ConfigReload: Sendable {
     private let running: Mutex<ServerConfig>
     private let read: @Sendable () throws(CommandFailure) -> LoadedConfig
@@ -15,9 +16,9 @@ final class ConfigReload: Sendable {
         self.log = log
     }
 
-    /// Gives what is to be in force now; nil when the settings cannot be used: then everything stays as it is.
+    /// Returns the settings to be in force; nil when they cannot be used: then everything stays as it is.
     ///
-    /// The log's level changes here, and so that the lines about the change are written in either level.
+    /// The log's level is changed here, in an order that writes the lines about the change under both levels.
     func reload() -> ServerConfig? {
         let fresh: ServerConfig
         do throws(CommandFailure) {

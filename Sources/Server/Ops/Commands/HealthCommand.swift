@@ -12,7 +12,7 @@ enum HealthCommand {
         if answer.status != 200 { throw CommandFailure("the server at \(address) is not ready") }
     }
 
-    /// Where this machine reaches what listens there: an address that means "all" is not one to connect to.
+    /// The address to connect to: for a wildcard address that the server listens on, the loopback address.
     private static func reachable(_ listen: ListenAddress) -> ListenAddress {
         switch listen.host {
         case "0.0.0.0": ListenAddress(host: "127.0.0.1", port: listen.port)
@@ -27,7 +27,7 @@ enum HealthCommand {
         let socket = try connect(address)
         defer { close(socket) }
         signal(SIGPIPE, SIG_IGN)
-        // As a proxy that speaks for itself, where the server takes this machine for one.
+        // When the server takes this machine for a proxy, the header of a proxy that speaks for itself.
         if config.proxyProtocol, let own = IPAddress(ownOf: socket), config.trustedProxies.contains(own) {
             _ = UnixAddress.sendAll(Array("PROXY UNKNOWN\r\n".utf8), to: socket)
         }
@@ -42,7 +42,7 @@ enum HealthCommand {
         return (status, String(body))
     }
 
-    /// Bytes of an answer at most.
+    /// Largest answer, bytes.
     private static let answerBytesMax = 65_536
 
     private static func plainly(_ request: String, _ socket: Int32) -> [UInt8] {
@@ -55,8 +55,8 @@ enum HealthCommand {
         return bytes
     }
 
-    /// Whose certificate it is does not matter: nothing secret is asked, and the certificate names the server as
-    /// clients reach it, not as this machine does.
+    /// The certificate is not verified: nothing secret is sent, and it names the server as clients reach it, which
+    /// is not the address used here.
     private static func securely(_ request: String, _ socket: Int32) -> [UInt8] {
         guard let context = TLSClientSocket.Context(), let tls = TLSClientSocket(socket, context),
             Array(request.utf8).withUnsafeBytes(tls.write)

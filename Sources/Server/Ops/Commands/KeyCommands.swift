@@ -30,7 +30,7 @@ enum KeyCommands {
         }
     }
 
-    /// The meaning of `--passwords WORD`.
+    /// The value of `--passwords WORD`.
     static func passwords(_ word: String) throws(CommandFailure) -> AppPasswords {
         guard let found = AppPasswords.allCases.first(where: { $0.word.utf8.elementsEqual(word.utf8) })
         else {
@@ -116,7 +116,8 @@ enum KeyCommands {
         for user in losers { try signOut(app, user, config) }
     }
 
-    /// Whom an operator may mean: the user to whom tokens were given under this name, and the account that has it.
+    /// The users a name can refer to: the user that tokens were given to under this name, and the account with this
+    /// name.
     private static func users(
         named user: UserID, of app: AppID, _ admin: StoreAdmin
     ) throws(StoreAdminError) -> [UserID] {
@@ -124,7 +125,7 @@ enum KeyCommands {
         return [user, account]
     }
 
-    /// Has a running server close what the tokens have opened.
+    /// Makes a running server close the connections that the tokens opened.
     static func signOut(_ app: AppID, _ user: UserID, _ config: ServerConfig) throws(CommandFailure) {
         let folder = try AdminCommands.folderWithData(config)
         do throws(ControlError) {

@@ -1,11 +1,11 @@
 import Glibc
 import ThicketCommandLine
 
-/// `thicketd key …`: the file by which the secrets in the database are sealed.
+/// `thicketd key …`: the file that seals the secrets in the database.
 enum KeyFileCommands {
     // MARK: For all commands
 
-    /// The key of the secrets in the database, made at its first use.
+    /// The key of the secrets in the database, created at its first use.
     static func load(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
         let path = folder.place(of: config.keyFile)
         if isLost(path, folder) {
@@ -23,7 +23,7 @@ enum KeyFileCommands {
         }
     }
 
-    /// Refuses while the key file is being changed: whatever is sealed now may be sealed under the wrong one.
+    /// Refuses while the key file is being replaced: data sealed now could be sealed under the wrong key.
     static func expectSettled(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) {
         let path = folder.place(of: config.keyFile)
         guard !KeyRotation.isUnderWay(path) else {
@@ -33,7 +33,7 @@ enum KeyFileCommands {
         }
     }
 
-    /// What is said of a key file that is not the one by which the database was sealed.
+    /// The error for a key file that does not seal the database.
     static func foreign(_ path: String) -> CommandFailure {
         CommandFailure(
             """
@@ -46,7 +46,7 @@ enum KeyFileCommands {
     private static let advice =
         "If it is lost for good, 'thicketd key abandon' goes on without it, and says what to do then."
 
-    /// What is said where there is no key file.
+    /// The error when the key file does not exist.
     private static func missing(_ path: String, _ database: String) -> CommandFailure {
         CommandFailure(
             ServerKeyMark.isSet(path: database)
@@ -108,7 +108,7 @@ enum KeyFileCommands {
         tell(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil }, path)
     }
 
-    /// Says that a database that was put in place wants another key file than the one that is there.
+    /// Warns that a restored database is sealed by a key file other than the one at the path.
     static func warnIfForeign(_ config: ServerConfig, _ folder: DataFolder) {
         let path = folder.place(of: config.keyFile)
         guard ServerKeyMark.isSet(path: folder.databasePath) else { return }
@@ -123,7 +123,7 @@ enum KeyFileCommands {
 
     // MARK: Parts
 
-    /// Does it under the folder's lock: a running server holds the key in memory.
+    /// Runs `body` under the folder's lock, because a running server holds the key in memory.
     private static func changing(
         _ config: ServerConfig, _ body: (_ path: String, _ database: String) throws(KeyChangeError) -> Void
     ) throws(CommandFailure) {

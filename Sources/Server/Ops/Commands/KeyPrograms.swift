@@ -10,7 +10,7 @@ extension ThicketdProgram {
 
     private static let words = AppPasswords.allCases.map(\.word)
 
-    /// Of `app create`, too.
+    /// Also an option of `app create`.
     static let passwordsOption = Option.value(
         "passwords", "WORD", "which passwords it takes (see 'app passwords')",
         defaultText: "sent; closed with --partner", completion: .oneOf(words))

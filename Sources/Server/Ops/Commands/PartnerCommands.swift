@@ -2,7 +2,7 @@ import Glibc
 import ThicketAuth
 import ThicketCommandLine
 
-/// `thicketd partner …`: the companies whose servers sign the tokens of their users.
+/// `thicketd partner …`: organisations whose servers sign the tokens of their users.
 enum PartnerCommands {
     static func create(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
@@ -122,7 +122,7 @@ enum PartnerCommands {
         }
     }
 
-    /// The text of a file of one key; one line end behind it is not part of the key.
+    /// The text of a file with one key; a line end after it is not part of the key.
     private static func line(_ path: String, _ what: String) throws(CommandFailure) -> String {
         guard var text = FileText.read(path, bytesMax: 4_096) else {
             throw CommandFailure("the \(what) file \(path) cannot be read: \(DataFolder.reason(errno))")

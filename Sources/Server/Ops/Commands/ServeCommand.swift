@@ -2,13 +2,13 @@ import Glibc
 import ThicketCommandLine
 import ThicketCrypto
 
-/// `thicketd serve`: puts the server together and runs it on the calling thread, which must be the main one.
+/// `thicketd serve`: assembles the server and runs it on the calling thread, which must be the main one.
 enum ServeCommand {
-    /// - Parameter read: the settings again, from the places of `loaded`.
+    /// - Parameter read: reads the settings again, from the sources of `loaded`.
     static func run(
         _ loaded: LoadedConfig, read: @escaping @Sendable () throws(CommandFailure) -> LoadedConfig
     ) throws(CommandFailure) {
-        // Before the first thread: signals are to reach the loop as events and nobody else.
+        // Before the first thread: signals must reach the loop as events and no other thread.
         EventLoop.blockSignals()
         EventLoop.tuneHeap()
         let config = loaded.config
@@ -56,7 +56,7 @@ enum ServeCommand {
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)
         }
-        // An account that is made under another key could not be checked once the right file is back.
+        // An account made under another key could not be checked once the right file is back.
         guard let key = own else { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
         do throws(NetError) {
             let server = try Server(
@@ -79,7 +79,7 @@ enum ServeCommand {
         }
     }
 
-    /// Ends what an interrupted restore, and an interrupted change of the key file, have left.
+    /// Finishes or undoes an interrupted restore and an interrupted change of the key file.
     private static func finishInterrupted(
         _ config: ServerConfig, _ folder: DataFolder, _ log: Log
     ) throws(CommandFailure) {
@@ -106,7 +106,7 @@ enum ServeCommand {
         }
     }
 
-    /// Hands messages over from now on; nil where they are left in their folder.
+    /// Starts the delivery of messages; nil when no mail server is configured and they stay in their folder.
     private static func mail(
         _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log
     ) throws(CommandFailure) -> ServerMail? {
@@ -135,7 +135,7 @@ enum ServeCommand {
         }
     }
 
-    /// The key of the hashes in the log, made at the first start.
+    /// The key of the hashes in the log, created at the first start.
     private static func logKey(_ folder: DataFolder) throws(CommandFailure) -> [UInt8] {
         if let kept = FileText.readBytes(folder.logKeyPath, bytesMax: 64), kept.count == 32 { return kept }
         let made = RandomBytes.make(32)

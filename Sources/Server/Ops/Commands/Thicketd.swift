@@ -1,7 +1,7 @@
 import Glibc
 import ThicketCommandLine
 
-/// Why a command ends without having done its work: a line for a person and an exit code.
+/// Why a command ends without having done its work: a message for the operator and an exit code.
 struct CommandFailure: Error {
     let text: String
     let code: ExitCode
@@ -18,8 +18,8 @@ struct CommandFailure: Error {
 
 /// Runs the commands of `thicketd`.
 public enum Thicketd {
-    /// Does what the words say and gives the exit code.
-    /// - Parameter words: without the program's name.
+    /// Runs the command and returns the exit code.
+    /// - Parameter words: the arguments, without the program's name.
     public static func run(_ words: [String], environment: [String: String]) -> Int32 {
         switch ThicketdProgram.program.parse(words) {
         case .print(let text):
@@ -38,7 +38,7 @@ public enum Thicketd {
         }
     }
 
-    /// The variables of this process.
+    /// The environment variables of this process.
     public static func environment() -> [String: String] {
         var variables = [String: String]()
         var next = environ
@@ -53,7 +53,7 @@ public enum Thicketd {
 
     private static func perform(_ call: Invocation, _ environment: [String: String]) throws(CommandFailure) {
         let loaded = try load(call, environment)
-        // What is made from here on is for the owner only.
+        // Files made from here on are accessible only to their owner.
         umask(0o077)
         switch call.command.name {
         case "serve":
@@ -98,8 +98,8 @@ public enum Thicketd {
         }
     }
 
-    /// The settings of this call, from all places.
-    /// - Parameter isRunning: a server reads them again: then the error says nothing of what was not done.
+    /// The settings of this call, from all sources.
+    /// - Parameter isRunning: a running server reads them again; the error then omits "Nothing was done".
     static func load(
         _ call: Invocation, _ environment: [String: String], isRunning: Bool = false
     ) throws(CommandFailure) -> LoadedConfig {

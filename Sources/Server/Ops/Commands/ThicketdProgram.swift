@@ -167,6 +167,6 @@ public enum ThicketdProgram {
 extension ExitCode {
     /// The data folder is in use by a server (or a restore).
     static let folderInUse = ExitCode(3)
-    /// No server runs on the folder, which the command needs.
+    /// The command needs a server on the folder, and none runs.
     static let noServer = ExitCode(4)
 }

@@ -2,13 +2,13 @@ import Glibc
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicketd token import`: takes over tokens, all lines or none.
+/// `thicketd token import`: imports existing tokens, all lines or none.
 enum TokenImportCommand {
-    /// Bytes of the whole file.
+    /// Largest file, bytes.
     static let fileBytesMax = 256 << 20
-    /// Shorter ones could be guessed.
+    /// Shorter tokens could be guessed.
     static let tokenBytesMin = 8
-    /// Lines that are named when they cannot be taken; the others are counted.
+    /// Rejected lines that are listed; further ones are only counted.
     static let problemsShown = 20
 
     static func run(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
@@ -46,8 +46,8 @@ enum TokenImportCommand {
         }
     }
 
-    /// Reads all lines, or names those that cannot be taken.
-    /// - Returns: the tokens, and the line that each stood on.
+    /// Parses all lines; throws with a list of those that cannot be imported.
+    /// - Returns: the tokens, and the line number of each.
     static func read(
         _ bytes: [UInt8], _ path: String, apps: Set<AppID>
     ) throws(CommandFailure) -> ([ImportedToken], [Int]) {

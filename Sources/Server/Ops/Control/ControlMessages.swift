@@ -1,18 +1,22 @@
 import ThicketProtocol
 
-/// What an administrator asks of the clients that have a bucket open (streaming API, "Server to Client Commands").
+/// A question of an administrator to the clients that have a bucket open (streaming API, "Server to Client Commands").
 public struct RemoteQuestion: Sendable, Equatable {
+    /// What is asked for.
     public enum Kind: Sendable, Equatable {
-        /// `N:index`: tell what you hold.
+        /// `N:index`: the client's state.
         case index
-        /// `log:L`: send log messages; 0 stops, 1 normal, 2 verbose.
+        /// `log:L`: the client's log messages; 0 stops them, 1 is normal, 2 verbose.
         case log(Int)
     }
+    /// The bucket whose clients are asked.
     public let bucket: BucketID
+    /// What is asked for.
     public let kind: Kind
     /// Seconds to wait for answers, 1...300.
     public let seconds: Int
 
+    /// A question; `seconds` is checked where it is decoded.
     public init(bucket: BucketID, kind: Kind, seconds: Int) {
         self.bucket = bucket
         self.kind = kind
@@ -20,9 +24,9 @@ public struct RemoteQuestion: Sendable, Equatable {
     }
 }
 
-/// What comes back.
+/// A reply to such a question.
 public enum RemoteReply: Sendable, Equatable {
-    /// So many channels were asked; comes first.
+    /// So many channels were asked; this reply comes first.
     case asked(Int)
     /// One client's answer as JSON on one line.
     case answer(client: String, json: [UInt8])
@@ -32,23 +36,23 @@ public enum RemoteReply: Sendable, Equatable {
     case failed(String)
 }
 
-/// What a visitor of the control socket wants.
+/// A request on the control socket.
 enum ControlRequest: Sendable, Equatable {
     case ask(RemoteQuestion)
-    /// Tokens of the user have ended: close what they opened.
+    /// Tokens of the user have ended: close the connections they opened.
     case signOut(AppID, UserID)
-    /// Buckets of that name have another mode: tell who has one open.
+    /// Buckets of that name have another mode: notify their clients.
     case changeMode(AppID, BucketName, BucketMode)
 }
 
 /// The lines on the control socket: one JSON object each, a request first, then replies until `ended` or `failed`.
 ///
-/// `{"ask":"sign_out","app":"a","user":"u"}` and `{"ask":"mode","app":"a","bucket":"b","mode":"sealed"}` are answered
-/// by `ended` alone; the others are questions to clients:
+/// `{"ask":"sign_out","app":"a","user":"u"}` and `{"ask":"mode","app":"a","bucket":"b","mode":"sealed"}` are
+/// answered by `ended` alone; the others are questions to clients:
 /// `{"ask":"index","app":"a","user":"u","bucket":"b","seconds":5}` or `{"ask":"log","level":1,…}`; replies
 /// `{"asked":2}`, `{"client":"c","answer":…}`, `{"ended":true}`, `{"failed":"why"}`.
 enum ControlLine {
-    /// Longest request line.
+    /// Longest request line, bytes.
     static let requestBytesMax = 4_096
     static let secondsRange = 1...300
 
@@ -79,7 +83,7 @@ enum ControlLine {
         return object.serialized() + [0x0A]
     }
 
-    /// - Throws: `ControlError` in words for the asker.
+    /// - Throws: `ControlError` with a text for the administrator.
     static func request(_ line: [UInt8]) throws(ControlError) -> ControlRequest {
         guard let object = (try? JSONValue(parsing: line))?.objectValue,
             let what = object["ask"]?.stringValue
@@ -110,7 +114,7 @@ enum ControlLine {
         }
     }
 
-    /// - Throws: `ControlError` in words for the asker.
+    /// - Throws: `ControlError` with a text for the administrator.
     static func question(_ line: [UInt8]) throws(ControlError) -> RemoteQuestion {
         guard let json = try? JSONValue(parsing: line), let object = json.objectValue else {
             throw ControlError("the request is not a JSON object")
@@ -171,10 +175,11 @@ enum ControlLine {
     }
 }
 
-/// What went wrong on the control socket, for a person.
+/// A failure on the control socket, with a text for the administrator.
 public struct ControlError: Error, Equatable, CustomStringConvertible {
+    /// The text.
     public let description: String
-    /// Nobody listens on the folder.
+    /// No server listens on the folder's control socket.
     public let isNoServer: Bool
     init(_ description: String, isNoServer: Bool = false) {
         self.description = description

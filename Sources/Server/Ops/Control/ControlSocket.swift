@@ -2,18 +2,19 @@ import Glibc
 import Synchronization
 import ThicketProtocol
 
-/// The running server's local door for administrators: a Unix socket in the data folder, for its owner only.
+/// The running server's control socket for administrators: a Unix socket in the data folder, for its owner only.
 ///
-/// Has a thread of its own and one for each visitor, so that a slow one holds up neither the loop nor the others.
+/// It has a thread of its own and one for each connection, so that a slow connection delays neither the loop nor
+/// others.
 public final class ControlSocket: Sendable {
-    /// Asks the clients. Called on a visitor's thread; `tell` may be called from any thread and never waits. The
-    /// function that comes back is called when the visitor has gone or has enough.
+    /// Asks the clients. Called on a connection's thread; `tell` may be called from any thread and never waits. The
+    /// returned function is called when the connection has closed or needs no further replies.
     public typealias Asker =
         @Sendable (RemoteQuestion, _ tell: @escaping @Sendable (RemoteReply) -> Void) -> @Sendable () -> Void
 
-    /// Visitors at once; one more is told to come again.
+    /// Connections at once; one more gets a failure.
     static let visitorsMax = 8
-    /// Replies waiting for a slow visitor.
+    /// Replies that may wait for a slow connection.
     static let repliesMax = 10_000
 
     private let listener: Int32
@@ -26,8 +27,8 @@ public final class ControlSocket: Sendable {
     private let visitors = Atomic<Int>(0)
     private let thread = Mutex<OwnThread?>(nil)
 
-    /// Opens the door. The caller holds the folder's lock, so a socket file that is there is left from a crash.
-    /// - Parameter signOut: called on a visitor's thread when tokens of a user have ended; must not wait.
+    /// Opens the socket. The caller holds the folder's lock, so an existing socket file is left from a crash.
+    /// - Parameter signOut: called on a connection's thread when tokens of a user have ended; must not wait.
     public init(
         folder: DataFolder, log: Log, signOut: @escaping @Sendable (AppID, UserID) -> Void = { _, _ in },
         changeMode: @escaping @Sendable (AppID, BucketName, BucketMode) -> Void = { _, _, _ in },
@@ -49,13 +50,13 @@ public final class ControlSocket: Sendable {
         self.listener = made
     }
 
-    /// Begins to answer.
+    /// Starts accepting connections.
     public func start() {
         let started = OwnThread("control", stackBytes: 512 << 10) { self.acceptVisitors() }
         thread.withLock { $0 = started }
     }
 
-    /// Ends: no new visitors; the ones that are there hear no more than what is under way.
+    /// Stops accepting connections; open ones get only replies that are being written.
     public func stop() {
         isStopping.store(true, ordering: .relaxed)
         shutdown(listener, Int32(SHUT_RDWR))
@@ -71,7 +72,7 @@ public final class ControlSocket: Sendable {
         while !isStopping.load(ordering: .relaxed) {
             let visitor = accept(listener, nil, nil)
             if visitor < 0 {
-                // The listener was shut down, or for the moment no descriptor is free.
+                // The listener was shut down, or no descriptor is free at the moment.
                 if errno == EMFILE || errno == ENFILE { poll(nil, 0, 100) }
                 continue
             }
@@ -148,18 +149,18 @@ public final class ControlSocket: Sendable {
     }
 }
 
-/// The other side: what `thicketd ask` does.
+/// The client side of the control socket, for `thicketd ask` and others.
 public enum ControlClient {
-    /// Seconds to wait for a word.
+    /// Seconds to wait for a reply.
     private static let patience = 5
 
-    /// Has the server of a folder close what a user's ended tokens have opened.
-    /// - Throws: when no server runs on the folder (there is nothing to close then), or it went away.
+    /// Makes the server of a folder close the connections that a user's ended tokens opened.
+    /// - Throws: when no server runs on the folder (nothing is open then), or the connection is lost.
     public static func signOut(_ app: AppID, _ user: UserID, folder: DataFolder) throws(ControlError) {
         try order(ControlLine.encoded(signingOut: app, user), folder)
     }
 
-    /// Has the server of a folder tell its clients that buckets of a name have another mode.
+    /// Makes the server of a folder notify its clients that buckets of a name have another mode.
     /// - Throws: as `signOut`.
     static func changeMode(
         _ app: AppID, _ name: BucketName, _ mode: BucketMode, folder: DataFolder
@@ -167,7 +168,7 @@ public enum ControlClient {
         try order(ControlLine.encoded(changing: app, name, to: mode), folder)
     }
 
-    /// What is answered by `ended` alone.
+    /// Sends a request that is answered by `ended` alone.
     private static func order(_ line: [UInt8], _ folder: DataFolder) throws(ControlError) {
         let socket = try connected(folder)
         defer { close(socket) }
@@ -191,8 +192,8 @@ public enum ControlClient {
         return socket
     }
 
-    /// Asks the server of a folder; replies come to `receive` until the last.
-    /// - Throws: when no server runs on the folder, or it went away.
+    /// Asks the server of a folder; replies are passed to `receive` until the last.
+    /// - Throws: when no server runs on the folder, or the connection is lost.
     public static func ask(
         _ question: RemoteQuestion, folder: DataFolder, receive: (RemoteReply) -> Void
     ) throws(ControlError) {

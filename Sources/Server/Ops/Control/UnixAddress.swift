@@ -3,7 +3,7 @@ import Glibc
 /// Calls around Unix-domain sockets.
 enum UnixAddress {
     static func socket() throws(ControlError) -> Int32 {
-        // Linux defines SOCK_CLOEXEC as O_CLOEXEC; the name itself is not always imported.
+        // Linux defines SOCK_CLOEXEC as O_CLOEXEC; SOCK_CLOEXEC itself is not always imported.
         let made = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard made >= 0 else { throw ControlError("no socket: " + DataFolder.reason(errno)) }
         return made
@@ -11,7 +11,7 @@ enum UnixAddress {
 
     /// Calls `bind` or `connect` with the address of a folder's control socket.
     ///
-    /// An address holds 107 bytes and a folder's path may be longer, so the address goes through the open folder:
+    /// An address holds 107 bytes and a folder's path may be longer, so the address refers to the open folder:
     /// `/proc/self/fd/N/control.sock`.
     static func with(
         _ folder: DataFolder, _ socket: Int32,
@@ -33,7 +33,7 @@ enum UnixAddress {
         }
     }
 
-    /// Neither reading nor writing waits longer than this.
+    /// Bounds the time that one read or write may wait.
     static func limitWaiting(_ socket: Int32, seconds: Int) {
         var time = timeval(tv_sec: seconds, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
@@ -41,7 +41,7 @@ enum UnixAddress {
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, size)
     }
 
-    /// Whether the other side has closed.
+    /// Whether the peer has closed.
     static func isGone(_ socket: Int32) -> Bool {
         var poll = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         guard Glibc.poll(&poll, 1, 0) == 1 else { return false }
@@ -66,12 +66,12 @@ enum UnixAddress {
     }
 }
 
-/// Cuts what a descriptor gives into lines.
+/// Splits the bytes of a descriptor into lines.
 struct LineReader {
     private let descriptor: Int32
     private let bytesMax: Int
     private var held = [UInt8]()
-    /// Where in `held` the search for a line's end goes on.
+    /// Offset in `held` at which the search for a line's end continues.
     private var searched = 0
 
     /// - Parameter bytesMax: a longer line ends the reading.

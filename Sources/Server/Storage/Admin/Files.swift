@@ -1,23 +1,28 @@
 import Glibc
 
-/// A call to the disk that the store makes itself, beside SQLite's.
+/// A file system call that the store makes itself, outside of SQLite.
 public enum FileCall: Sendable, Hashable {
+    /// Creating a file.
     case create
+    /// Syncing a file or folder.
     case sync
+    /// Renaming a file, or adding a hard link to it.
     case move
+    /// Deleting a file.
     case remove
 }
 
 /// Moves and syncs of whole files.
 struct Files: Sendable {
-    /// Asked before each call, with the file's path: an errno with which it fails; 0: it is done.
+    /// Fault injection: called before each call, with the file's path. Returns the errno with which the call fails, or
+    /// 0 to run it.
     private let fault: @Sendable (FileCall, String) -> Int32
 
     init(_ settings: StoreSettings) { fault = settings.fileFault }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Bytes of a file; 0 when there is none.
+    /// Bytes of a file; 0 when it does not exist.
     static func size(_ path: String) -> Int64 {
         var info = stat()
         return stat(path, &info) == 0 ? Int64(info.st_size) : 0
@@ -28,7 +33,7 @@ struct Files: Sendable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Puts a file or a folder's list of names on disk.
+    /// Syncs a file, or the directory entries of a folder, to disk.
     func sync(_ path: String) throws(StoreError) {
         try ask(.sync, path, "syncing a file")
         let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -37,17 +42,17 @@ struct Files: Sendable {
         guard fsync(file) == 0 else { throw Self.failure("syncing a file") }
     }
 
-    /// Gives a synced file its name, in place of what had it, and returns when that is on disk.
+    /// Renames a synced file, replacing the target, and returns when the rename is durable.
     func move(_ from: String, to: String) throws(StoreError) {
         try ask(.move, from, "renaming a file")
         guard rename(from, to) == 0 else { throw Self.failure("renaming a file") }
         try sync(Self.folder(of: to))
     }
 
-    /// Gives a small file a second name, which it keeps when its own goes to another one, and returns when that is on
-    /// disk.
-    /// - Parameter name: the names that it may have, from 1 on.
-    /// - Returns: the name; the last one again when what has that is the same.
+    /// Adds a second name (hard link) to a small file, so that the content survives when another file takes the first
+    /// name. Returns when the link is durable.
+    /// - Parameter name: the candidate names, numbered from 1.
+    /// - Returns: the name; the last existing one if that file has the same content.
     func keep(_ path: String, as name: (Int) -> String) throws(StoreError) -> String {
         var number = 1
         while Self.exists(name(number)) { number += 1 }
@@ -63,10 +68,10 @@ struct Files: Sendable {
         return bytes == FileText.readBytes(other, bytesMax: smallBytesMax)
     }
 
-    /// Bytes of a file that is kept under a second name.
+    /// Maximum bytes that are compared of a file with a second name.
     private static let smallBytesMax = 4_096
 
-    /// Makes an empty file that only its owner may read, if there is none: stores hold keys and what users wrote.
+    /// Creates an empty file that only its owner may read, if it does not exist: stores hold keys and user content.
     func createPrivate(_ path: String) throws(StoreError) {
         try ask(.create, path, "making a file")
         let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
@@ -74,13 +79,13 @@ struct Files: Sendable {
         close(file)
     }
 
-    /// Takes a file away, if it is there.
+    /// Deletes a file if it exists.
     func remove(_ path: String) throws(StoreError) {
         try ask(.remove, path, "removing a file")
         guard unlink(path) == 0 || errno == ENOENT else { throw Self.failure("removing a file") }
     }
 
-    /// Takes a file away whose staying harms nobody.
+    /// Deletes a file, ignoring errors; for files that cause no harm if they remain.
     func discard(_ path: String) { try? remove(path) }
 
     private func ask(_ call: FileCall, _ path: String, _ what: String) throws(StoreError) {

@@ -1,17 +1,20 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Modes of buckets: what an operator says of a name holds for the buckets of all users of the app.
+/// Modes of buckets. A mode that an operator sets for a name applies to the buckets of all users of the app.
 extension StoreAdmin {
-    /// How the buckets of one name stand.
+    /// The modes of all buckets of one name.
     public struct Modes: Sendable, Hashable {
-        /// Of those that are not there yet.
+        /// Mode of buckets that are created from now on.
         public let ofNew: BucketMode
-        /// Of those that are there, by mode.
+        /// Number of existing open buckets.
         public let open: Int64
+        /// Number of existing sealed buckets.
         public let sealed: Int64
     }
 
+    /// The modes of the buckets of one name in an app.
+    /// - Throws: `unknownApp`.
     public func modes(of name: BucketName, in app: AppID) throws(StoreAdminError) -> Modes {
         guard try hasApp(app) else { throw .unknownApp(app) }
         return try doing("reading modes") { () throws(SQLiteError) in
@@ -26,10 +29,11 @@ extension StoreAdmin {
             .bind(1, app.text).bind(2, name.text).bind(3, mode.rawValue).first { $0.integer(0) } ?? 0
     }
 
-    /// Gives a mode to the buckets of one name, of all users, those that are there and those that will be: all or none.
+    /// Sets the mode of all buckets of one name, existing and future ones, for all users: all of them or none.
     ///
-    /// - Throws: `bucketsInUse` when one of them has another mode and objects.
-    /// - Returns: how many buckets that are there have it only now.
+    /// - Throws: `bucketsInUse` when an existing bucket has another mode and contains objects; `options` for the
+    ///   options bucket.
+    /// - Returns: the number of existing buckets whose mode changed.
     @discardableResult
     public func setMode(
         _ mode: BucketMode, of name: BucketName, in app: AppID

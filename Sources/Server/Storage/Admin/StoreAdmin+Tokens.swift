@@ -2,28 +2,30 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
 
-/// Tokens as operators see them: by the first digits of their hashes, never themselves.
+/// Token management for operators. The first digits of its hash identify a token; the token itself is not stored.
 extension StoreAdmin {
-    /// A line of the list.
+    /// One token of the list.
     public struct ListedToken: Sendable, Hashable {
-        /// The first digits of the token's hash.
+        /// The first hex digits of the token's hash.
         public let id: String
+        /// The owner of the buckets that the token gives access to.
         public let user: UserID
+        /// Whether changes are refused.
         public let isReadOnly: Bool
         /// Milliseconds since 1970.
         public let created: Int64
-        /// The same; nil: it is good until it is revoked.
+        /// Milliseconds since 1970; nil: valid until revoked.
         public let expires: Int64?
-        /// What the client called the device it was made for; empty when it did not say.
+        /// Device name that the client gave when the token was created; empty when it gave none.
         public let device: String
     }
 
-    /// Digits of a token's hash that name it.
+    /// Number of hex digits of a token's hash that identify it.
     static let tokenNameDigits = 16
-    /// Lines of one list at most.
+    /// Maximum number of tokens in one list.
     public static let tokensListedMax = 10_000
 
-    /// Tokens of an app, or of one user, the oldest first; at most `tokensListedMax`.
+    /// Tokens of an app, or of one user, ordered by user and age, oldest first; at most `tokensListedMax`.
     public func tokens(of app: AppID, user: UserID?) throws(StoreAdminError) -> [ListedToken] {
         guard try hasApp(app) else { throw .unknownApp(app) }
         typealias Raw = (hash: [UInt8], user: String, isReadOnly: Bool, created: Int64, expires: Int64?, device: String)
@@ -69,9 +71,9 @@ extension StoreAdmin {
         }
     }
 
-    /// Ends tokens of a user. A connection that one of them has opened is not touched here.
-    /// - Parameter id: as `tokens` names it; nil ends all.
-    /// - Returns: how many there were.
+    /// Revokes tokens of a user. Connections that were opened with these tokens are not closed here.
+    /// - Parameter id: a `ListedToken.id`; nil revokes all tokens of the user.
+    /// - Returns: the number of revoked tokens.
     public func revokeTokens(_ id: String?, of app: AppID, user: UserID) throws(StoreAdminError) -> Int {
         guard try hasApp(app) else { throw .unknownApp(app) }
         return try doing("revoking tokens") { () throws(SQLiteError) in

@@ -2,11 +2,11 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
 
-/// Why an administrative command was refused.
+/// The reason why an administrative command was refused.
 public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The app must be created first.
     case unknownApp(AppID)
-    /// The token is in use with another app, user or right. `place` counts the given tokens from 0.
+    /// The token already exists with another app, user or permission. `place` is its index in the given tokens, from 0.
     case tokenTaken(place: Int)
     /// The token is empty or longer than `StoreAdmin.tokenBytesMax`.
     case badToken(place: Int)
@@ -14,14 +14,16 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
     case unknownPartner(String)
     /// The app belongs to another partner.
     case appTaken(AppID)
-    /// The app has no key of that name.
+    /// The app has no key with this id.
     case unknownKey(String)
-    /// So many users have objects in their buckets of that name: those would be in the wrong mode.
+    /// This many users have objects in their buckets of that name, which would be in the wrong mode.
     case bucketsInUse(BucketName, users: Int64)
-    /// The bucket of the options is always open.
+    /// The options bucket is always open.
     case options
+    /// The store failed.
     case store(StoreError)
 
+    /// The message for the operator; it contains no token.
     public var description: String {
         switch self {
         case .unknownPartner(let id): "there is no partner \(id); 'thicketd partner list' shows them"
@@ -41,46 +43,49 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-/// A token as an operator brings it along.
+/// A token that was created elsewhere, with the access it grants.
 public struct ImportedToken: Hashable, Sendable {
+    /// The access that the token grants.
     public let grant: TokenGrant
-    /// As clients will send it.
+    /// The token as clients send it.
     public let token: String
 
+    /// Creates a token to import.
     public init(grant: TokenGrant, token: String) {
         self.grant = grant
         self.token = token
     }
 }
 
-/// Apps and tokens. Works beside a running server, from any process: the server looks at each `init`.
+/// Manages apps and tokens. Works beside a running server, from any process, because the server reads the tables at
+/// each `init`.
 ///
-/// Tokens are stored as their SHA-256: whoever reads the file cannot act as a user.
+/// Tokens are stored as their SHA-256, so that an attacker who can read the file cannot act as a user.
 public final class StoreAdmin {
-    /// Bytes of a token at most.
+    /// Maximum bytes of a token.
     public static let tokenBytesMax = 4_096
-    /// Bytes of randomness in a token made here; twice as many hex digits.
+    /// Random bytes in a token made here; the token has twice as many hex digits.
     public static let tokenRandomBytes = 16
 
     let database: Database
     let random: @Sendable (Int) -> [UInt8]
 
-    /// Opens the store, and makes it when there is none yet.
+    /// Opens the store; creates it if it does not exist.
     public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
         database = try SQLiteStore.connect(path, .create, settings)
         random = settings.random
         try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
     }
 
-    /// What the store keeps of a token: what `StoreReader.grant(tokenHash:)` wants.
+    /// The stored form of a token, which is the argument of `StoreReader.grant(tokenHash:)`.
     public static func hash(ofToken token: String) -> [UInt8] { Hash.sha256(Array(token.utf8)) }
 
-    /// Makes an app known.
+    /// Registers an app.
     /// - Parameters:
-    ///   - partner: whose users come in, by tokens that it signs; nil leaves that as it is. An app has one partner for
-    ///     good: its users' data is theirs.
+    ///   - partner: the partner that signs tokens for the app's users; nil leaves the app's partner unchanged. The
+    ///     partner of an app never changes, because the app's data belongs to the partner's users.
     ///   - now: milliseconds since 1970.
-    /// - Returns: false when it was known already.
+    /// - Returns: false if the app was already registered.
     @discardableResult
     public func createApp(_ app: AppID, partner: String? = nil, now: Int64) throws(StoreAdminError) -> Bool {
         var refusal: StoreAdminError?
@@ -100,7 +105,7 @@ public final class StoreAdmin {
         }
     }
 
-    /// Inside a transaction.
+    /// Assigns the app to a partner; must be called inside a transaction. Returns the reason for a refusal.
     func tie(_ app: AppID, to partner: String) throws(SQLiteError) -> StoreAdminError? {
         let isKnown =
             try database.statement("SELECT 1 FROM partner WHERE id = ?1").bind(1, partner).first { _ in true } ?? false
@@ -110,11 +115,12 @@ public final class StoreAdmin {
         return database.changedRows == 1 ? nil : .appTaken(app)
     }
 
+    /// Whether the app is registered.
     public func hasApp(_ app: AppID) throws(StoreAdminError) -> Bool {
         try doing("looking for an app") { () throws(SQLiteError) in try isKnown(app) }
     }
 
-    /// Names of all apps, in order.
+    /// Names of all apps, in ascending order.
     public func apps() throws(StoreAdminError) -> [AppID] {
         var texts = [String]()
         try doing("listing the apps") { () throws(SQLiteError) in
@@ -130,7 +136,7 @@ public final class StoreAdmin {
         return apps
     }
 
-    /// Makes a new token and returns it: 32 hex digits that are stored nowhere else.
+    /// Creates a token and returns it: 32 hex digits. The store keeps only its hash.
     /// - Parameter now: milliseconds since 1970.
     public func createToken(_ grant: TokenGrant, now: Int64) throws(StoreAdminError) -> String {
         let token = Hex.encode(random(Self.tokenRandomBytes))
@@ -138,8 +144,8 @@ public final class StoreAdmin {
         return token
     }
 
-    /// Admits tokens made elsewhere: all of them or, when one is refused, none.
-    /// - Returns: how many were new.
+    /// Adds tokens that were created elsewhere: all of them or, if one is refused, none.
+    /// - Returns: the number of new tokens.
     @discardableResult
     public func importTokens(_ tokens: [ImportedToken], now: Int64) throws(StoreAdminError) -> Int {
         for (place, token) in tokens.enumerated()
@@ -171,7 +177,7 @@ public final class StoreAdmin {
         return added
     }
 
-    /// True: added. False: it was there with the same meaning. nil: it was there with another.
+    /// True: added. False: it already exists with the same access. nil: it already exists with other access.
     private func add(_ token: ImportedToken, _ now: Int64) throws(SQLiteError) -> Bool? {
         let hash = Self.hash(ofToken: token.token)
         let same = try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1")
@@ -187,8 +193,8 @@ public final class StoreAdmin {
         return true
     }
 
-    /// Withdraws a token.
-    /// - Returns: whether there was such a token.
+    /// Revokes a token.
+    /// - Returns: whether the token existed.
     @discardableResult
     public func removeToken(_ token: String) throws(StoreAdminError) -> Bool {
         try doing("removing a token") { () throws(SQLiteError) in

@@ -1,11 +1,12 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// The blobs built in the background: segments of bodies, blocks of ccids.
+/// Audits the blobs that maintenance builds: segments of bodies, blocks of ccids.
 extension StoreAuditor {
     // MARK: Segments
 
-    /// Every live object up to the newest segment's end stands in the one segment that answers for it, as it is.
+    /// Checks that every live object up to the end of the newest segment is in the segment that covers it, with the
+    /// right content.
     /// - Parameter live: the newest changes of all live objects.
     func auditSegments(_ bucket: BucketRecord, _ live: [GlobalID]) throws(StoreError) {
         var rows = [(id: Int64, high: GlobalID, count: Int64)]()
@@ -31,8 +32,8 @@ extension StoreAuditor {
         }
     }
 
-    /// - Parameter range: the segment answers for gids above its start, up to its end.
-    /// - Returns: live objects for which this segment answers.
+    /// - Parameter range: the segment covers gids above the lower bound, up to the upper bound.
+    /// - Returns: the number of live objects that this segment covers.
     private func auditSegment(
         _ row: Int64, _ range: Range<GlobalID>, _ count: Int64, _ bucket: BucketRecord
     ) throws(StoreError) -> Int {
@@ -53,7 +54,7 @@ extension StoreAuditor {
             guard let body: [UInt8] = try reader.replay(to: gid, version: head.version, key, bucket.row)?.body,
                 try BodyReplay.parse(body, gid) == BodyReplay.parse(segment.body(place), gid)
             else { throw broken("change \(gid) has another body here") }
-            // A segment that was half replaced still has bodies for which its newer neighbour answers.
+            // A partly replaced segment still holds bodies that the newer segment covers; they are not counted.
             if gid > range.lowerBound { placed += 1 }
         }
         return placed
@@ -61,7 +62,7 @@ extension StoreAuditor {
 
     // MARK: ccids
 
-    /// Every settled change is found by the hash of its ccid, as the server looks for it.
+    /// Checks that every archived change is found by the hash of its ccid, with the server's own look-up.
     func auditChangeIDs(_ bucket: BucketRecord) throws(StoreError) {
         let settled: GlobalID = try storing("reading a bucket") { () throws(SQLiteError) in
             try reader.queries.bucketMarks.bind(1, bucket.row).first { $0.integer(2) } ?? 0

@@ -1,9 +1,9 @@
 import ThicketProtocol
 import ThicketSealedShape
 
-// What stands in a sealed bucket: only what the server could not read when it came.
+// Checks that a sealed bucket contains only objects that the server cannot read.
 extension StoreAuditor {
-    /// - Parameter creation: the version that its newest creation made, if the log still has that.
+    /// - Parameter creation: the version that the newest creation made, if the log still has that row.
     func auditSealed(_ entity: EntityRecord, _ state: JSONObject, madeAt creation: Version?) throws(StoreError) {
         guard let born = entity.born, born <= entity.version, born == creation ?? born else {
             throw broken("its head does not say since when it is the same object")

@@ -1,15 +1,16 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// The audit itself, over one state of the store.
+/// Audits one state of the store.
 final class StoreAuditor {
     let reader: SQLiteReader
     var findings = StoreFindings()
-    /// Log rows reached through the buckets' chains and through the objects' chains; both must be all there are.
+    /// Log rows reached through the buckets' chains and through the objects' chains; both must equal the number of
+    /// rows.
     private var reachedByBuckets: Int64 = 0
     private var reachedByObjects: Int64 = 0
 
-    /// Objects or buckets read at once.
+    /// Objects or buckets read per query.
     private static let pageSize = 1_000
 
     init(_ reader: SQLiteReader) { self.reader = reader }
@@ -19,7 +20,7 @@ final class StoreAuditor {
         while true {
             let page = try reader.buckets(afterRow: after, limit: Self.pageSize)
             guard let last = page.last else { break }
-            // What is being erased is nobody's, and half of it may be gone.
+            // A bucket that is being erased may be half deleted, so it is not audited.
             for bucket in page where try !isErased(bucket) { try audit(bucket) }
             after = last.row
         }
@@ -60,7 +61,7 @@ final class StoreAuditor {
         findings.buckets += 1
         try noting("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
         let late = try reader.lateHeads().heads(of: bucket.row)
-        /// Newest changes of what lives.
+        /// Newest changes of the live objects.
         var live = [GlobalID]()
         var after: EntityKey?
         while true {
@@ -99,7 +100,7 @@ final class StoreAuditor {
         if bucket.floor == 0 && place != 0 { findings.report("bucket \(bucket.row): its chain has no beginning") }
     }
 
-    /// A page of the objects, those whose heads are late as the log has them.
+    /// A page of the objects; write-behind heads replace the rows of the table.
     private func entities(
         _ bucket: BucketRow, after: EntityKey?, _ late: [EntityKey: EntityRecord]
     ) throws(StoreError) -> [EntityRecord] {
@@ -187,7 +188,7 @@ final class StoreAuditor {
         return chain.reversed()
     }
 
-    /// Applies every diff and holds each keyframe and pointer against the result.
+    /// Applies every diff and compares each keyframe and link with the result.
     private func replay(
         _ chain: [GlobalID], from base: JSONObject?, _ entity: EntityRecord, _ bucket: BucketRecord
     ) throws(StoreError) {
@@ -253,7 +254,7 @@ final class StoreAuditor {
 
     func broken(_ what: String) -> StoreError { StoreError(.corrupt, what) }
 
-    /// What is wrong with one thing is a finding; the audit goes on with the next.
+    /// Reports corruption of one item as a finding, so that the audit continues with the next item.
     func noting(_ what: String, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         do {
             try body()

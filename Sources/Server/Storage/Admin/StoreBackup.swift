@@ -3,19 +3,22 @@ import ThicketSQLite
 
 /// Copies a store while its server runs.
 public enum StoreBackup {
-    /// What a copy came to.
+    /// Size and content of a finished copy.
     public struct Report: Hashable, Sendable {
+        /// Bytes of the copy.
         public let bytes: Int64
+        /// Number of buckets.
         public let buckets: Int64
+        /// Number of log rows.
         public let changes: Int64
     }
 
     /// Writes a compact, consistent copy of the store at `path` to `destination`, which must not exist yet.
     ///
-    /// A store of an earlier schema is copied as it is: whoever replaces the program can take the copy with either.
+    /// A store with an earlier schema is copied unchanged, so that the copy works with the old and the new program.
     ///
-    /// The copy is one state of the store, it is checked before it gets its name, and it is on disk when this returns.
-    /// The server is not stopped or slowed by it beyond the reading; its log grows meanwhile.
+    /// The copy is one state of the store. It is checked before it gets its final name, and it is durable on return.
+    /// The server keeps running and is slowed only by the reads; its write-ahead log grows meanwhile.
     public static func run(
         from path: String, to destination: String, settings: StoreSettings = .init()
     ) throws(StoreError) -> Report {
@@ -33,17 +36,17 @@ public enum StoreBackup {
             try files.move(partial, to: destination)
             return report
         } catch {
-            // It may have its name already, and only the folder could not be synced: then the same call is to do it
-            // again.
+            // The rename may have succeeded although syncing the folder failed. The copy is then removed, so that the
+            // same call can be repeated.
             if isNamed, !Files.exists(partial) { files.discard(destination) }
             files.discard(partial)
             throw error
         }
     }
 
-    /// `VACUUM INTO` and a sync, which SQLite leaves out.
+    /// Runs `VACUUM INTO` and then syncs the file, which SQLite does not do.
     static func copy(_ source: Database, to path: String, _ files: Files) throws(StoreError) {
-        // Into an empty file, which VACUUM INTO takes as well, for the sake of its rights.
+        // VACUUM INTO accepts an existing empty file, which gives the copy private permissions from the start.
         try files.createPrivate(path)
         try storing("copying the store") { () throws(SQLiteError) in
             try source.prepare("VACUUM INTO ?1").bind(1, path).run()

@@ -1,19 +1,26 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// What an audit of a store found.
+/// The result of a store audit.
 public struct StoreFindings: Hashable, Sendable {
-    /// What is wrong, one line each, without user content; empty in a sound store.
+    /// Problems, one line each, without user content; empty for a sound store.
     public internal(set) var findings: [String] = []
-    /// Findings beyond `StoreCheck.findingsMax`, counted only.
+    /// Number of further findings, beyond `StoreCheck.findingsMax`.
     public internal(set) var findingsLeftOut: Int = 0
+    /// Number of audited buckets.
     public internal(set) var buckets: Int = 0
+    /// Number of audited objects, including deleted ones.
     public internal(set) var objects: Int = 0
+    /// Number of log rows.
     public internal(set) var changes: Int = 0
+    /// Number of keyframes that were compared with the replay of their diffs.
     public internal(set) var keyframes: Int = 0
+    /// Number of bodies kept apart from the log.
     public internal(set) var keptBodies: Int = 0
+    /// Number of segments.
     public internal(set) var segments: Int = 0
 
+    /// Whether the audit found no problem.
     public var isClean: Bool { findings.isEmpty }
 
     mutating func report(_ finding: String) {
@@ -21,14 +28,14 @@ public struct StoreFindings: Hashable, Sendable {
     }
 }
 
-/// Reads a whole store and holds everything that depends on each other side by side: heads, chains, keyframes against
-/// the replay of their diffs, kept bodies, segments, and SQLite's own check. Works beside a running server, on one
-/// state.
+/// Reads a whole store and checks all redundant data for consistency: heads, chains, keyframes against the replay of
+/// their diffs, kept bodies, segments, and SQLite's own check. Works beside a running server, on one state.
 public enum StoreCheck {
-    /// Findings told in full.
+    /// Maximum number of findings that are reported with text.
     public static let findingsMax = 1_000
 
-    /// - Throws: only when the store cannot be opened; whatever is wrong inside is a finding.
+    /// Audits the store at `path`.
+    /// - Throws: only when the store cannot be opened; every problem inside it is a finding.
     public static func run(_ path: String, settings: StoreSettings = .init()) throws(StoreError) -> StoreFindings {
         let database = try SQLiteStore.connect(path, .readOnly, settings)
         try Schema.check(database)
@@ -43,7 +50,7 @@ public enum StoreCheck {
                 do {
                     reader.look(at: try LateHeads.load(database, changesMax: settings.lateHeadsMax))
                 } catch {
-                    // What is in order is looked at all the same.
+                    // The audit continues with the part that is readable.
                     findings.report("log: \(error)")
                     reader.look(at: LateHeads(mark: 0, changesMax: 1))
                 }
@@ -65,14 +72,14 @@ public enum StoreCheck {
 extension SQLiteStore {
     private static let quickCacheKiB = 256
 
-    /// SQLite's own look at the file, on a connection that only reads; the audit of `StoreCheck` goes further.
-    /// - Returns: what is wrong, one line each.
+    /// SQLite's quick check of the file, on a read-only connection; `StoreCheck` checks more.
+    /// - Returns: the problems, one line each.
     /// - Throws: when the file cannot be read.
     public func quickFindings() throws(StoreError) -> [String] {
         let database = try Self.connect(path, .readOnly, settings)
         return try storing("checking the file") { () throws(SQLiteError) in
-            // It goes through the file from end to end: pages it keeps are of no use, and its heap would keep their
-            // room.
+            // The check reads the file once from start to end. Cached pages would not be used again, and the heap would
+            // keep their memory.
             try database.execute("PRAGMA cache_size=-\(Self.quickCacheKiB)")
             return try database.integrityFindings(isQuick: true)
         }

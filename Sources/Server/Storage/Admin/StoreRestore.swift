@@ -1,49 +1,53 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Puts a backup in a data folder whose server does not run.
+/// Restores a backup into a data folder whose server is not running.
 ///
-/// Clients have seen more than the backup holds. So that none of them takes old for new, the cv epoch is raised (every
-/// cv is then unknown, every client lists its buckets again) and a random multiple of 1,000,000 is added to every
-/// version, in the log too: what a client holds as version 9 never comes again with other content, and a change made on
-/// it is answered 405.
+/// Clients have seen newer states than the backup holds. To prevent a client from mistaking old data for new, a restore
+/// raises the cv epoch (every cv becomes unknown, so that every client lists its buckets again) and adds a random
+/// multiple of 1,000,000 to every version, in the log too. A version 9 that a client holds is never reused with other
+/// content, and a change made on it is answered with 405.
 ///
-/// The copy is made beside the store, finished and synced before it gets a name that counts; then only names change.
-/// A crash at any moment leaves the old store or, at the next start, the new one (`finishInterrupted`).
+/// The copy is written beside the store, completed and synced before it gets a name that counts; the remaining steps
+/// only rename files. A crash at any moment leaves the old store or, at the next start, the new one
+/// (`finishInterrupted`).
 public enum StoreRestore {
+    /// The result of a restore.
     public struct Report: Hashable, Sendable {
+        /// The new cv epoch.
         public let epoch: UInt32
-        /// What was added to every version.
+        /// Number added to every version.
         public let versionsAdded: Version
-        /// Where the store that stood in the folder is kept; nil when there was none.
+        /// Path under which the previous store is kept; nil when the folder had none.
         public let replaced: String?
     }
 
-    /// What became of a restore that a crash had interrupted.
+    /// The outcome of a restore that a crash had interrupted.
     public enum Interrupted: Hashable, Sendable {
-        /// It was as good as done, and is done now; with the name under which the old store is kept, if there was one.
+        /// The copy was complete, and the restore is now finished; with the path of the previous store if one existed.
         case finished(replaced: String?)
-        /// It had hardly begun: its half-made copy is gone, the old store is as it was.
+        /// The copy was incomplete and has been removed; the previous store is unchanged.
         case undone
     }
 
-    /// The copy while it is made: worth nothing.
+    /// Name of the copy while it is incomplete; a start deletes it.
     private static func partial(_ path: String) -> String { path + ".restoring" }
-    /// The copy when it is whole and on disk. From the moment that it has this name, the restore has happened: whoever
-    /// comes next under the folder's lock finishes it.
+    /// Name of the copy when it is complete and durable. From this rename on the restore has happened: the next process
+    /// that holds the folder's lock finishes it.
     private static func ready(_ path: String) -> String { path + ".restored" }
 
-    /// Whether a restore was interrupted when all that it had left to do was to change names.
+    /// Whether an interrupted restore has only renames left to do.
     public static func isToBeFinished(_ path: String) -> Bool { Files.exists(ready(path)) }
 
+    /// Restores `backup` to `path`.
     /// - Parameters:
-    ///   - backup: made by `StoreBackup`; any store file that no server writes will do.
+    ///   - backup: a file made by `StoreBackup`; any store file that no server is writing works.
     ///   - path: the store's file in the data folder. The caller holds the folder's lock.
     public static func run(
         from backup: String, to path: String, settings: StoreSettings = .init()
     ) throws(StoreError) -> Report { try run(from: backup, to: path, settings: settings) {} }
 
-    /// - Parameter observe: called between any two steps that a crash may come between.
+    /// - Parameter observe: called between any two steps between which a crash may occur.
     static func run(
         from backup: String, to path: String, settings: StoreSettings, observe: () -> Void
     ) throws(StoreError) -> Report {
@@ -79,9 +83,9 @@ public enum StoreRestore {
         return Report(epoch: epoch, versionsAdded: added, replaced: kept)
     }
 
-    /// Ends what a restore that was interrupted has left in a folder: before the store is opened, under the folder's
-    /// lock.
-    /// - Returns: nil when there was nothing to end.
+    /// Finishes or removes what an interrupted restore has left in a folder. Must be called before the store is opened,
+    /// under the folder's lock.
+    /// - Returns: nil when no restore was interrupted.
     public static func finishInterrupted(
         _ path: String, settings: StoreSettings = .init()
     ) throws(StoreError) -> Interrupted? {
@@ -92,7 +96,7 @@ public enum StoreRestore {
         return .finished(replaced: try putInPlace(path, files) {})
     }
 
-    /// Keeps the old store under another name and gives the new one its own. May be begun again wherever it stopped.
+    /// Renames the old store and gives the new one its name. Can be repeated after an interruption at any step.
     private static func putInPlace(
         _ path: String, _ files: Files, _ observe: () -> Void
     ) throws(StoreError) -> String? {
@@ -101,19 +105,18 @@ public enum StoreRestore {
             observe()
         }
         let number = lastNumber(path)
-        // A store that could not be made one plain file is kept as it lies, log and all.
+        // A store whose log could not be merged into the file is kept together with its log.
         if number > 0, Files.exists(path + "-wal") {
             try files.move(path + "-wal", to: replaced(path, number) + "-wal")
             observe()
         }
-        // A log that stayed would be read into the new store.
+        // A remaining log would be applied to the new store.
         for name in [path + "-wal", path + "-shm", path + "-journal"] { try files.remove(name) }
         try files.move(ready(path), to: path)
         return number > 0 ? replaced(path, number) : nil
     }
 
-    /// After a failed change of names: back to what was, as far as the disk lets us. What cannot be undone is finished
-    /// at the next start.
+    /// Reverts the renames after a failure, as far as the disk allows. The next start finishes what cannot be reverted.
     private static func undo(_ path: String, _ files: Files) {
         let number = lastNumber(path)
         if !Files.exists(path), number > 0 {
@@ -126,7 +129,7 @@ public enum StoreRestore {
 
     private static func replaced(_ path: String, _ number: Int) -> String { "\(path).replaced-\(number)" }
 
-    /// Number of the store kept last; 0 when there is none.
+    /// Number of the store that was kept last; 0 when none was.
     private static func lastNumber(_ path: String) -> Int {
         var number = 0
         while Files.exists(replaced(path, number + 1)) { number += 1 }
@@ -139,7 +142,7 @@ public enum StoreRestore {
         }
     }
 
-    /// Brings a sound store into one plain file, without a log beside it.
+    /// Merges the log of a sound store into its file and removes the log.
     private static func makePlain(_ path: String, _ settings: StoreSettings) {
         guard Files.exists(path), let database = try? SQLiteStore.connect(path, .readWrite, settings) else {
             return
@@ -147,7 +150,7 @@ public enum StoreRestore {
         _ = try? database.text("PRAGMA journal_mode=DELETE")
     }
 
-    /// Raises epoch and versions of the copy above both its own and those of the store it replaces.
+    /// Raises epoch and versions of the copy above its own and above those of the store it replaces.
     private static func renew(
         _ copy: String, replacing path: String, _ settings: StoreSettings
     ) throws(StoreError) -> (UInt32, Version) {
@@ -156,8 +159,8 @@ public enum StoreRestore {
         try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
         let restored = try Meta.identity(database)
         let old = identityOfOld(path, settings)
-        // The jump makes it improbable that a second restore of the same backup, after the first was lost, uses an
-        // epoch twice.
+        // The random jump makes it improbable that a second restore of the same backup, after the first one was lost,
+        // reuses an epoch.
         let jump = settings.random(2).reduce(0) { $0 << 8 | UInt32($1) }
         let epoch = max(restored.epoch, old?.epoch ?? 0) &+ 1 &+ jump
         let base =
@@ -170,15 +173,15 @@ public enum StoreRestore {
                 try Meta.set(Meta.epoch, Int64(epoch), database)
                 try Meta.set(Meta.versionBase, base, database)
             }
-            // Back to one plain file, which can be renamed as a whole.
+            // Back to a single file, which can be renamed as a whole.
             _ = try database.text("PRAGMA journal_mode=DELETE")
         }
         return (epoch, added)
     }
 
-    /// Steps to raise the versions by, 1...65,536. Random for the same reason as the epoch's jump: a folder that lost
-    /// its store says nothing of the versions that an earlier restore of the same backup gave out. JavaScript's exact
-    /// integers (2^53) still have room for 137,000 restores.
+    /// Number of steps by which versions are raised, 1...65,536. Random for the same reason as the epoch's jump: a
+    /// folder that lost its store has no record of the versions that an earlier restore of the same backup used.
+    /// JavaScript's exact integers (2^53) still suffice for 137,000 restores.
     private static func stepCount(_ random: [UInt8]) -> Version {
         1 + random.prefix(2).reduce(0) { $0 << 8 | Version($1) }
     }
@@ -186,10 +189,11 @@ public enum StoreRestore {
     private static func raise(_ added: Version, _ database: Database) throws(SQLiteError) {
         try database.statement("UPDATE ent SET ver = ver + ?1, born = born + ?1").bind(1, added).run()
         try database.statement("UPDATE chg SET ev = ev + ?1, sv = sv + ?1").bind(1, added).run()
-        // In two steps, so that no version meets another's on its way.
+        // In two steps, because an updated version could otherwise collide with another row's version in the unique
+        // index.
         try database.statement("UPDATE ver SET ver = -(ver + ?1)").bind(1, added).run()
         try database.statement("UPDATE ver SET ver = -ver").run()
-        // Segments name versions and are only copies: they are built again.
+        // Segments contain versions and are only copies, so they are dropped and built again.
         try database.statement(
             """
             UPDATE bucket SET fresh = fresh + (SELECT sum(bytes) FROM seg WHERE b = bucket.id)
@@ -199,7 +203,7 @@ public enum StoreRestore {
         try database.statement("DELETE FROM seg").run()
     }
 
-    /// nil when there is no old store or nothing can be read from it.
+    /// nil when there is no old store or it cannot be read.
     private static func identityOfOld(_ path: String, _ settings: StoreSettings) -> StoreIdentity? {
         guard Files.exists(path), let database = try? SQLiteStore.connect(path, .readWrite, settings) else {
             return nil

@@ -1,145 +1,177 @@
 import ThicketProtocol
 
-/// A small piece of background work, planned from committed rows that never change again, applied by the writer.
+/// A small piece of background work: planned from committed, immutable rows, applied by the writer.
 public struct MaintenanceBatch: Sendable, Hashable {
-    /// A prefix of a bucket's log is cut.
+    /// Cuts a prefix of a bucket's log.
     public struct Cut: Sendable, Hashable {
+        /// Row of the bucket.
         public let bucket: BucketRow
-        /// The bucket's floor when this was planned; the cut is skipped if it has moved since.
+        /// The bucket's floor at planning time; the cut is skipped if it has moved since.
         public let floorBefore: GlobalID
-        /// The last row cut.
+        /// The last row that is cut; the new floor.
         public let floor: GlobalID
         /// Rows to delete, oldest first.
         public let rows: [GlobalID]
-        /// The objects whose rows they are.
+        /// The objects that these rows belong to.
         public let keys: Set<EntityKey>
-        /// Their ccids' hashes with the rows' times, to be kept on.
+        /// Hashes of the rows' ccids with the times of the rows; they are kept in `old_ccid`.
         public let changeIDs: [OldChangeID]
         /// Bodies that must stay readable without the rows.
         public let keptBodies: [KeptBody]
-        /// Bodies kept earlier that nobody can ask for any more.
+        /// Bodies kept earlier that no request can ask for any more.
         public let droppedBodies: [KeptVersion]
-        /// Bytes of rows and bodies that are written or removed, at most.
+        /// Maximum bytes of rows and bodies that are written or removed.
         public let bytes: Int
     }
 
     /// A ccid whose row is cut.
     public struct OldChangeID: Sendable, Hashable {
+        /// Keyed hash of the ccid.
         public let hash: UInt64
-        /// Milliseconds since 1970.
+        /// Time of the change, milliseconds since 1970.
         public let timestamp: Int64
     }
 
-    /// Names one version of an object.
+    /// Identifies one version of an object.
     public struct KeptVersion: Sendable, Hashable {
+        /// The object's key.
         public let key: EntityKey
+        /// The object's version.
         public let version: Version
     }
 
-    /// A body kept apart from the log.
+    /// A body that is kept apart from the log.
     public struct KeptBody: Sendable, Hashable {
+        /// The object's key.
         public let key: EntityKey
+        /// The object's version.
         public let version: Version
+        /// The body as JSON.
         public let body: [UInt8]
     }
 
     /// One blob of bodies.
     public struct Segment: Sendable, Hashable {
-        /// Newest gid the segment answers for; it begins above the next older segment's.
+        /// Newest gid that the segment covers; its range begins above the next older segment's `high`.
         public let high: GlobalID
-        /// Objects in it.
+        /// Number of objects in it.
         public let count: Int
+        /// The blob, in the layout of `Segment`.
         public let content: [UInt8]
     }
 
     /// New segments of one bucket.
     public struct SegmentWork: Sendable, Hashable {
+        /// Row of the bucket.
         public let bucket: BucketRow
-        /// Existing segments whose `high` lies above this and up to `through` are replaced.
+        /// Existing segments with a `high` above this gid and up to `through` are replaced.
         public let above: GlobalID
+        /// Upper end of the replaced range.
         public let through: GlobalID
-        /// Those existing segments: how many, and their bytes.
+        /// Number of these existing segments.
         public let replaced: Int
+        /// Bytes of these existing segments.
         public let replacedBytes: Int
         /// Ascending by `high`.
         public let segments: [Segment]
-        /// Bytes of log that these segments take in: the bucket's count of fresh bytes falls by as much.
+        /// Bytes of log that these segments cover; subtracted from the bucket's count of fresh bytes.
         public let freshBytes: Int64
     }
 
-    /// Hashes of cut rows' ccids that need not be kept any longer.
+    /// Hashes of cut rows' ccids whose retention time is over.
     public struct Forgetting: Sendable, Hashable {
+        /// Row of the bucket.
         public let bucket: BucketRow
+        /// Keyed hashes of the ccids.
         public let hashes: [UInt64]
     }
 
-    /// The ccids of a stretch of a bucket's log as one block: they are settled.
+    /// Archives the ccids of a stretch of a bucket's log as one block.
     public struct ChangeIDRun: Sendable, Hashable {
+        /// Row of the bucket.
         public let bucket: BucketRow
-        /// The bucket's `settled` when this was planned; the run is passed over if it has moved since.
+        /// The bucket's `settled` column at planning time; the run is skipped if it has moved since.
         public let settledBefore: GlobalID
-        /// The newest change of the stretch: `settled` from now on.
+        /// The newest change of the stretch, which becomes the value of `settled`.
         public let settled: GlobalID
-        /// Sorted block; empty when the stretch has no rows any more.
+        /// Block sorted by hash; empty when retention has removed all rows of the stretch.
         public let block: [UInt8]
-        /// Changes that the bucket counts as not settled and that are settled, or gone, by this.
+        /// Number of changes that leave the bucket's count of unarchived changes: archived by this run, or gone.
         public let count: Int64
     }
 
-    /// A stretch of a bucket's settled ccids, by hash, written anew with what the runs add to it.
+    /// Rewrites a hash range of a bucket's archived ccids, with the entries that the runs add to it.
     public struct ChangeIDMerge: Sendable, Hashable {
+        /// Row of the bucket.
         public let bucket: BucketRow
-        /// First and last hash of the stretch. All blocks that begin in it are replaced.
+        /// First hash of the range. All blocks that begin in the range are replaced.
         public let first: UInt64
+        /// Last hash of the range.
         public let last: UInt64
-        /// Ascending; the first begins at `first`.
+        /// Ascending; the first block begins at `first`.
         public let blocks: [HashBlock]
-        /// Blocks and runs that go, and their bytes.
+        /// Number of blocks and runs that are replaced.
         public let replaced: Int
+        /// Bytes of these blocks and runs.
         public let replacedBytes: Int
-        /// Set by the merge's last stretch: runs up to this change are in the blocks now, and go.
+        /// Set by the last range of a merge: runs up to this change are now contained in the blocks and are deleted.
         public let mergedRuns: GlobalID?
     }
 
-    /// Ccids from one hash on.
+    /// A block of ccids, starting at one hash.
     public struct HashBlock: Sendable, Hashable {
+        /// First hash that the block covers.
         public let low: UInt64
+        /// The entries, in the layout of `ChangeIDBlock`.
         public let block: [UInt8]
     }
 
-    /// Rows of client names that no change names any more.
+    /// Client names that no change refers to any more.
     public struct UnusedClients: Sendable, Hashable {
-        /// Newer changes that the writer looks at; where there are more, the names stay until the next look.
+        /// Maximum number of newer changes that the writer checks; if there are more, the names stay until the next
+        /// scan.
         public static let newerRowsMax = 2_000
 
+        /// Rows of `client`.
         public let rows: [Int64]
-        /// The newest change that was looked at: the writer looks at those after it.
+        /// The newest change that the planner scanned; the writer checks the changes after it.
         public let through: GlobalID
     }
 
-    /// A step in the erasing of what a user had whose account has ended.
+    /// One step in erasing the data of a user whose account is closed.
     public struct Erasure: Sendable, Hashable {
+        /// The app of the user.
         public let app: AppID
+        /// The user whose data is erased.
         public let user: UserID
-        /// Rows, and bytes of them, that the step removes at most; one row is always taken.
+        /// Maximum number of rows that the step removes; at least one row is removed.
         public let rowsMax: Int
+        /// Maximum bytes of rows that the step removes.
         public let bytesMax: Int
     }
 
+    /// Prefixes of logs to cut.
     public var cuts: [Cut] = []
+    /// Segments to write and replace.
     public var segments: [SegmentWork] = []
+    /// Hashes of cut ccids to delete.
     public var forgettings: [Forgetting] = []
+    /// Runs of ccids to archive.
     public var changeIDRuns: [ChangeIDRun] = []
+    /// Ranges of archived ccids to rewrite.
     public var changeIDMerges: [ChangeIDMerge] = []
+    /// Client names to delete.
     public var unusedClients: UnusedClients?
+    /// Steps of erasures.
     public var erasures: [Erasure] = []
-    /// Heads of objects that are written into their table, at most (`LateHeads`).
+    /// Maximum number of heads to write into their table (`WriteBehindHeads`).
     public var headsMax: Int = 0
 
+    /// Creates an empty batch.
     public init() {}
 
-    /// Rows that applying it writes or removes, at most: what a group of changes has to wait for
-    /// (`RetentionSettings.rowsPerBatch`).
+    /// Maximum number of rows that applying the batch writes or removes. A group of changes may have to wait for this
+    /// work (`RetentionSettings.rowsPerBatch`).
     public var rowCount: Int {
         var count = forgettings.reduce(0) { $0 + $1.hashes.count } + (unusedClients?.rows.count ?? 0)
         for cut in cuts {
@@ -150,7 +182,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
         return erasures.reduce(count + changeIDRuns.count + headsMax) { $0 + $1.rowsMax }
     }
 
-    /// Bytes of those rows, as `rowCount` (`RetentionSettings.bytesPerBatch`).
+    /// Bytes of these rows, also an upper bound (`RetentionSettings.bytesPerBatch`).
     public var byteCount: Int {
         var count = cuts.reduce(0) { $0 + $1.bytes } + changeIDRuns.reduce(0) { $0 + $1.block.count }
         for work in segments {
@@ -162,13 +194,14 @@ public struct MaintenanceBatch: Sendable, Hashable {
         return erasures.reduce(count) { $0 + $1.bytesMax }
     }
 
-    /// It only brings heads into their table: what was planned besides rests on nothing of it.
+    /// Whether the batch only writes heads into their table; no other planned work depends on such a batch.
     public var isHeadsOnly: Bool {
         var rest = self
         rest.headsMax = 0
         return headsMax > 0 && rest.isEmpty
     }
 
+    /// Whether the batch contains no work.
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
             && unusedClients == nil && erasures.isEmpty && headsMax == 0

@@ -1,12 +1,12 @@
 import ThicketProtocol
 
-/// What the planner reads besides the log itself.
+/// Data that the planner reads in addition to the log.
 protocol RetentionSource: StoreReader {
     /// Runs `body` over one state of the store.
     func withState<Result>(
         _ body: (any LogSource) throws(StoreError) -> Result
     ) throws(StoreError) -> Result
-    /// Versions of the object whose bodies are kept apart from the log, ascending, with the bytes of each.
+    /// Versions of the object whose bodies are kept apart from the log, ascending, with the bytes of each body.
     func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [(version: Version, bytes: Int)]
     /// Hashes of cut rows' ccids whose changes are older than `before` (milliseconds since 1970), at most `limit`.
     func oldChangeIDs(in bucket: BucketRow, before: Int64, limit: Int) throws(StoreError) -> [UInt64]
@@ -14,23 +14,23 @@ protocol RetentionSource: StoreReader {
 
 /// Visits the buckets one after the other and plans what is cut from their logs, in pieces of bounded size.
 ///
-/// A bucket's log loses a prefix: rows that are older than the settings' age and not among its newest. Before a row
-/// goes, the bodies that somebody may still ask for are kept apart: the versions that stay readable, and the body each
-/// object had after its last cut row, on which the rows that remain are replayed.
+/// A cut removes a prefix of a bucket's log: rows older than the configured age that are not among the newest ones.
+/// Bodies that may still be requested are kept apart before their rows go: the versions that stay readable, and the
+/// body of each object after its last cut row, from which the remaining rows are replayed.
 final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
     private let reader: Reader
     private let settings: RetentionSettings
-    /// Rows still to be cut from the bucket that is being worked on, oldest first.
+    /// Rows that are still to be cut from the current bucket, oldest first.
     private var pending: (bucket: BucketRow, floor: GlobalID, rows: ArraySlice<GlobalID>)?
-    /// A bucket that has more hashes to forget.
+    /// A bucket with more hashes to delete.
     private var forgetful: BucketRow?
-    /// The hashes planned last.
+    /// The hashes of the last plan.
     private var forgotten = [UInt64]()
-    /// The bucket visited last in the current visit of all; nil between two visits.
+    /// The bucket visited last in the current pass over all buckets; nil between two passes.
     private var visited: BucketRow?
     private var nextVisit = Int64.min
 
-    /// Buckets looked up at once.
+    /// Buckets read per query.
     private static var pageSize: Int { 500 }
 
     init(reader: Reader, settings: RetentionSettings) {
@@ -72,11 +72,11 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
         return batch.isEmpty ? nil : batch
     }
 
-    /// A piece of the hashes whose time has come.
+    /// The next piece of the hashes whose retention time is over.
     private func nextForgetting(_ bucket: BucketRow, now: Int64) throws(StoreError) -> MaintenanceBatch? {
         let hashes = try reader.oldChangeIDs(
             in: bucket, before: now - settings.changeIDAgeMin, limit: settings.rowsPerBatch)
-        // A piece that is not full was the last. One that comes again was not applied: it waits for the next visit.
+        // A piece that is not full is the last one. A repeated piece was not applied; it waits for the next visit.
         forgetful = hashes.count == settings.rowsPerBatch && hashes != forgotten ? bucket : nil
         defer { forgotten = hashes }
         guard !hashes.isEmpty, hashes != forgotten else { return nil }
@@ -85,9 +85,9 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
         return batch
     }
 
-    /// The prefix of the log that may go, oldest first.
+    /// The prefix of the log that may be cut, oldest first.
     private func rowsToCut(_ bucket: BucketRecord, now: Int64) throws(StoreError) -> [GlobalID] {
-        // Positions count the changes of all buckets, so their distance is at least the bucket's own count.
+        // Positions count the changes of all buckets, so the distance is an upper bound of the bucket's own count.
         guard bucket.head - bucket.floor > Int64(settings.logChangesMin) else { return [] }
         let youngest = now - settings.logAgeMin
         return try reader.withState { (log) throws(StoreError) in
@@ -97,7 +97,7 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
             while place > bucket.floor, let link = try log.changeLink(place) {
                 seen += 1
                 if seen > settings.logChangesMin {
-                    // Clocks step back: a younger row further down keeps all that came after it, too.
+                    // Clocks may step back: a younger row further down also keeps all rows after it.
                     if link.timestamp > youngest { rows.removeAll() } else { rows.append(place) }
                 }
                 guard link.previousOfBucket < place else { break }
@@ -108,7 +108,7 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
         }
     }
 
-    /// The next piece of the bucket that is being worked on; nil when it is done or somebody else has moved its floor.
+    /// The next piece of the current bucket; nil when it is done or its floor has moved since the plan.
     private func nextCut() throws(StoreError) -> MaintenanceBatch? {
         guard let work = pending else { return nil }
         pending = nil
@@ -132,13 +132,13 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
     }
 }
 
-/// One piece of a cut while it is put together: follows every object through the rows that go.
+/// One piece of a cut under construction: follows every object through the rows that are cut.
 private struct CutSlice {
     private struct Track {
         let head: EntityRecord
         var state: JSONObject?
         var version: Version
-        /// Versions kept apart before this piece.
+        /// Versions that were kept apart before this piece.
         let keptBefore: [Version]
         var isKept = false
     }
@@ -152,9 +152,9 @@ private struct CutSlice {
     private var rows = [GlobalID]()
     private var changeIDs = [MaintenanceBatch.OldChangeID]()
     private var kept = [MaintenanceBatch.KeptBody]()
-    /// Bodies that are written, or may be dropped: those kept before count when their object is first met.
+    /// Number of bodies that are written or may be dropped. Bodies kept earlier count when their object first appears.
     private var bodies = 0
-    /// Their bytes, and those of the rows that go.
+    /// Bytes of these bodies and of the cut rows.
     private var bytes = 0
 
     init(
@@ -198,7 +198,7 @@ private struct CutSlice {
         changeIDs.append(.init(hash: identity.hash(of: change.changeID), timestamp: change.timestamp))
     }
 
-    /// The object as it was before the first of its rows that go.
+    /// The state of the object before its first cut row.
     private mutating func begin(_ change: ChangeRecord) throws(StoreError) -> Track {
         guard let head = try log.entityRecord(change.key, bucket.row) else {
             throw StoreError(.corrupt, "change \(change.gid) belongs to an object that has no head")
@@ -224,7 +224,7 @@ private struct CutSlice {
         kept.append(.init(key: key, version: version, body: body))
     }
 
-    /// Keeps each object's body after its last row that goes, and drops what was kept earlier and nobody needs now.
+    /// Keeps each object's body after its last cut row, and drops bodies kept earlier that are no longer needed.
     mutating func finish() throws(StoreError) -> MaintenanceBatch.Cut {
         var dropped = [MaintenanceBatch.KeptVersion]()
         for (key, track) in tracks.sorted(by: { $0.key.text < $1.key.text }) {

@@ -1,22 +1,22 @@
-/// What befalls one commit of a `MemoryStore` in a simulation.
+/// The outcome of one commit of a `MemoryStore` in a simulation.
 public enum CommitFault: Sendable, Hashable {
-    /// It is written.
+    /// The commit succeeds.
     case none
-    /// Nothing is written, the writer learns why, and the next commit may work.
+    /// Nothing is written, the writer gets the error, and the next commit may succeed.
     case fail(StoreError)
-    /// The process dies before anything is durable: this handle and all others are dead until `restart()`.
+    /// The process crashes before anything is durable: all handles fail until `restart()`.
     case crashBefore
-    /// The process dies after the commit is durable but before anybody hears of it.
+    /// The process crashes after the commit is durable, but before its success is reported.
     case crashAfter
 }
 
-/// Where a fault plan is asked.
+/// The commit for which a fault plan is asked.
 public struct CommitPoint: Sendable, Hashable {
-    /// Counts commits over the whole life of the store, from 1.
+    /// Counts all commits of the store, across crashes, from 1.
     public let number: Int
-    /// Changes in the group; 0 for background work.
+    /// Number of changes in the group; 0 for background work.
     public let changes: Int
 }
 
-/// Decides each commit's fate.
+/// Decides the outcome of each commit.
 public typealias FaultPlan = @Sendable (CommitPoint) -> CommitFault

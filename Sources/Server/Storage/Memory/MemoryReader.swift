@@ -1,7 +1,7 @@
 import Synchronization
 import ThicketProtocol
 
-/// Reads of a `MemoryStore`. Each call works on one state.
+/// Reads of a `MemoryStore`. Each call sees one state.
 class MemoryReader: StoreReader {
     let store: MemoryStore
     let life: Int
@@ -183,7 +183,7 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         }
     }
 
-    /// All of them: nothing in memory needs settling.
+    /// All ccids: this store archives none.
     func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail {
         let state = try state()
         var entries = (state.oldChangeIDs[bucket] ?? [:]).keys.map { ChangeIDEntry(hash: $0, gid: 0) }

@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// All rows of a `MemoryStore`: a value, so that each look of a reader is at one state.
+/// All rows of a `MemoryStore`: a value type, so that each call of a reader works on one state.
 struct MemoryState: Sendable {
     struct KeptPlace: Hashable {
         let bucket: BucketRow
@@ -18,17 +18,17 @@ struct MemoryState: Sendable {
     var entities = [BucketRow: [EntityKey: EntityRecord]]()
     var changes = [GlobalID: ChangeRecord]()
     var keptBodies = [KeptPlace: [UInt8]]()
-    /// Hash to time of the change.
+    /// From the hash to the time of the change, in milliseconds since 1970.
     var oldChangeIDs = [BucketRow: [UInt64: Int64]]()
     /// The newest change that was erased with its user.
     var erased: GlobalID = 0
     var apps = Set<AppID>()
     var grants = [[UInt8]: TokenGrant]()
     var adminKeys = [[UInt8]: AppID]()
-    /// What operators have said of buckets that are not there yet.
+    /// The modes that operators set for new buckets.
     var modes = [NamePlace: BucketMode]()
 
-    /// All or nothing: what can be refused is looked at first.
+    /// Writes all or nothing: every check that can refuse the batch runs first.
     mutating func write(_ batch: WriteBatch) throws(StoreError) {
         try check(batch)
         for change in batch.changes { changes[change.gid] = change }

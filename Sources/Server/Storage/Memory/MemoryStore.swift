@@ -1,40 +1,44 @@
 import Synchronization
 import ThicketProtocol
 
-/// A store in memory: for tests and for the simulation, which decides by a fault plan when it fails or crashes.
+/// A store in memory, for tests and for the simulation, in which a fault plan decides about failures and crashes.
 ///
-/// Shows the same to callers as `SQLiteStore`. Handles made before a crash stay dead after `restart()`.
+/// Behaves like `SQLiteStore` for its callers. Handles made before a crash keep failing after `restart()`.
 public final class MemoryStore: Store {
+    /// Keys and numbers that identify the store.
     public let identity: StoreIdentity
     let shared: Mutex<Shared>
     private let faults: FaultPlan?
 
     struct Shared: Sendable {
         var state = MemoryState()
-        /// Raised by every crash; a handle of an earlier life is dead.
+        /// Incremented by every crash; a handle of an earlier generation fails.
         var life = 0
         var isDown = false
         var commits = 0
         var lastRow: BucketRow = 0
     }
 
-    /// - Parameter faults: asked at every commit; nil means that nothing ever fails.
+    /// - Parameter faults: called at every commit; nil means that no commit fails.
     public init(identity: StoreIdentity = .seeded(0), faults: FaultPlan? = nil) {
         self.identity = identity
         self.faults = faults
         shared = Mutex(Shared())
     }
 
+    /// Fails with `closed` while the store is down.
     public func makeWriter() throws(StoreError) -> any StoreWriter { MemoryWriter(self, life: try lifeIfUp()) }
+    /// Fails with `closed` while the store is down.
     public func makeReader() throws(StoreError) -> any StoreReader { MemoryReader(self, life: try lifeIfUp()) }
+    /// Plans retention only; this store has no segments. Fails with `closed` while the store is down.
     public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
         RetentionPlanner(reader: MemoryReader(self, life: try lifeIfUp()), settings: settings)
     }
 
-    /// Whether a fault plan has crashed the store.
+    /// Whether the store has crashed and was not restarted.
     public var isDown: Bool { shared.withLock { $0.isDown } }
 
-    /// Ends the store as a killed process would: what is durable stays, every handle is dead.
+    /// Crashes the store as a killed process would: durable data remains, every handle fails.
     public func crash() {
         shared.withLock {
             $0.isDown = true
@@ -42,26 +46,26 @@ public final class MemoryStore: Store {
         }
     }
 
-    /// The next process begins: new handles work again.
+    /// Simulates the start of the next process: new handles work again.
     public func restart() { shared.withLock { $0.isDown = false } }
 
-    /// Makes an app known; false when it was.
+    /// Registers an app; false if it was already registered.
     @discardableResult
     public func addApp(_ app: AppID) -> Bool { shared.withLock { $0.state.apps.insert(app).inserted } }
 
-    /// Makes a token good.
+    /// Registers a token.
     /// - Parameter tokenHash: SHA-256 of the token's text.
     public func addGrant(_ grant: TokenGrant, tokenHash: [UInt8]) {
         shared.withLock { $0.state.grants[tokenHash] = grant }
     }
 
-    /// Makes a key of an administrator good.
+    /// Registers an administrator key of an app.
     /// - Parameter hash: SHA-256 of the key's text.
     public func addAdminKey(_ app: AppID, hash: [UInt8]) {
         shared.withLock { $0.state.adminKeys[hash] = app }
     }
 
-    /// Says what buckets of that name are to be that are not there yet; those that are there stay as they are.
+    /// Sets the mode of new buckets of this name; existing buckets keep theirs.
     public func setMode(_ mode: BucketMode, ofNew name: BucketName, in app: AppID) {
         shared.withLock { $0.state.modes[MemoryState.NamePlace(app: app, name: name)] = mode }
     }

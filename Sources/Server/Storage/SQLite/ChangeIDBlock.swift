@@ -1,5 +1,5 @@
-/// Keyed hashes of ccids with the positions of their changes, ascending by hash: what one blob of `idrun` or `idset`
-/// holds. Layout, little-endian: per entry hash (8 bytes), gid (8).
+/// Keyed hashes of ccids with the positions of their changes, ascending by hash: the content of one blob of `idrun` or
+/// `idset`. Layout, little-endian: for each entry the hash (8 bytes) and the gid (8 bytes).
 struct ChangeIDBlock: Sendable {
     static let entryBytes = 16
 
@@ -32,7 +32,7 @@ struct ChangeIDBlock: Sendable {
 
     var entries: [ChangeIDEntry] { (0..<count).map(entry) }
 
-    /// Position of the change with this hash, if it is here.
+    /// Position of the change with this hash; nil when the block does not contain it.
     func position(of wanted: UInt64) -> GlobalID? {
         bytes.withUnsafeBytes { raw in
             var low = 0
@@ -56,7 +56,8 @@ struct ChangeIDBlock: Sendable {
 }
 
 extension UInt64 {
-    /// As a column holds it: SQLite's integers have a sign, and this keeps the order.
+    /// The value as an SQLite column holds it: SQLite's integers are signed, so the top bit is flipped to keep the
+    /// order.
     var column: Int64 { Int64(bitPattern: self ^ 1 << 63) }
 
     init(column: Int64) { self = UInt64(bitPattern: column) ^ 1 << 63 }

@@ -1,44 +1,47 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Plans how ccids are settled: those of each further stretch of a bucket's log become a block in the order of the log,
-/// and when there are many such blocks they are merged, stretch by stretch, into the blocks by hash.
+/// Plans how ccids are archived. The ccids of each further stretch of a bucket's log become a block in log order
+/// (`idrun`); when there are many such blocks, they are merged into the blocks that are ordered by hash (`idset`).
 ///
-/// So the owner of a bucket that comes into use reads a short tail of the log, whatever lies behind it. A merge may be
-/// broken off anywhere: what stands in both places is found all the same, and the next one begins anew.
+/// A shard that loads a bucket therefore reads only a short tail of the log, regardless of the log's length. A merge
+/// may be interrupted at any point: entries that are in both places are still found, and the next merge starts from the
+/// beginning.
 final class ChangeIDPlanner {
     private struct Stretch {
         let bucket: BucketRow
         var settled: GlobalID
-        /// Changes above `settled`, oldest first.
+        /// Changes above `archived`, oldest first.
         var positions: ArraySlice<GlobalID>
-        /// Changes the bucket counted as not settled, less those that were found: cut from the log since.
+        /// Changes that the bucket counted as not archived, minus those that were found: retention has cut them from
+        /// the log since.
         var gone: Int64
     }
 
     private struct Merge {
         let bucket: BucketRow
-        /// The newest change in the runs that are merged.
+        /// The newest change in the merged runs.
         let through: GlobalID
-        /// Those runs: how many, and their bytes.
+        /// Number of these runs, and their bytes.
         let runs: Int
         let runBytes: Int
-        /// All their entries, ascending by hash.
+        /// All entries of the runs, ascending by hash.
         var entries: ArraySlice<ChangeIDEntry>
-        /// First hashes of the blocks that are left, with their rows, ascending.
+        /// First hashes of the remaining blocks and their rows, ascending.
         var blocks: ArraySlice<(low: UInt64, row: Int64)>
-        /// First hash of what is left.
+        /// First hash of the range that is not merged yet.
         var first: UInt64
     }
 
     private let reader: SQLiteReader
     private let settings: RetentionSettings
     private var stretch: Stretch?
-    /// Runs planned since the last look for runs to merge.
+    /// Runs planned since the last check for runs to merge.
     private var runs = 0
     private var merge: Merge?
     private var nextLook = Int64.min
-    /// What was planned last: found so again, it was not applied, and waits for the next look.
+    /// The last plan. If the next look finds the same plan, it was not applied, and the planner waits for the next
+    /// interval.
     private var planned: (row: BucketRow, settled: GlobalID, loose: Int64)?
     private var merged: (row: BucketRow, through: GlobalID)?
 
@@ -56,7 +59,7 @@ final class ChangeIDPlanner {
                 if let run { return run }
             }
             guard now >= nextLook || stretch != nil else { return nil }
-            // Runs do not pile up behind a long stretch: all of them are read when their bucket comes into use.
+            // Keeps runs from piling up during a long stretch: all runs of a bucket are read when the bucket is loaded.
             runs = 0
             try reader.reading { () throws(StoreError) in
                 try planMerge()
@@ -98,7 +101,7 @@ final class ChangeIDPlanner {
             stretch = nil
             return nil
         }
-        // Less than a block is left: only the count is put right.
+        // Less than a full block is left: only the counter is corrected.
         let isWhole = part.count == settings.changeIDsPerBlock
         var entries = [ChangeIDEntry]()
         if isWhole {
@@ -124,7 +127,7 @@ final class ChangeIDPlanner {
     private func planMerge() throws(StoreError) {
         let found: (row: BucketRow, through: GlobalID)? = try storing("looking for ccids to merge") {
             () throws(SQLiteError) in
-            // The oldest: however many there are, a piece has the entries of so many runs at most.
+            // The oldest runs. The limit bounds the entries of one piece, however many runs there are.
             let bucket: BucketRow? = try reader.database.statement(
                 "SELECT b FROM idrun GROUP BY b HAVING count(*) >= ?1 LIMIT 1"
             ).bind(1, Int64(settings.changeIDRunsMax)).first { $0.integer(0) }
@@ -157,7 +160,7 @@ final class ChangeIDPlanner {
             runBytes: contents.reduce(0) { $0 + $1.count }, entries: entries[...], blocks: blocks[...], first: 0)
     }
 
-    /// Writes the next blocks anew: as many as one transaction takes.
+    /// Rewrites the next blocks, as many as fit in one transaction.
     private func nextPiece() throws(StoreError) -> MaintenanceBatch? {
         guard var work = merge else { return nil }
         let floor = try reader.bucketRecord(work.bucket)?.floor ?? 0
@@ -194,7 +197,7 @@ final class ChangeIDPlanner {
         return try ChangeIDBlock(content).entries
     }
 
-    /// Both in one order, once each: a merge that was broken off has left some in both.
+    /// Merges both in hash order without duplicates: an interrupted merge leaves entries in both.
     private static func merged(_ old: [ChangeIDEntry], _ fresh: ArraySlice<ChangeIDEntry>) -> [ChangeIDEntry] {
         var result = [ChangeIDEntry]()
         result.reserveCapacity(old.count + fresh.count)
@@ -214,7 +217,7 @@ final class ChangeIDPlanner {
         var place = 0
         repeat {
             var end = min(place + settings.changeIDsPerBlock, entries.count)
-            // Equal hashes stay together: a look reads one block.
+            // Equal hashes stay in one block, so that a look-up reads one block.
             while end < entries.count, entries[end].hash == entries[end - 1].hash { end += 1 }
             blocks.append(
                 .init(

@@ -1,18 +1,18 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Looks now and then through the log, a stretch at a time, for client names that none of its rows names any more.
+/// Periodically scans the log, a stretch at a time, for client names that no row refers to any more.
 final class ClientNamePlanner {
     private let reader: SQLiteReader
     private let settings: RetentionSettings
     private var nextLook = Int64.min
-    /// The look that is under way.
+    /// The scan in progress.
     private var look: Look?
 
     private struct Look {
-        /// Names as they were when it began, still without a row that names them.
+        /// Names that existed when the scan began and that no scanned row refers to.
         var unused: Set<Int64>
-        /// Looked at up to here.
+        /// The scan has covered the log up to this position.
         var place: GlobalID
         var isAtEnd = false
     }
@@ -39,7 +39,7 @@ final class ClientNamePlanner {
         return batch
     }
 
-    /// Only where something was cut or erased can a name be unused.
+    /// A name can only be unused if changes were cut or erased.
     private func begin() throws(StoreError) -> Look {
         var rows = Set<Int64>()
         try storing("listing client names") { () throws(SQLiteError) in

@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Looks for users whose accounts have ended and whose data is still there.
+/// Finds users whose accounts are closed and whose data is not erased yet.
 final class ErasurePlanner {
     private let reader: SQLiteReader
     private let settings: RetentionSettings
@@ -11,7 +11,7 @@ final class ErasurePlanner {
         self.settings = settings
     }
 
-    /// The next step of the oldest one; the same again until nothing is left of it.
+    /// The next step of the oldest erasure. Repeated until no data of that user is left.
     func nextBatch() throws(StoreError) -> MaintenanceBatch? {
         let next: (app: String, user: String)? = try storing("looking for ended accounts") { () throws(SQLiteError) in
             try reader.database.statement("SELECT app, user FROM erasure ORDER BY created, app, user LIMIT 1")

@@ -6,9 +6,9 @@ struct HeadWriter {
     private let head: Statement
 
     init(_ database: Database) throws(SQLiteError) {
-        // Somebody beside the server may have written a later one (`settle`): that stays. Where a start could not read
-        // since when an object is the same one (`LateHeads.load`), what stands here is still right: what an edit leaves
-        // has the birth it had.
+        // A process beside the server may have written a later head (`settle`); the condition on `gid` keeps that one.
+        // If a start could not read the birth version of an edited object (`WriteBehindHeads.load`), the value in the
+        // table is still right: an edit does not change the birth version.
         head = try database.prepare(
             """
             INSERT INTO ent (b, k, ver, gid, kf, dead, born) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -17,7 +17,7 @@ struct HeadWriter {
             """)
     }
 
-    /// Inside of a transaction.
+    /// Must be called inside a transaction.
     func write(_ slice: LateHeads.Slice, _ database: Database) throws(SQLiteError) {
         for entity in slice.heads { try write(entity) }
         if let mark = slice.mark { try Meta.set(Meta.heads, mark, database) }

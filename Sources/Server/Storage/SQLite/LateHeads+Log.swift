@@ -1,9 +1,9 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// What the log says of heads that `ent` does not have yet.
+/// Finds in the log the heads that are missing in `ent`.
 extension LateHeads {
-    /// Reads them: within one state of the store, or where nobody writes.
+    /// Reads these heads. Requires one state of the store, or that no process is writing.
     static func load(_ database: Database, changesMax: Int) throws(StoreError) -> LateHeads {
         let mark: GlobalID = try storing("reading meta") { () throws(SQLiteError) in
             try Meta.integer(Meta.heads, database) ?? 0
@@ -22,7 +22,7 @@ extension LateHeads {
         return late
     }
 
-    /// Writes all of them into `ent`, inside of a transaction that writes: where no server does, or may be waiting.
+    /// Writes all of them into `ent`, inside a write transaction; for processes other than the server.
     static func settle(_ database: Database) throws(SQLiteError) {
         let late: LateHeads
         do {
@@ -33,13 +33,13 @@ extension LateHeads {
         try HeadWriter(database).write(late.whole(), database)
     }
 
-    /// What the rows read so far come to.
+    /// The result of the rows read so far.
     private struct Newest {
         var heads = [BucketRow: [EntityKey: EntityRecord]]()
         var changes = 0
     }
 
-    /// A row of the log, as far as it makes a head.
+    /// The columns of a log row that determine a head.
     private struct LogRow {
         let gid: GlobalID
         let bucket: BucketRow
@@ -50,7 +50,7 @@ extension LateHeads {
         let keyframe: GlobalID
         let isSealed: Bool
 
-        /// The version that a creation made.
+        /// The version that a creation made; nil for a removal.
         var made: Version? { isRemoval ? nil : version }
 
         init(_ row: Statement) throws(StoreError) {
@@ -73,7 +73,7 @@ extension LateHeads {
     private static func forEachRow(
         after mark: GlobalID, _ database: Database, _ body: (LogRow) throws(StoreError) -> Void
     ) throws(StoreError) {
-        // CROSS JOIN keeps the order of the loops: along the log, each row's bucket looked up.
+        // CROSS JOIN fixes the order of the loops: along the log, with a look-up of each row's bucket.
         let rows = try storing("reading the log's end") { () throws(SQLiteError) in
             try database.statement(
                 """
@@ -88,7 +88,7 @@ extension LateHeads {
         }
     }
 
-    /// Since when an object that was edited is the same one.
+    /// The version at which an edited object was created.
     private static func birth(
         of row: LogRow, _ newest: Newest, _ database: Database
     ) throws(StoreError) -> Version? {
@@ -96,14 +96,14 @@ extension LateHeads {
         do {
             return try storedBirth(of: row, database)
         } catch {
-            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken until
-            // the next start. If the page is sound, nothing is lost (`HeadWriter`); if not, `check` tells.
+            // A page that cannot be read affects only this object: until the next start, the server takes only edits of
+            // its newest version. If the page is sound, nothing is lost (`HeadWriter`); if not, `check` reports it.
             if error.isCorrupt || error.isIO { return nil }
             throw StoreError(error, "reading an object's head")
         }
     }
 
-    /// Reads once more after an I/O error, which may have passed: what is missed here is missed until the next start.
+    /// Retries once after an I/O error, which may be temporary: a value missed here is missing until the next start.
     private static func storedBirth(of row: LogRow, _ database: Database) throws(SQLiteError) -> Version? {
         func read() throws(SQLiteError) -> Version? {
             try database.statement("SELECT born FROM ent WHERE b = ?1 AND k = ?2").bind(1, row.bucket)

@@ -2,10 +2,10 @@ import Synchronization
 import ThicketProtocol
 
 extension LateHeads {
-    /// The heads of groups that followed one another. Stretches lead to later ones, so who holds one reaches all that
-    /// came after it, for as long as a transaction lasts.
+    /// The heads of consecutive groups. Each stretch links to the next one, so a transaction that holds a stretch
+    /// reaches all later ones for its whole duration.
     final class Stretch: Sendable {
-        /// An object's heads, one for each group that changed it.
+        /// The heads of one object, one for each group that changed it.
         private struct History {
             var newest: EntityRecord
             /// Oldest first.
@@ -16,7 +16,7 @@ extension LateHeads {
             }
         }
 
-        /// Those of one bucket. Only looked at and changed while `content` is locked.
+        /// The heads of one bucket. Accessed only while `content` is locked.
         private final class Heads {
             var objects = [EntityKey: History]()
 
@@ -29,7 +29,7 @@ extension LateHeads {
                 objects.values[place].newest = record
             }
 
-            /// Takes back what `put` has put there last.
+            /// Reverts the last `put` of this object.
             func take(_ record: EntityRecord) -> Bool {
                 guard var history = objects[record.key], history.newest.gid == record.gid else { return false }
                 let before = history.older.popLast()
@@ -41,7 +41,7 @@ extension LateHeads {
 
         private struct Content {
             var buckets = [BucketRow: Heads]()
-            /// Heads, and changes of the groups that they are of.
+            /// Number of heads here, and number of changes in the groups they belong to.
             var count = 0
             var changes = 0
             var through: GlobalID = 0
@@ -63,12 +63,12 @@ extension LateHeads {
 
         private let content = Mutex<Content>(Content())
 
-        /// Heads here, the newest change among them, and the stretch that follows.
+        /// Number of heads here, the newest change among them, and the next stretch.
         var measure: (count: Int, through: GlobalID, next: Stretch?) {
             content.withLock { ($0.count, $0.through, $0.next) }
         }
 
-        /// Changes of the groups whose heads are here.
+        /// Number of changes in the groups whose heads are here.
         var changes: Int { content.withLock { $0.changes } }
 
         var buckets: [BucketRow] { content.withLock { Array($0.buckets.keys) } }
@@ -90,7 +90,8 @@ extension LateHeads {
                     content.count -= 1
                     if heads.objects.isEmpty { content.buckets[entity.bucket] = nil }
                 }
-                // Positions of a group that failed are given again: what is left was there before.
+                // The positions of a failed group are used again, so `through` is recomputed from the heads that
+                // remain.
                 content.through = content.buckets.values.reduce(0) { newest, heads in
                     heads.objects.values.reduce(newest) { max($0, $1.newest.gid) }
                 }
@@ -106,14 +107,14 @@ extension LateHeads {
             }
         }
 
-        /// The head that the newest group up to `gid` left, and the stretch that follows.
+        /// The head after the newest group up to `gid`, and the next stretch.
         func head(of key: EntityKey, in bucket: BucketRow, upTo gid: GlobalID) -> (
             record: EntityRecord?, next: Stretch?
         ) {
             content.withLock { ($0.buckets[bucket]?.objects[key]?.record(upTo: gid), $0.next) }
         }
 
-        /// The same of all objects of a bucket, or of those whose keys come after `key`.
+        /// The same for all objects of a bucket, or for those whose keys are after `key`.
         func heads(
             of bucket: BucketRow, after key: EntityKey? = nil, upTo gid: GlobalID
         ) -> (records: [EntityRecord], next: Stretch?) {
@@ -127,21 +128,21 @@ extension LateHeads {
             }
         }
 
-        /// The newest heads of a bucket, in the order of the table.
+        /// The newest heads of a bucket, in table order.
         func heads(of bucket: BucketRow) -> [WriteBatch.EntityWrite] {
             let records = heads(of: bucket, upTo: .max).records
             return LateHeads.sorted(records, bucket)
         }
     }
 
-    /// What one transaction sees of it.
+    /// The heads that one transaction sees.
     struct View {
-        /// As `LateHeads.origin` was before the transaction began.
+        /// `WriteBehindHeads.origin` before the transaction began.
         let origin: Stretch
         /// The newest change that the transaction sees.
         let upTo: GlobalID
 
-        /// nil: what `ent` says is so.
+        /// nil: the row in `ent` is current.
         func head(of key: EntityKey, in bucket: BucketRow) -> EntityRecord? {
             var found: EntityRecord?
             var stretch: Stretch? = origin
@@ -153,7 +154,7 @@ extension LateHeads {
             return found
         }
 
-        /// The objects of a bucket for which `ent` may be behind; those alone whose keys come after `key`, if one is
+        /// The objects of a bucket whose rows in `ent` may be outdated; only those with keys after `key`, if it is
         /// given.
         func heads(of bucket: BucketRow, after key: EntityKey? = nil) -> [EntityKey: EntityRecord] {
             var found = [EntityKey: EntityRecord]()
@@ -166,7 +167,7 @@ extension LateHeads {
             return found
         }
 
-        /// Buckets that have such objects, now.
+        /// Buckets that have such objects at this moment.
         var buckets: Set<BucketRow> {
             var found = Set<BucketRow>()
             var stretch: Stretch? = origin

@@ -2,61 +2,62 @@ import Glibc
 import Synchronization
 import ThicketProtocol
 
-/// The newest heads of objects that the log has and `ent` not yet (decision 0075).
+/// The newest heads of objects whose changes are in the log but not yet in `ent` (decision 0008).
 ///
-/// A group writes its log alone; the heads it leads to are put here before it commits, and go into `ent` many at once
-/// and in order, with later groups. `meta` says up to which change `ent` is whole (`Meta.heads`); what lies beyond is
-/// in the log, so a start reads it from there.
+/// A group writes only its log rows. Its heads are added here before it commits; later groups write them into `ent`,
+/// many at once and in order. `meta` records the change up to which `ent` is complete (`Meta.heads`); a start rebuilds
+/// later heads from the log.
 ///
-/// The writer changes this; readers of all threads look things up. A reader sees the state of the store that its
-/// transaction has: heads of later changes are passed over.
+/// The writer modifies this; readers on all threads look heads up. A reader sees the state of its transaction: heads of
+/// later changes are skipped.
 final class LateHeads: Sendable {
     private struct State {
-        /// The stretch whose heads go into `ent`, or `current` when there is none.
+        /// The stretch whose heads are being written to `ent`, or `current` when none is.
         var oldest: Stretch
         var current: Stretch
-        /// `ent` is whole up to this change.
+        /// `ent` is complete up to this change.
         var mark: GlobalID
     }
 
-    /// Heads of the oldest stretch that are still to be written: those of its buckets that come later, and those that
-    /// come next.
+    /// Heads of the oldest stretch that are still to be written: `buckets` not started yet, and `next`, the heads to
+    /// write next.
     private struct Rest {
         var buckets: ArraySlice<BucketRow> = []
         var next: ArraySlice<WriteBatch.EntityWrite> = []
     }
 
-    /// Heads that a slice writes for each change of the group that takes it along: a stretch is written before the next
-    /// is full.
+    /// Heads that are written per change of the group that takes them along. At this ratio a stretch is written before
+    /// the next one is full.
     static let headsPerChange = 2
-    /// Stretches' worth of changes that may come while the table takes no heads (`isFarBehind`).
+    /// Maximum backlog, in stretches of changes, while no heads can be written to the table (`isFarBehind`).
     private static let stretchesMax = 16
 
-    /// Changes in a stretch.
+    /// Number of changes after which a stretch is full.
     private let changesMax: Int
     private let state: Mutex<State>
-    /// The writer's alone.
+    /// Used by the writer only.
     private let rest = Mutex<Rest>(Rest())
 
     /// - Parameters:
-    ///   - mark: `ent` is whole up to this change.
-    ///   - changesMax: changes after which their heads begin to be written; a group may add more at once. A start reads
-    ///     so many rows of the log, and half as many again, where the table takes the heads.
+    ///   - mark: `ent` is complete up to this change.
+    ///   - changesMax: number of changes after which writing of their heads begins; one group may exceed it. While the
+    ///     table takes the heads, a start reads at most about 1.5 times as many rows of the log.
     init(mark: GlobalID, changesMax: Int) {
         self.changesMax = max(changesMax, 1)
         let stretch = Stretch()
         state = Mutex(State(oldest: stretch, current: stretch, mark: mark))
     }
 
-    /// `ent` is whole up to this change.
+    /// `ent` is complete up to this change.
     var mark: GlobalID { state.withLock { $0.mark } }
 
-    /// So many changes wait for their heads to be written that the table has not taken any for long.
+    /// Whether so many changes wait for their heads to be written that the table cannot have taken any for a long time.
     var isFarBehind: Bool {
         state.withLock { $0.current }.changes > Self.stretchesMax * changesMax
     }
 
-    /// The heads that are here, an object's of several groups each counted, and the newest change among them.
+    /// Number of heads here (an object changed by several groups counts once per group), and the newest change among
+    /// them.
     var all: (count: Int, through: GlobalID) {
         let origin = self.origin
         var (count, through): (Int, GlobalID) = (0, 0)
@@ -70,28 +71,29 @@ final class LateHeads: Sendable {
         return (count, through)
     }
 
-    /// Where a reader's look begins: taken before its transaction does, it reaches all that this may miss in `ent`.
+    /// Start of a reader's look-ups. Taken before its transaction begins, it reaches all heads that may be missing in
+    /// `ent`.
     var origin: Stretch { state.withLock { $0.oldest } }
 
     // MARK: Groups
 
-    /// Adds the heads of a group that is about to be committed: a reader may see it from that moment on.
-    /// - Parameter changes: those of the group.
+    /// Adds the heads of a group that is about to be committed, because a reader may see the group from the commit on.
+    /// - Parameter changes: number of changes in the group.
     func publish(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
         guard !entities.isEmpty else { return }
-        // The writer alone replaces it.
+        // Only the writer replaces `current`.
         let (oldest, current) = state.withLock { ($0.oldest, $0.current) }
         let isFull = oldest === current && current.changes >= changesMax
         (isFull ? rotate(current) : current).add(entities, changes)
     }
 
-    /// Takes back what `publish` has added: the group was not committed.
+    /// Reverts `publish` for a group that was not committed.
     func unpublish(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
         guard !entities.isEmpty else { return }
         state.withLock { $0.current }.remove(entities, changes)
     }
 
-    /// Begins the next stretch.
+    /// Begins a new stretch.
     private func rotate(_ current: Stretch) -> Stretch {
         let fresh = Stretch()
         current.lead(to: fresh)
@@ -102,17 +104,17 @@ final class LateHeads: Sendable {
 
     // MARK: Into the table
 
-    /// Heads to be written into `ent` together.
+    /// Heads that are written into `ent` together.
     struct Slice {
         var heads = [WriteBatch.EntityWrite]()
-        /// `ent` is whole up to this change with them; nil when more have to be written first.
+        /// After this slice, `ent` is complete up to this change; nil when more slices must be written first.
         var mark: GlobalID?
-        /// These are all heads that there are.
+        /// Whether the slice contains all heads.
         fileprivate var isAll = false
     }
 
-    /// The next heads of a stretch that is full, at most `limit`. The same again until they were `written`.
-    /// - Parameter always: a stretch that is not full is taken, too.
+    /// The next heads of a full stretch, at most `limit`. Returns the same slice until `written` is called.
+    /// - Parameter always: also starts a stretch that is not full.
     func slice(limit: Int, always: Bool = false) -> Slice {
         let (oldest, current) = state.withLock { ($0.oldest, $0.current) }
         if oldest === current {
@@ -129,7 +131,7 @@ final class LateHeads: Sendable {
         }
     }
 
-    /// All heads, in the order of the table.
+    /// All heads, in table order.
     func whole() -> Slice {
         let origin = self.origin
         let (count, through) = all
@@ -140,7 +142,7 @@ final class LateHeads: Sendable {
         return Slice(heads: heads, mark: through, isAll: true)
     }
 
-    /// The slice stands in the table, durably.
+    /// Records that the slice is durable in the table.
     func written(_ slice: Slice) {
         rest.withLock { rest in
             if slice.isAll { rest = Rest() } else { rest.next = rest.next.dropFirst(slice.heads.count) }
@@ -152,7 +154,7 @@ final class LateHeads: Sendable {
             state.withLock { $0.current }.lead(to: next)
             fresh = next
         }
-        // What is over is let go of after the lock: it is thousands of small things.
+        // The old stretch is released outside the lock, because it consists of thousands of small objects.
         let over = state.withLock { state in
             let over = state.oldest
             if let fresh { state.current = fresh }
@@ -163,8 +165,8 @@ final class LateHeads: Sendable {
         _ = over
     }
 
-    /// Heads of buckets that are being erased, and are nobody's: a start finds what is left of them in the log, and
-    /// they are forgotten again with the next step.
+    /// Removes the heads of buckets that are being erased. After a restart, heads that are rebuilt from the rest of the
+    /// log are removed again by the next erasure step.
     func forget(_ buckets: Set<BucketRow>) {
         guard !buckets.isEmpty else { return }
         var stretch: Stretch? = origin

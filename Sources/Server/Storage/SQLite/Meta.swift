@@ -1,29 +1,29 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// The `meta` table: what a store is born with.
+/// The `meta` table: keys and numbers of a store.
 enum Meta {
     static let epoch = "epoch"
     static let versionBase = "version_base"
     static let cvKey = "cv_key"
     static let changeIDKey = "ccid_key"
-    /// Counts the writes that were made only to see whether the disk takes one.
+    /// Number of writes made only to test whether the disk accepts one.
     static let probe = "probe"
-    /// Counts changes of partners, so that a running server sees them.
+    /// Number of changes to partners, so that a running server notices them.
     static let partners = "partners"
 
-    /// Tells the server's key file from others (`ServerKeyMark`).
+    /// Identifies the key file that belongs to this store (`ServerKeyMark`).
     static let serverKey = "server_key"
-    /// What the key files before this one have left (`KeyHeritage`).
+    /// Secrets that earlier key files have left, sealed with the current one (`KeyHistory`).
     static let keyHeritage = "key_heritage"
 
-    /// The change up to which `ent` has the heads (`LateHeads`).
+    /// The change up to which `ent` has all heads (`WriteBehindHeads`).
     static let heads = "heads"
 
     /// The newest change that was erased with its user.
     static let erased = "erased"
 
-    /// The highest row of a bucket that was erased with its user: no bucket gets it again.
+    /// The highest row of an erased bucket: it is not assigned again.
     static let erasedRow = "erased_row"
 
     static func set(_ name: String, _ value: [UInt8], _ database: Database) throws(SQLiteError) {
@@ -43,7 +43,7 @@ enum Meta {
     }
 
     /// Fills the table of a new store.
-    /// - Parameter random: gives that many bytes nobody can guess.
+    /// - Parameter random: returns the given number of unpredictable bytes.
     static func seed(_ database: Database, random: (Int) -> [UInt8]) throws(SQLiteError) {
         try set(cvKey, random(16), database)
         try set(changeIDKey, random(16), database)

@@ -1,12 +1,12 @@
 import ThicketProtocol
 
-/// A ccid as its column holds it: 32 lower-case hex digits as 16 bytes, a lower-case UUID as those 16 and a mark,
-/// anything else as its text.
+/// A ccid as its column holds it: 32 lower-case hex digits as 16 bytes, a lower-case UUID as these 16 bytes and a mark
+/// byte, any other ccid as its text.
 enum PackedChangeID: Hashable {
     case bytes([UInt8])
     case text(String)
 
-    /// Follows the 16 bytes of a UUID.
+    /// Mark byte after the 16 bytes of a UUID.
     private static let dashed: UInt8 = 1
 
     init(_ changeID: ChangeID) {
@@ -19,11 +19,11 @@ enum PackedChangeID: Hashable {
         }
     }
 
-    /// Bytes of a packed ccid, at most.
+    /// Maximum bytes of a packed ccid.
     static let packedBytesMax = 17
 
-    /// Packs a ccid to memory with room for `packedBytesMax`.
-    /// - Returns: how many bytes it has; 0 for one that is kept as its text.
+    /// Packs a ccid into memory with space for `packedBytesMax` bytes.
+    /// - Returns: number of packed bytes; 0 for a ccid that is stored as its text.
     static func pack(_ text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) -> Int {
         guard text.count == 32 || text.count == 36, let base = text.baseAddress else { return 0 }
         var (at, written) = (0, 0)
@@ -41,7 +41,7 @@ enum PackedChangeID: Hashable {
         return written + 1
     }
 
-    /// The ccid as it was written; nil for bytes of another length.
+    /// The original ccid; nil for a blob of any other length or mark.
     var changeIDText: String? {
         switch self {
         case .text(let text): return text

@@ -1,6 +1,6 @@
 import ThicketSQLite
 
-/// The prepared reads of one connection that are run often; the rare ones are found by their text.
+/// The frequently run prepared reads of one connection; rare ones are looked up by their text.
 struct Queries {
     let entity: Statement
     let state: Statement

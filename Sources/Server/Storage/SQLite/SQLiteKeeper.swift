@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Background work of a `SQLiteStore`: moves the log into the file, plans retention and segments.
+/// Background work of a `SQLiteStore`: checkpoints the write-ahead log, plans retention and segments.
 final class SQLiteKeeper: StoreKeeper {
     private let store: SQLiteStore
     private let log: Database
@@ -9,10 +9,11 @@ final class SQLiteKeeper: StoreKeeper {
     private let settings: RetentionSettings
     private let erasures: ErasurePlanner
     private var planners: Planners
-    /// The newest late head when it was last looked for, and since when it is the newest, milliseconds since 1970.
+    /// The newest write-behind head at the last check, and the time since which it is the newest, in milliseconds since
+    /// 1970.
     private var newestHead: (through: GlobalID, since: Int64) = (0, 0)
 
-    /// Those that remember what they have begun with.
+    /// Planners that keep state between calls.
     private struct Planners {
         let retention: RetentionPlanner<SQLiteReader>
         let segments: SegmentPlanner
@@ -36,7 +37,7 @@ final class SQLiteKeeper: StoreKeeper {
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         try moveLogIfLong()
         if let batch = try erasures.nextBatch() {
-            // What they have begun with may be gone.
+            // The erasure may remove what the other planners refer to.
             planners = Planners(reader, settings)
             return batch
         }
@@ -47,7 +48,7 @@ final class SQLiteKeeper: StoreKeeper {
         return nextHeads(now: now)
     }
 
-    /// Milliseconds without a change after which heads are written that nobody else takes along.
+    /// Milliseconds without a change after which maintenance writes the heads that no group takes along.
     private static let quietMilliseconds: Int64 = 1_000
 
     private func nextHeads(now: Int64) -> MaintenanceBatch? {
@@ -59,8 +60,8 @@ final class SQLiteKeeper: StoreKeeper {
         return batch
     }
 
-    /// Moves pages without stopping anybody, until few enough are left for the writer to begin the log anew. Each pass
-    /// is shorter than the one before, because less was written during it.
+    /// Runs passive checkpoints, which block no other thread, until few enough pages are left for the writer to restart
+    /// the write-ahead log. Each pass is shorter than the one before, because fewer pages were written during it.
     private func moveLogIfLong() throws(StoreError) {
         for _ in 0..<Self.passesMax {
             guard store.walPages.load(ordering: .relaxed) >= store.settings.passivePages else { return }
@@ -73,7 +74,7 @@ final class SQLiteKeeper: StoreKeeper {
         }
     }
 
-    /// Passes over the log in one look at it.
+    /// Maximum number of passive checkpoints in one call.
     private static let passesMax = 4
 }
 

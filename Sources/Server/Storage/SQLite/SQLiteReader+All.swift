@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSQLite
 
-// The changes of all users' buckets of one name, for administrators.
+// Changes in all users' buckets of one name, for administrators.
 extension SQLiteReader {
     final func floor(ofAll name: BucketName, in app: AppID) throws(StoreError) -> GlobalID {
         try storing("reading the buckets") { () throws(SQLiteError) in
@@ -18,7 +18,7 @@ extension SQLiteReader {
             let upTo = min(end, after + GlobalID(WidePage.positionsMax))
             var found = [(gid: GlobalID, user: String)]()
             try storing("reading the log") { () throws(SQLiteError) in
-                // CROSS JOIN keeps the order of the loops: along the log, each row's bucket looked up.
+                // CROSS JOIN fixes the order of the loops: along the log, with a look-up of each row's bucket.
                 try database.statement(
                     """
                     SELECT c.gid, b.owner FROM chg AS c CROSS JOIN bucket AS b

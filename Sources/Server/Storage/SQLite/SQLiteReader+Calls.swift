@@ -116,7 +116,7 @@ extension SQLiteReader: StoreReader {
             var keys = [EntityKey]()
             for text in texts { keys.append(try .stored(text)) }
             if late.isEmpty { return keys }
-            // What follows the last of a full page is not looked at: enough come before it.
+            // A full page does not cover the keys after its last one; enough keys come before them.
             let last = keys.count == count ? keys.last : nil
             keys.removeAll { late[$0] != nil }
             for record in late.values where !record.isDeleted {
@@ -150,7 +150,7 @@ extension SQLiteReader: StoreReader {
                         isDeleted: true))
             }
             if late.isEmpty { return heads }
-            // A full page says nothing of the keys behind its last one.
+            // A full page does not cover the keys after its last one.
             let last = heads.count == count ? heads.last?.key : nil
             heads.removeAll { late[$0.key] != nil }
             for record in late.values where record.isDeleted {
@@ -215,13 +215,13 @@ extension SQLiteReader: StoreReader {
         }
     }
 
-    /// An older walk of the bucket, brought forward.
+    /// An older scan of the bucket, updated by the changes since.
     private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexWalk? {
         guard let old = walks.walk(before: place) else { return nil }
         return try moved(old.walk, of: place.bucket, from: old.current, to: place.current, floor: floor)
     }
 
-    /// Reads the heads of the bucket, and follows those that moved after `current` back to it.
+    /// Reads the heads of the bucket; follows heads that are newer than `current` back to their state at `current`.
     final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
         let late = try lateHeads().heads(of: bucket)
         let lateKeys = Set(late.keys.lazy.map(\.text))
@@ -256,7 +256,7 @@ extension SQLiteReader: StoreReader {
 
     // MARK: ccids
 
-    /// The hash of one change's ccid, and the bucket's change before.
+    /// The hash of one change's ccid, and the previous change of the bucket.
     final func changeIDEntry(
         _ gid: GlobalID
     ) throws(StoreError) -> (entry: ChangeIDEntry, previousOfBucket: GlobalID) {
@@ -288,7 +288,7 @@ extension SQLiteReader: StoreReader {
         }
     }
 
-    /// Whether the hash is one of those that cut rows left.
+    /// Whether the hash belongs to a ccid whose row was cut.
     final func isOldChangeID(_ hash: UInt64, in bucket: BucketRow) throws(StoreError) -> Bool {
         try storing("looking for an old ccid") { () throws(SQLiteError) in
             try queries.oldChangeID.bind(1, bucket).bind(2, Int64(bitPattern: hash)).first { _ in true } ?? false
@@ -350,12 +350,13 @@ extension SQLiteReader: StoreReader {
 }
 
 extension BucketMode {
-    /// A number of a later program is a later check's finding; until then nothing clear goes in there.
+    /// An unknown number was written by a later program. It counts as sealed, so that no clear text is written to the
+    /// bucket.
     init(stored: Int64) { self = .init(rawValue: stored) ?? .sealed }
 }
 
 extension Database {
-    /// `StoreReader.mode(ofNew:in:)`, also inside of a transaction that writes.
+    /// `StoreReader.mode(ofNew:in:)`, which also works inside a write transaction.
     func mode(ofNew name: BucketName, in app: AppID) throws(SQLiteError) -> BucketMode {
         let stored = try statement("SELECT mode FROM bucket_mode WHERE app = ?1 AND name = ?2")
             .bind(1, app.text).bind(2, name.text).first { $0.integer(0) }

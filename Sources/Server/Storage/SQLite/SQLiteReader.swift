@@ -1,31 +1,32 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Reads of a `SQLiteStore` over one connection. Belongs to the thread that made it.
+/// Reads of a `SQLiteStore` over one connection. Used only by the thread that created it.
 class SQLiteReader {
     final let identity: StoreIdentity
     final let walks: WalkCache
     final let late: LateHeads
     final let database: Database
     final let queries: Queries
-    /// Where a look at late heads begins, and what the transaction sees of them once it has looked.
+    /// Start of the look-ups in the write-behind heads for the open transaction, and the transaction's view of them
+    /// once it was needed.
     private var origin: LateHeads.Stretch?
     private var view: LateHeads.View?
-    /// Client names by row; names are never changed or reused for another.
+    /// Client names by row; a row's name never changes, and a row is never reused for another name.
     private var clients = [Int64: ClientID]()
-    /// Newest change that any segment of a bucket answers for, within one read.
+    /// Newest change that any segment of a bucket covers, within one read.
     final var segmentTop: (bucket: BucketRow, high: GlobalID)?
-    /// The segment that answered last and what it answers for: index walks go through one after the other.
+    /// The segment used last and the range it covers: an index scan reads the segments one after the other.
     private var cursor: (bucket: BucketRow, above: GlobalID, high: GlobalID, segment: Segment)?
 
-    /// Bodies that were read ahead, newest first, from `aheadNext` on.
+    /// Bodies that were read ahead, newest first; those before `aheadNext` are consumed.
     private var ahead = [(gid: GlobalID, body: [UInt8])]()
     private var aheadNext = 0
 
-    /// Bytes read ahead at once, about, and rows passed over for each that is wanted.
+    /// Approximate bytes read ahead in one pass, and the maximum number of rows per wanted row.
     private static let aheadBytesMax = 1 << 20
     private static let aheadRowsMax: GlobalID = 4
-    /// Client names remembered by one connection.
+    /// Maximum number of client names cached by one connection.
     private static let clientsMax = 10_000
 
     init(
@@ -54,7 +55,7 @@ class SQLiteReader {
         }
     }
 
-    /// Heads that go before those of `ent`, within `reading`.
+    /// Heads that replace those of `ent`, within `reading`.
     func lateHeads() throws(StoreError) -> LateHeads.View {
         if let view { return view }
         let upTo: GlobalID = try storing("looking at the log's end") { () throws(SQLiteError) in
@@ -66,7 +67,8 @@ class SQLiteReader {
         return made
     }
 
-    /// Looks at these instead, within `reading`: what somebody beside the server has read from the same state.
+    /// Uses these heads instead, within `reading`; for a process other than the server that has loaded them from the
+    /// same state.
     final func look(at late: LateHeads) { view = .init(origin: late.origin, upTo: .max) }
 
     final func clientName(_ row: Int64) throws(StoreError) -> ClientID {
@@ -102,7 +104,7 @@ class SQLiteReader {
 
     // MARK: Reading ahead
 
-    /// Where the changes lie close together, going from row to row costs less than looking up each of them.
+    /// Where the wanted changes are close together, a sequential read costs less than one look-up per change.
     final func readAhead(_ gids: ArraySlice<GlobalID>) throws(StoreError) {
         (ahead, aheadNext) = ([], 0)
         guard let newest = gids.first, let oldest = gids.last,
@@ -123,7 +125,7 @@ class SQLiteReader {
         }
     }
 
-    /// The body of a row that tells it by itself: it carries it, or makes the object from nothing.
+    /// The body of a row that contains it completely: a keyframe, or a creation that only adds values.
     private static func wholeBody(_ row: Statement) -> [UInt8]? {
         guard row.integer(1) == 0 else { return nil }
         if let keyframe = row.optionalBytes(4) { return keyframe }
@@ -136,7 +138,7 @@ class SQLiteReader {
         return ahead[aheadNext].body
     }
 
-    /// Newest change that a segment of the bucket answers for; 0 without segments.
+    /// Newest change that a segment of the bucket covers; 0 without segments.
     final func newestSegment(of bucket: BucketRow) throws(StoreError) -> GlobalID {
         try storing("looking for a segment") { () throws(SQLiteError) in
             try queries.segmentBelow.bind(1, bucket).bind(2, Int64.max).first { $0.integer(0) } ?? 0
@@ -148,7 +150,7 @@ class SQLiteReader {
         let content = try storing("reading a segment") { () throws(SQLiteError) in
             try queries.segmentContent.bind(1, place.row).first { $0.bytes(0) } ?? []
         }
-        // A broken segment is only a lost copy: the log has the bodies too. The check reports it.
+        // A broken segment is only a lost copy, because the log has the bodies too. `check` reports it.
         guard let segment = Segment(content) else { return nil }
         walks.keep(segment, at: place)
         return segment
@@ -235,7 +237,7 @@ extension SQLiteReader: LogSource {
             diff: row.diff, keyframe: row.keyframe)
     }
 
-    /// A row of `chg` before its names are looked at.
+    /// A row of `chg` before its names are parsed.
     private struct RawChange {
         let bucket: BucketRow
         let key: String

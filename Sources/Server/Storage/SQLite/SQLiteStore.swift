@@ -2,30 +2,34 @@ import Synchronization
 import ThicketProtocol
 import ThicketSQLite
 
-/// A store in one SQLite file: an append-only log by rising number, and thin heads that point into it.
+/// A store in one SQLite file: an append-only log in ascending order, and heads without bodies that point into it.
 ///
-/// One writer of one `SQLiteStore` (another one of the same file does not know its late heads), any number of readers,
-/// each on its own connection. What the writer has committed is on disk (`synchronous=EXTRA`) and readers see it at
-/// their next call.
+/// Exactly one writer of exactly one `SQLiteStore` (a second instance on the same file does not know the write-behind
+/// heads) and any number of readers, each on its own connection. Committed data is on disk (`synchronous=EXTRA`), and
+/// readers see it at their next call.
 public final class SQLiteStore: Store {
     /// The file's name in a data folder.
     public static let fileName = "thicket.db"
 
+    /// Keys and numbers that identify the store.
     public let identity: StoreIdentity
+    /// Path of the file.
     public let path: String
+    /// The settings the store was opened with.
     public let settings: StoreSettings
     let walks: WalkCache
     let late: LateHeads
-    /// How often heads could not be written with their group, and what came of it last.
+    /// Number of times heads could not be written with their group, and the latest error.
     let headFailure = Mutex<(count: Int, last: String)>((0, ""))
-    /// Pages in the log after the newest commit; the keeper looks here.
+    /// Pages in the write-ahead log after the newest commit; maintenance polls this.
     let walPages = Atomic<Int>(0)
-    /// Counts how often the log began anew, and of that log the pages that stand in the file by now.
+    /// Number of restarts of the write-ahead log; `walMoved` holds the pages of one such generation that are already
+    /// checkpointed.
     let walLife = Atomic<Int>(0)
     let walMoved = Mutex<(life: Int, pages: Int)>((0, 0))
     private let rows: Atomic<BucketRow>
 
-    /// Opens the store, makes it when the file is missing, and brings an older one up to date.
+    /// Opens the store; creates the file if it is missing, and migrates an older one.
     public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
         let database = try Self.connect(path, .create, settings)
         try Schema.prepare(database) { () throws(SQLiteError) in
@@ -44,6 +48,7 @@ public final class SQLiteStore: Store {
         self.rows = Atomic(last)
     }
 
+    /// Opens the writer's connection; the caller creates at most one.
     public func makeWriter() throws(StoreError) -> any StoreWriter {
         let database = try Self.connect(path, .readWrite, settings, isWriter: true)
         try Schema.check(database)
@@ -51,16 +56,19 @@ public final class SQLiteStore: Store {
         return try SQLiteWriter(self, database)
     }
 
+    /// Bytes of the shared caches.
     public var memory: StoreMemory { walks.memory }
 
-    /// How often their table did not take heads that a group had with it, and why it was so last; safe to log.
+    /// Number of times the table did not take the heads that a group carried, and the latest reason; safe to log.
     public var headFailures: (count: Int, last: String) { headFailure.withLock { $0 } }
 
-    /// Heads of objects that are in the log and not yet in their table.
+    /// Number of heads that are in the log and not yet in their table.
     public var lateHeadCount: Int { late.all.count }
 
+    /// Opens a read-only connection for the calling thread.
     public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
 
+    /// Opens the connections of maintenance: one for reading, one for checkpoints.
     public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
         let log = try Self.connect(path, .readWrite, self.settings)
         return SQLiteKeeper(self, reader: try makeSQLiteReader(), log: log, settings: settings)
@@ -75,22 +83,23 @@ public final class SQLiteStore: Store {
     /// A row number that no bucket has had.
     func newBucketRow() -> BucketRow { rows.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Opens a connection with what every connection of ours has set.
-    /// - Parameter isWriter: it keeps all pages, where the others read what the system has in memory, too; and gathers
-    ///   what it writes into the log (0077).
+    /// Opens a connection with the settings common to all connections of the store.
+    /// - Parameter isWriter: gives the connection the full page cache (others get a quarter and also use the system's
+    ///   cache), and the file system that gathers writes to the write-ahead log (decision 0008).
     static func connect(
         _ path: String, _ mode: OpenMode, _ settings: StoreSettings, isWriter: Bool = false
     ) throws(StoreError) -> Database {
-        // SQLite gives its log the rights of the file.
+        // SQLite creates its write-ahead log with the permissions of the file.
         if mode == .create { try Files(settings).createPrivate(path) }
         return try storing("opening the file") { () throws(SQLiteError) in
             let vfs = isWriter ? GatheringFileSystem.name(over: settings.vfs) : settings.vfs
             let database = try Database(
                 path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: vfs)
-            // With less than EXTRA a crash may undo that a journal was deleted. With the log that is the same as FULL;
-            // but the file gets its log by a journal, and one that comes back takes the log from it (decision 0072).
-            // Debian's SQLite overwrites deleted pages by default, which doubles the log's pages and hides nothing
-            // here: older versions are kept on purpose.
+            // With less than EXTRA, a crash may undo the deletion of a rollback journal. In WAL mode EXTRA equals FULL;
+            // but the switch to WAL mode uses a rollback journal, and a journal that comes back undoes the switch
+            // (decision 0008).
+            // Debian's SQLite overwrites deleted pages by default, which doubles the pages in the log and protects
+            // nothing here, because older versions are kept on purpose.
             try database.execute(
                 """
                 PRAGMA synchronous=EXTRA; PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF;

@@ -1,8 +1,8 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Removes what users had whose accounts have ended, a bounded step at a time: bucket by bucket, what was made from the
-/// log first, the bucket's own row last. A half-erased bucket is nobody's, so no step has to leave a whole one behind.
+/// Removes the data of users whose accounts are closed, in bounded steps: bucket by bucket, first the data derived from
+/// the log, last the bucket's own row. A half-erased bucket is not accessible, so a step may stop anywhere.
 extension SQLiteWriter {
     /// Rows and bytes that a step may still remove.
     private struct Budget {
@@ -16,7 +16,7 @@ extension SQLiteWriter {
         }
     }
 
-    /// One step. The note that the user is to be erased goes with the last one.
+    /// Runs one step. The last step also deletes the row of `erasure`.
     func erase(_ erasure: MaintenanceBatch.Erasure) throws(SQLiteError) {
         var budget = Budget(rows: erasure.rowsMax, bytes: erasure.bytesMax)
         while !budget.isSpent {
@@ -24,7 +24,8 @@ extension SQLiteWriter {
                 "SELECT id FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id LIMIT 1"
             ).bind(1, erasure.app.text).bind(2, erasure.user.text).first { $0.integer(0) }
             guard let bucket else {
-                // What accounts have besides went with the account; that of partners' users, who have none, goes now.
+                // The other tables of an account were cleared when it was closed. Users of partners have no account, so
+                // their rows are deleted now.
                 for table: (name: String, user: String) in [
                     ("entity_bundle", "entity"), ("pro", "user"), ("erasure", "user"),
                 ] {
@@ -52,13 +53,13 @@ extension SQLiteWriter {
             of: bucket, "DELETE FROM old_ccid WHERE b = ?1 AND h IN (SELECT h FROM old_ccid WHERE b = ?1 LIMIT ?2)",
             &budget)
         guard !budget.isSpent else { return }
-        // A row is part of the bucket's identity, so it is never given twice.
+        // A row number is part of the bucket's identity, so it is never reused.
         try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)
         try database.statement("DELETE FROM bucket WHERE id = ?1").bind(1, bucket).run()
         budget.take()
     }
 
-    /// Blocks of ccids, in the order of the log and by hash.
+    /// The tables with blocks of ccids: in log order and in hash order.
     private enum ChangeIDTable {
         case runs, sets
 
@@ -77,7 +78,7 @@ extension SQLiteWriter {
         }
     }
 
-    /// Rows that may be large, one by one; one is always taken.
+    /// Deletes rows that may be large, one by one; at least one is deleted.
     private func eraseRows(
         of bucket: BucketRow, _ selection: String, _ deletion: String, _ budget: inout Budget
     ) throws(SQLiteError) {
@@ -92,7 +93,7 @@ extension SQLiteWriter {
         }
     }
 
-    /// Rows that are small, many at once.
+    /// Deletes small rows, many at once.
     private func eraseKeys(
         of bucket: BucketRow, _ deletion: String, _ budget: inout Budget
     ) throws(SQLiteError) {
@@ -101,7 +102,7 @@ extension SQLiteWriter {
         budget.rows -= database.changedRows
     }
 
-    /// The log has no index by bucket, so it is followed from the newest change back.
+    /// The log has no index by bucket, so the bucket's chain is followed from its newest change backwards.
     private func eraseLog(of bucket: BucketRow, _ budget: inout Budget) throws(SQLiteError) {
         guard !budget.isSpent else { return }
         guard
@@ -109,7 +110,7 @@ extension SQLiteWriter {
                 ($0.integer(0), $0.integer(1))
             })
         else { return }
-        // Positions are never given twice: what is remembered of one would be shown to another user.
+        // Positions are never reused: caches that refer to a reused position would show its content to another user.
         try Meta.set(Meta.erased, max(place, try Meta.integer(Meta.erased, database) ?? 0), database)
         let link = try database.statement(
             "SELECT pb, length(diff) + ifnull(length(snap), 0) FROM chg WHERE gid = ?1 AND b = ?2")

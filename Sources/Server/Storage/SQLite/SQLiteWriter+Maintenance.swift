@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Background work, as a keeper has planned it.
+/// Applies the background work that `StoreMaintenance` planned.
 extension SQLiteWriter {
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         if work.isEmpty { return [] }
@@ -18,14 +18,14 @@ extension SQLiteWriter {
         var moved = Set<BucketRow>()
         var moves = [BucketMove]()
         defer { forgetBlocks(of: work) }
-        // What users had is to be gone from the file, as far as SQLite knows the places, not only from its tables.
+        // Erased data must be overwritten in the file as far as SQLite can do that, not only deleted from the tables.
         let isErasing = !work.erasures.isEmpty || work.unusedClients != nil
         if isErasing { try overwrite(true) }
         defer { if isErasing { try? overwrite(false) } }
         var heads = LateHeads.Slice()
         var erased = Set<BucketRow>()
         try writing("applying background work") { () throws(SQLiteError) in
-            // A row whose head is not in the table must not go.
+            // A log row must not be cut before its head is in the table.
             if work.cuts.contains(where: { $0.floor > late.mark }) {
                 heads = try writeAllHeads()
             } else if work.headsMax > 0 {
@@ -49,7 +49,7 @@ extension SQLiteWriter {
             }
         }
         late.written(heads)
-        // Or a later slice would bring them back.
+        // Otherwise a later slice would write them again.
         late.forget(erased)
         return moves
     }
@@ -70,7 +70,7 @@ extension SQLiteWriter {
         }
     }
 
-    /// What is remembered of blocks and names that are written anew, whether that succeeded or not.
+    /// Drops cached blocks and names that are rewritten, whether or not the write succeeds.
     private func forgetBlocks(of work: MaintenanceBatch) {
         forgetBlocks(of: work.changeIDRuns)
         for merge in work.changeIDMerges { settledIDs.forget(merge.bucket) }
@@ -101,7 +101,7 @@ extension SQLiteWriter {
         }
         let delete = try database.statement("DELETE FROM chg WHERE gid = ?1")
         for row in cut.rows { try delete.bind(1, row).run() }
-        // Below the floor `old_ccid` alone answers: blocks that lie there as a whole are of no use any more.
+        // Below the floor, `old_ccid` alone answers: blocks that are entirely below it are no longer needed.
         try database.statement("DELETE FROM idrun WHERE b = ?1 AND high <= ?2")
             .bind(1, cut.bucket).bind(2, cut.floor).run()
         if database.changedRows > 0 { settledIDs.forget(cut.bucket) }
@@ -133,7 +133,7 @@ extension SQLiteWriter {
         }
     }
 
-    /// - Returns: false when the bucket's mark is elsewhere: nothing has changed then.
+    /// - Returns: false when the bucket's mark has moved since planning; nothing is changed then.
     func settle(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
         try database.statement(
             "UPDATE bucket SET settled = ?1, loose = max(loose - ?2, 0) WHERE id = ?3 AND settled = ?4"

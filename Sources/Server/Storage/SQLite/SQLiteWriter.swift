@@ -1,26 +1,26 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// The one writer of a `SQLiteStore`: each group is one transaction, durable when `commit` returns.
+/// The only writer of a `SQLiteStore`: each group is one transaction, durable when `commit` returns.
 final class SQLiteWriter: SQLiteReader, StoreWriter {
     private let store: SQLiteStore
     private let inserts: Inserts
     private let headWriter: HeadWriter
-    /// Rows of client names, so that a name is written once. Bounded; what falls out is looked up again.
+    /// Rows of client names, so that a name is inserted once. Bounded; a name dropped here is looked up again.
     var clientRows = [ClientID: Int64]()
     private var lastClientRow: Int64
-    /// The log's pages when it was last asked to begin anew: tried again only when it has grown further.
+    /// Log pages at the latest attempt to restart the log: the next attempt waits for further growth.
     private var pagesAtRestart = 0
-    /// The transaction that is open may write: `beginCommit` made it.
+    /// Whether the open transaction already holds the write lock, acquired by `beginCommit`.
     private var holdsWriteLock = false
-    /// The log's pages after the commit before: fewer now say that it has begun anew.
+    /// Log pages after the previous commit: a smaller number means that the log was restarted.
     private var pagesBefore = 0
-    /// Groups that take no heads along, because those of an earlier one could not be written.
+    /// Number of further groups that carry no heads, because heads of an earlier group could not be written.
     private var groupsWithoutHeads = 0
-    /// How many the next such failure leaves out.
+    /// Number of groups that the next such failure excludes.
     private var pause = pauseMin
     var settledIDs: SettledChangeIDs
-    /// Why the open transaction is given up: an operator has changed the mode of a bucket.
+    /// Whether the open transaction is abandoned because an operator changed the mode of a bucket.
     private var isStale = false
 
     private static let pauseMin = 8
@@ -37,25 +37,25 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             )
         }
         try super.init(store.identity, store.walks, store.late, database)
-        // Without the room commits are slower and nothing else: what takes the disk's last bytes fails later.
+        // Without the reservation commits are only slower. If the disk is full, a later write reports it.
         try? database.reserveLog(bytes: store.settings.logReservedBytes)
     }
 
     var changeIDBytes: Int { settledIDs.memory }
 
-    /// The writer sees all that it has written.
+    /// The writer sees everything it has written.
     override func lateHeads() throws(StoreError) -> LateHeads.View { .init(origin: late.origin, upTo: .max) }
 
     func newBucketRow() -> BucketRow { store.newBucketRow() }
 
     var changeIDRunLength: Int? { store.settings.changeIDRunLength }
 
-    // Each read outside of a transaction locks and unlocks the file. The transaction of a group begins anew when it
-    // writes: other processes write tokens and apps only, which no decision rests on.
+    // Each read outside a transaction locks and unlocks the file, so a group reads within one transaction. It begins a
+    // new transaction to write; other processes write only tokens and apps in between, on which no decision depends.
 
     func beginReads() {
         guard !database.isInTransaction else { return }
-        // A store that cannot be read says so at the read itself.
+        // If the store cannot be read, the read itself reports the error.
         try? database.begin(.deferred)
     }
 
@@ -80,7 +80,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if !holdsWriteLock { restartLogIfLong() }
         forgetBlocks(of: batch.changeIDRuns)
         let slice = nextSlice(batch.count)
-        // Before a reader can see the group.
+        // Published before a reader can see the group.
         late.publish(batch.entities, batch.count)
         do throws(StoreError) {
             late.written(try commit(batch, trying: slice))
@@ -111,7 +111,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return LateHeads.Slice()
     }
 
-    /// For the log, which the keeper writes.
+    /// Recorded for the server's log, which maintenance writes.
     func noteHeadFailure(_ failure: StoreError) {
         store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
     }
@@ -124,8 +124,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return late.slice(limit: LateHeads.headsPerChange * changes)
     }
 
-    /// Whether the group may be tried without the heads that it takes along: a broken page in the table of heads is the
-    /// harm of those objects, and not of others' changes. The log has all heads; what waits has a bound.
+    /// Whether the group may be retried without the heads that it carries: a broken page in the table of heads should
+    /// affect only those objects, not the changes of others. The log contains all heads, and the backlog is bounded.
     private func mayLeave(_ slice: LateHeads.Slice, _ error: StoreError) -> Bool {
         guard !slice.heads.isEmpty else { return false }
         return error.mayBeOfOneTable
@@ -139,7 +139,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }
             for run in batch.changeIDRuns {
-                // Its owner is about to forget them: better no group than ccids that nobody knows.
+                // The shard is about to drop these ccids from memory: failing the group is better than losing them.
                 guard try settle(run) else {
                     throw SQLiteError.refused("bucket row \(run.bucket) was settled elsewhere")
                 }
@@ -148,7 +148,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
-        // Of a row that was cut, `old_ccid` alone knows, and for how long.
+        // For rows that were cut, only `old_ccid` decides, for its own retention time.
         if let gid = try settledIDs.position(of: hash, in: bucket.row, database), gid > bucket.floor {
             return gid
         }
@@ -211,11 +211,11 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         }
     }
 
-    /// One transaction: written and synced when this returns, undone when it throws.
+    /// Runs one transaction: written and synced on return, rolled back when it throws.
     func writing(_ what: StaticString, _ body: () throws(SQLiteError) -> Void) throws(StoreError) {
         let clientRow = lastClientRow
         do {
-            // A read that failed may have undone the transaction.
+            // A failed read may have rolled the transaction back.
             if !holdsWriteLock || !database.isInTransaction { try database.begin(.immediate) }
             holdsWriteLock = false
             try body()
@@ -236,14 +236,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     // MARK: Heads
 
-    /// Takes all heads into the table, inside of the transaction that is open.
+    /// Writes all heads into the table, inside the open transaction.
     func writeAllHeads() throws(SQLiteError) -> LateHeads.Slice {
         let slice = late.whole()
         try headWriter.write(slice, database)
         return slice
     }
 
-    /// The same of some, in the background.
+    /// Writes at most `limit` heads, in the background.
     func writeHeads(limit: Int) throws(SQLiteError) -> LateHeads.Slice {
         let slice = late.slice(limit: limit, always: true)
         try headWriter.write(slice, database)
@@ -264,7 +264,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         row.bind(9, change.previousOfBucket)
         row.bind(10, try clientRow(change.clientID))
         row.bind(12, change.timestamp)
-        // What is long is lent to SQLite where it stands, until the row is written.
+        // Long values are passed to SQLite without a copy, until the row is written.
         let failure = change.key.text.withBytes { key in
             row.bind(3, textInPlace: key)
             return Self.lend(change.changeID, to: row, at: 11) {
@@ -284,7 +284,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if let failure { throw failure }
     }
 
-    /// Binds a ccid as its column holds it while `body` runs.
+    /// Binds a ccid in its column format for the duration of `body`.
     private static func lend(
         _ changeID: ChangeID, to row: Statement, at place: Int32, _ body: () -> SQLiteError?
     ) -> SQLiteError? {
@@ -325,7 +325,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             }
             return
         }
-        // An operator's word counts from the moment it is given, for groups under way too.
+        // An operator's setting applies immediately, also to groups in progress.
         if bucket.mode == .open, try database.mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed {
             isStale = true
             throw SQLiteError.refused("buckets of that name are sealed now")
@@ -341,10 +341,10 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     // MARK: The log's length
 
-    /// Makes a log that has grown too long begin anew: between two groups, when nobody waits for a commit.
+    /// Restarts a write-ahead log that has grown too long: between two groups, when no client waits for a commit.
     ///
-    /// The keeper has moved most pages by then. When readers hold the log (a backup may, for seconds) the writer goes
-    /// on after a short wait, and tries again when it has grown by as much as the keeper begins at.
+    /// Maintenance has checkpointed most pages by then. When readers hold the log (a backup may do so for seconds), the
+    /// writer continues after a short wait, and tries again when the log has grown by `passivePages`.
     func restartLogIfLong() {
         guard isLogLong else { return }
         pagesAtRestart = database.walPages
@@ -356,24 +356,25 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         guard pages >= store.settings.restartPages, pages >= pagesAtRestart + store.settings.passivePages else {
             return false
         }
-        // Moving what the background has not moved would hold everybody for the time of a large write.
+        // Checkpointing the pages that maintenance has not moved would block all groups for the duration of a large
+        // write.
         return pages - movedPages <= store.settings.restartRestPages || pages >= store.settings.restartPagesMax
     }
 
-    /// After a failed write: a log that cannot grow has room again once its pages stand in the file, which may well
-    /// have place for them.
+    /// After a failed write: a log that cannot grow can be reused once its pages are in the file, which may well have
+    /// space for them.
     private func makeRoom() {
         restartLog()
         noteLog()
     }
 
-    /// Pages of this log that the background has moved.
+    /// Pages of this generation of the log that maintenance has checkpointed.
     private var movedPages: Int {
         let life = store.walLife.load(ordering: .relaxed)
         return store.walMoved.withLock { $0.life == life ? $0.pages : 0 }
     }
 
-    /// Tells the background how long the log is.
+    /// Publishes the length of the log for maintenance.
     private func noteLog() {
         let pages = database.walPages
         if pages < pagesBefore {
@@ -386,13 +387,13 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     private func restartLog() {
         database.setBusyTimeout(milliseconds: store.settings.restartWaitMilliseconds)
-        // What cannot be moved now stays in the log, where it is safe; the commit that follows tells of a bad disk.
+        // Pages that cannot be moved now stay safely in the log; the following commit reports a failing disk.
         _ = try? database.checkpoint(.restart)
         database.setBusyTimeout(milliseconds: store.settings.busyTimeoutMilliseconds)
     }
 }
 
-/// The prepared writes that every group runs.
+/// The prepared writes of every group.
 private struct Inserts {
     let change: Statement
     let bucket: Statement

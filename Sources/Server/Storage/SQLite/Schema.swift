@@ -1,14 +1,63 @@
 import ThicketSQLite
 
-/// The tables, and how a file of an older version becomes one of this version.
+/// The tables, and the migration of files of older versions.
 enum Schema {
-    /// Marks the file as ours ("Thkt"), so that no other program's database is taken for a store.
+    /// Identifies the file as a Thicket store ("Thkt"), so that another program's database is not mistaken for one.
     static let applicationID: Int64 = 0x5468_6B74
-    /// Version that this program writes.
+    /// The schema version that this program writes.
     static var version: Int64 { Int64(migrations.count) }
 
-    /// Entry n leads from version n to n + 1; all run in one transaction.
+    /// Entry n migrates from version n to n + 1; all needed entries run in one transaction.
     static let migrations = [
+        // Tables and columns whose names are abbreviated or ambiguous. All times are milliseconds since 1970.
+        // Common to the tables of buckets: `b` is the row of the bucket (`bucket.id`), `k` the key of the object, `gid`
+        // a position in the log of all buckets (`GlobalID`).
+        // - meta: `k` name, `v` value; see `Meta`.
+        // - app: `partner` the partner of its users; `passwords` `AppPasswords`; `notes` `AppNotes`.
+        // - token: `hash` SHA-256 of the token; `user` the owner of the buckets; `device` the client's name for its
+        //   device.
+        // - client: client ids as numbers, for `chg.client`.
+        // - bucket: `owner` the user; `head` gid of its newest change; `floor` gid up to which retention has cut the
+        //   log; `fresh` bytes of its log that no segment covers yet; `settled` gid up to which ccids are archived in
+        //   `idrun` and `idset`; `loose` number of its changes after `settled`; `mode` `BucketMode`.
+        // - bucket_mode: `mode` the mode that an operator set for new buckets of this name.
+        // - ent (entities, the heads of objects): `ver` version after the newest change; `gid` the newest change; `kf`
+        //   gid of the newest keyframe, 0 for none; `dead` 1 after a deletion; `born` version that the newest creation
+        //   made, in sealed buckets.
+        // - chg (changes, the log): `op` 0 modified, 1 removed; `sv` source version that the diff applies to, NULL for
+        //   a creation; `ev` end version; `pe`, `pk`, `pb` gids of the previous change of the entity, of the previous
+        //   keyframe of the entity and of the previous change of the bucket, 0 for none; `ccid` packed
+        //   (`PackedChangeID`); `ts` time; `snap` whole body of a keyframe.
+        // - old_ccid (ccids of rows that retention has cut): `h` keyed hash; `ts` time of the change.
+        // - ver (bodies kept apart from the log): `ver` version; `body` JSON.
+        // - seg (segments): `high` newest gid that the segment covers; `count` objects; `bytes` length of `content`
+        //   (`Segment`).
+        // - idrun (archived ccids in log order): `high` newest gid; `entries` `ChangeIDBlock`.
+        // - idset (archived ccids in hash order): `low` first hash of the block (`UInt64.column`); `entries`
+        //   `ChangeIDBlock`.
+        // - partner: `name` keyed hash by which its API key is found; `api_key` the sealed API key; `passwords` 1 if
+        //   its users may log in at this server by password.
+        // - partner_key: `sealed` one sealed auth key.
+        // - entity (users of partners): `partner_entity` the partner's id of the user; `public_key` and `sign_key` the
+        //   user's public keys.
+        // - device: `first` and `last` times at which the device was seen.
+        // - denied (login tokens that were signed out): `hash` of the token; `until` time at which the token expires.
+        // - app_key: `hash` SHA-256 of the key; `is_admin` 1 for administrator keys.
+        // - account: `folded` the name in lower case, by which names are compared; `scheme` 0 for a password that is
+        //   sent, 1 for a key that the client derives; `n` (as a power of two), `r`, `p` scrypt parameters; `verifier`
+        //   hash of the password or keyed hash of the key; `recovery` keyed hash of the proof of the recovery words;
+        //   `access` access key sealed by the client, empty while the account is locked; `changed` time of the latest
+        //   change; `keys` number of access keys so far (`Account.KeyProof.keyNumber`).
+        // - bundle, entity_bundle: `content` sealed keys of an account or of a partner's user; the other columns as in
+        //   account.
+        // - erasure: users whose data is to be erased.
+        // - profile, credential, login (users that log in here by a partner): `number` counts users from 1; `guest` 1
+        //   for a guest; `updated` time; `logins` number of logins; `begun` and `ends` times of a session.
+        // - reset_code, account_code: `code` keyed hash of a mailed code; `made` time; `tries` failed attempts.
+        // - locked_wrap: `access` access key sealed under the password before the reset; `n`, `r`, `p` as in account.
+        // - old_login: `salt`, `verifier` of the old password; `wrap_salt`, `n`, `r`, `p`, `access` the access key
+        //   sealed under it; `begun` time at which the migration began.
+        // - pro (users without a limit of notes): `receipt` proof of payment; `since` time.
         """
         CREATE TABLE meta (k TEXT PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE app (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
@@ -29,8 +78,7 @@ enum Schema {
         CREATE TABLE seg (id INTEGER PRIMARY KEY, b INTEGER NOT NULL, high INTEGER NOT NULL, count INTEGER NOT NULL,
             bytes INTEGER NOT NULL, content BLOB NOT NULL, UNIQUE (b, high));
         """,
-        // settled: ccids of changes up to here stand in blocks; loose: changes after it. Rows of idset are never used
-        // twice, so that a block can be remembered by its row.
+        // A block of `idset` is cached by its row, so rows are never reused.
         """
         ALTER TABLE bucket ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE bucket ADD COLUMN loose INTEGER NOT NULL DEFAULT 0;
@@ -40,7 +88,7 @@ enum Schema {
         CREATE TABLE idset (id INTEGER PRIMARY KEY AUTOINCREMENT, b INTEGER NOT NULL, low INTEGER NOT NULL,
             entries BLOB NOT NULL, UNIQUE (b, low));
         """,
-        // Keys of partners are sealed under the server's key file; name is what an API key is looked up by.
+        // Keys of partners are sealed with the server's key file.
         """
         ALTER TABLE app ADD COLUMN partner TEXT;
         CREATE TABLE partner (id TEXT PRIMARY KEY, name BLOB NOT NULL UNIQUE, api_key BLOB NOT NULL,
@@ -53,12 +101,12 @@ enum Schema {
         CREATE TABLE device (entity TEXT NOT NULL, device TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
             PRIMARY KEY (entity, device)) WITHOUT ROWID;
         """,
-        // denied: login tokens that were signed out, until their own time refuses them (milliseconds since 1970).
+        // Login tokens that were signed out; a row is deleted when its token has expired anyway.
         """
         CREATE TABLE denied (hash BLOB PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
         CREATE INDEX denied_until ON denied (until);
         """,
-        // scheme: 0 a password that was sent, 1 a key that the client stretched. erasure: users whose data is to go.
+        // API keys, accounts, and users whose data is to be erased.
         """
         CREATE TABLE app_key (hash BLOB PRIMARY KEY, app TEXT NOT NULL, is_admin INTEGER NOT NULL,
             created INTEGER NOT NULL) WITHOUT ROWID;
@@ -73,7 +121,7 @@ enum Schema {
         CREATE TABLE erasure (app TEXT NOT NULL, user TEXT NOT NULL, created INTEGER NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
-        // Users who come in by this server's own logins; times are milliseconds since 1970.
+        // Users that log in at this server by a partner's name and password.
         """
         ALTER TABLE partner ADD COLUMN passwords INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE profile (number INTEGER PRIMARY KEY AUTOINCREMENT, entity TEXT NOT NULL UNIQUE,
@@ -87,7 +135,7 @@ enum Schema {
         CREATE TABLE reset_code (entity TEXT PRIMARY KEY, code BLOB NOT NULL, made INTEGER NOT NULL,
             tries INTEGER NOT NULL) WITHOUT ROWID;
         """,
-        // passwords: `AppPasswords`. locked_wrap: how a locked account's access key was sealed before.
+        // Mailed codes, and accounts whose password was reset by one.
         """
         ALTER TABLE app ADD COLUMN passwords INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE account_code (user TEXT PRIMARY KEY, code BLOB NOT NULL, made INTEGER NOT NULL,
@@ -95,44 +143,42 @@ enum Schema {
         CREATE TABLE locked_wrap (user TEXT PRIMARY KEY, salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
             p INTEGER NOT NULL, access BLOB NOT NULL) WITHOUT ROWID;
         """,
-        // Sealed keys of partners' users: recovery as in account; access and how it is stretched may be missing.
+        // Sealed keys of partners' users; the access key and its scrypt parameters may be missing.
         """
         CREATE TABLE entity_bundle (app TEXT NOT NULL, entity TEXT NOT NULL, version INTEGER NOT NULL,
             content BLOB NOT NULL, recovery BLOB, access BLOB, salt BLOB, n INTEGER, r INTEGER, p INTEGER,
             PRIMARY KEY (app, entity)) WITHOUT ROWID;
         """,
-        // mode: `BucketMode`; bucket_mode: what an operator wants of buckets that are not there yet. born:
-        // `EntityRecord`.
+        // Sealed buckets.
         """
         ALTER TABLE bucket ADD COLUMN mode INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE ent ADD COLUMN born INTEGER;
         CREATE TABLE bucket_mode (app TEXT NOT NULL, name TEXT NOT NULL, mode INTEGER NOT NULL,
             PRIMARY KEY (app, name)) WITHOUT ROWID;
         """,
-        // notes: `AppNotes`. pro: users whose notes are not counted, and what says that they have paid.
+        // Encrypted notes.
         """
         ALTER TABLE app ADD COLUMN notes INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE pro (app TEXT NOT NULL, user TEXT NOT NULL, receipt TEXT NOT NULL, since INTEGER NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
-        // old_login: how accounts that are being brought to keys of their own are still come into by a password that is
-        // sent; wrap_salt, n, r, p, access: their access key, sealed under that password.
+        // Accounts that are being migrated from a sent password to keys of their own (decision 0043).
         """
         CREATE TABLE old_login (user TEXT PRIMARY KEY, app TEXT NOT NULL, folded TEXT NOT NULL, salt BLOB NOT NULL,
             verifier BLOB NOT NULL, wrap_salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
             p INTEGER NOT NULL, access BLOB NOT NULL, begun INTEGER NOT NULL, UNIQUE (app, folded)) WITHOUT ROWID;
         """,
-        // keys: access keys that the account has had, with the one that it has (`Account.KeyProof.keyNumber`).
+        // Counts access keys.
         """
         ALTER TABLE account ADD COLUMN keys INTEGER NOT NULL DEFAULT 1;
         """,
-        // From here on heads may be behind the log (`LateHeads`); so far none is.
+        // From this version on `ent` may be behind the log (`WriteBehindHeads`); at migration it is not.
         """
         INSERT OR REPLACE INTO meta (k, v) SELECT 'heads', ifnull(max(gid), 0) FROM chg;
         """,
     ]
 
-    /// Makes an empty file a store, or brings an older one up to date.
+    /// Creates the tables in an empty file, or migrates an older store.
     /// - Parameter seed: fills `meta` in a new store.
     static func prepare(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
         do {
@@ -151,8 +197,8 @@ enum Schema {
         }
     }
 
-    /// Gives the file its log, if it has none. The writer asks, too: without a log each commit would be as sure as the
-    /// deletion of a journal is.
+    /// Switches the file to WAL mode. The writer calls this too: without a write-ahead log, a commit would be only as
+    /// durable as the deletion of a rollback journal.
     static func useLog(_ database: Database) throws(SQLiteError) {
         let mode = try database.text("PRAGMA journal_mode=WAL")
         guard mode == "wal" else {
@@ -163,7 +209,7 @@ enum Schema {
     /// `SQLITE_CANTOPEN`.
     private static let noLog: Int32 = 14
 
-    /// Throws unless the file is a store of this version, or of an earlier one that can be brought up to date.
+    /// Throws unless the file is a store of this version, or, with `orOlder`, of an earlier version.
     static func check(_ database: Database, orOlder: Bool = false) throws(StoreError) {
         let (application, found) = try storing("opening the store") { () throws(SQLiteError) in
             (try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0)
@@ -175,7 +221,7 @@ enum Schema {
         }
     }
 
-    /// The version of a store that is older than this program; nil of every other file, and where there is none.
+    /// The schema version of a store that is older than this program; nil for any other file, or if none exists.
     static func olderVersion(path: String) throws(StoreError) -> Int64? {
         guard Files.exists(path), Files.size(path) > 0 else { return nil }
         let database = try SQLiteStore.connect(path, .readOnly, .init())
@@ -221,7 +267,7 @@ enum Schema {
 }
 
 extension StoreError {
-    /// SQLite's answer in the store's words.
+    /// Maps an SQLite error to a store error.
     init(_ error: SQLiteError, _ what: String) {
         let kind: Kind
         switch error {
@@ -237,7 +283,7 @@ extension StoreError {
     }
 }
 
-/// Runs `body` and names what was being done should SQLite refuse.
+/// Runs `body`; an SQLite error becomes a `StoreError` that names the operation.
 func storing<Result>(
     _ what: StaticString, _ body: () throws(SQLiteError) -> Result
 ) throws(StoreError) -> Result {

@@ -1,10 +1,10 @@
 import ThicketProtocol
 
-/// One blob of bodies, newest change first: what an index page with data reads in one go.
+/// One blob of bodies, newest change first, so that an index page with data is one sequential read.
 ///
-/// A copy, never the only place of a body: it can be dropped and built again at any time.
-/// Layout, little-endian: "TKS1", count (4 bytes), then per object gid (8), start (4), length (4) of its entry, newest
-/// first; then the entries: version (8), bytes of the key (2), key, body.
+/// A copy, never the only place of a body: it can be deleted and built again at any time.
+/// Layout, little-endian: "TKS1", count (4 bytes); then for each object, newest first, gid (8), start (4) and length
+/// (4) of its entry; then the entries: version (8), length of the key (2), key, body.
 struct Segment: Sendable {
     private static let mark: [UInt8] = Array("TKS1".utf8)
     private static let placeBytes = 16
@@ -12,10 +12,10 @@ struct Segment: Sendable {
 
     private let content: [UInt8]
     let count: Int
-    /// Bytes that it takes in memory.
+    /// Bytes in memory.
     var byteCount: Int { content.count }
 
-    /// nil when the blob is not of this layout.
+    /// nil when the blob does not have this layout.
     init?(_ content: [UInt8]) {
         guard content.count >= 8, Array(content[0..<4]) == Self.mark else { return nil }
         self.content = content
@@ -42,7 +42,7 @@ struct Segment: Sendable {
         return Array(content[start + Self.entryHeadBytes + keyBytes(start)..<start + length])
     }
 
-    /// The body that change `wanted` led to, if it is here.
+    /// The body after change `wanted`; nil if the segment does not contain it.
     func body(of wanted: GlobalID) -> [UInt8]? {
         var low = 0
         var high = count

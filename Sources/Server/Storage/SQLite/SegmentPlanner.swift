@@ -1,20 +1,20 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Plans the segments of buckets that have changed much: new bodies go on top, and segments that have become small or
-/// hold mostly superseded bodies are written together anew.
+/// Plans the segments of buckets with many changes: new bodies go into segments at the top, and segments that have
+/// become small, or that mostly hold superseded bodies, are rewritten together.
 ///
-/// Segments answer for ranges of gids that follow one another, so an object that changes moves to the top and leaves a
-/// dead copy below; a bucket's segments hold at most about twice what is alive.
+/// Segments cover consecutive ranges of gids. An object that changes moves to the top and leaves an obsolete copy
+/// below, so a bucket's segments hold at most about twice the live data.
 final class SegmentPlanner {
     private struct Job {
         let bucket: BucketRow
-        /// Ends of the range that is written anew: above the first, up to the second.
+        /// The range that is rewritten: gids above `above`, up to `through`.
         var above: GlobalID
         let through: GlobalID
-        /// The segments of the range that are replaced, oldest first.
+        /// Existing segments in the range that are replaced, oldest first.
         var replaced: ArraySlice<Existing>
-        /// Live objects of the range, oldest change first.
+        /// Live objects in the range, oldest change first.
         var objects: ArraySlice<(key: EntityKey, version: Version, gid: GlobalID)>
         let freshBytes: Int64
     }
@@ -31,10 +31,11 @@ final class SegmentPlanner {
     private let settings: RetentionSettings
     private var jobs = [Job]()
     private var nextLook = Int64.min
-    /// The bucket planned last, as it was: found so again, its plan was not applied, and it waits for the next look.
+    /// State of the bucket at the latest plan. If the next look finds the same state, the plan was not applied, and the
+    /// planner waits for the next interval.
     private var planned: (row: BucketRow, head: GlobalID, fresh: Int64)?
 
-    /// A bucket with fewer objects is as quickly read from the log.
+    /// A bucket with fewer objects is read from the log just as fast.
     private static let objectsMin = 32
 
     init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
@@ -113,7 +114,7 @@ final class SegmentPlanner {
         }
     }
 
-    /// Ranges to write, the newest (with all that is in no segment yet) first.
+    /// Ranges to write, newest first; the first one includes everything that is in no segment yet.
     private func ranges(_ existing: [Existing], head: GlobalID) -> [(above: GlobalID, through: GlobalID)] {
         var ranges = [(above: GlobalID, through: GlobalID)]()
         var place = existing.count - 1
@@ -124,7 +125,7 @@ final class SegmentPlanner {
         }
         ranges.append((above, head))
         while place >= 0 {
-            // Below the top only dead bodies count: a small segment between two full ones is no harm.
+            // Below the top only obsolete bodies count: a small segment between two full ones does no harm.
             guard existing[place].live * 2 < existing[place].count else {
                 place -= 1
                 continue
@@ -157,18 +158,19 @@ final class SegmentPlanner {
 
     // MARK: Writing
 
-    /// The next piece of a job; what is left of it is queued again.
+    /// The next piece of a job; the rest of the job is queued again.
     private func run(_ job: Job) throws(StoreError) -> MaintenanceBatch {
         var job = job
         var segments = [MaintenanceBatch.Segment]()
         var builder = Segment.Builder()
         var bytes = 0
-        // A piece ends with one of the segments that go when they are many: removing them is work, too.
+        // When many segments are replaced, a piece ends at the end of one of them, because deleting them is work too.
         let gone = job.replaced.prefix(replacedPerBatch)
         let end = gone.count < job.replaced.count ? gone.last?.high ?? job.through : job.through
         while let object = job.objects.first, object.gid <= end, bytes < settings.bytesPerBatch {
             job.objects.removeFirst()
-            // A body that retention has taken since the plan belongs to an object that has changed: not wanted here.
+            // A body that retention has removed since planning belongs to an object that has changed; it is not needed
+            // here.
             guard let body = try body(object, job.bucket) else { continue }
             if builder.count > 0, builder.byteCount + body.count > settings.segmentBytes {
                 segments.append(builder.segment(high: builder.newest))
@@ -197,7 +199,7 @@ final class SegmentPlanner {
         return batch
     }
 
-    /// Segments removed in one piece.
+    /// Maximum number of segments deleted in one piece.
     private var replacedPerBatch: Int { max(1, settings.bytesPerBatch / max(settings.segmentBytes, 1)) }
 
     private func body(

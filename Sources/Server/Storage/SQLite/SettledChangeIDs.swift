@@ -1,10 +1,10 @@
 import ThicketProtocol
 import ThicketSQLite
 
-/// Finds the ccids of a bucket's older log by their hashes, and remembers the blocks it read.
+/// Finds the ccids of the older part of a bucket's log by their hashes, and caches the blocks it reads.
 ///
-/// A bucket has up to `changeIDRunsMax` blocks in the order of its log (`idrun`), and all that is older in blocks by
-/// hash (`idset`): one look reads one of those at most. Belongs to the connection that writes them.
+/// A bucket has at most about `changeIDRunsMax` blocks in log order (`idrun`), and everything older in blocks by hash
+/// (`idset`), of which a look-up reads at most one. Used only with the connection that writes these blocks.
 struct SettledChangeIDs {
     private struct Directory: Sendable {
         let runs: [ChangeIDBlock]
@@ -16,24 +16,24 @@ struct SettledChangeIDs {
     }
 
     private var directories = RecentlyUsed<BucketRow, Directory>()
-    /// By row. Rows are never used twice, so what was replaced only falls out.
+    /// By row. Rows are never reused, so replaced blocks simply expire from the cache.
     private var blocks = RecentlyUsed<Int64, ChangeIDBlock>()
     private let directoryBytesMax: Int
     private let blockBytesMax: Int
 
-    /// Directories or blocks remembered.
+    /// Maximum number of cached directories, and of cached blocks.
     private static let countMax = 8_192
 
-    /// - Parameter bytesMax: what it remembers at most, in bytes.
+    /// - Parameter bytesMax: maximum bytes of the cache.
     init(bytesMax: Int) {
         directoryBytesMax = bytesMax / 4
         blockBytesMax = bytesMax - bytesMax / 4
     }
 
-    /// Bytes it remembers.
+    /// Bytes in the cache.
     var memory: Int { directories.weight + blocks.weight }
 
-    /// The bucket's blocks have changed.
+    /// Must be called when the bucket's blocks have changed.
     mutating func forget(_ bucket: BucketRow) { directories.remove(bucket) }
 
     mutating func position(
@@ -47,7 +47,7 @@ struct SettledChangeIDs {
         return try block(directory.rows[place], database).position(of: hash)
     }
 
-    /// The block that begins at or last before the hash.
+    /// The last block that begins at or before the hash.
     private static func place(of hash: UInt64, in lows: [UInt64]) -> Int? {
         var low = 0
         var high = lows.count

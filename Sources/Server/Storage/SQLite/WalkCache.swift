@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Index walks, catch-up positions and segments that were made or read lately, shared by all readers. What falls out is
-/// made or read anew.
+/// A cache, shared by all readers, of index scans, catch-up positions and segments that were recently built or read.
+/// Evicted entries are built or read again.
 ///
-/// The pages of one walk are answered by whichever reader is free: a segment that each of them kept for itself was read
-/// by each of them, in pieces of 4 KiB.
+/// Any free reader answers the pages of a scan. With one cache per reader, each reader would read the same segments
+/// again, in pieces of 4 KiB.
 final class WalkCache: Sendable {
     struct WalkPlace: Hashable {
         let bucket: BucketRow
@@ -16,13 +16,13 @@ final class WalkCache: Sendable {
         let upTo: GlobalID
     }
 
-    /// A bucket's changes above a position, ascending. Its pages begin anywhere in it: where one ends is decided by the
-    /// length of what is sent.
+    /// A bucket's changes above a position, ascending. A page may begin at any element, because the bytes sent decide
+    /// where a page ends.
     struct CatchUp: Sendable {
         let after: GlobalID
         let positions: [GlobalID]
 
-        /// Those above a later position; nil when some of them are not known.
+        /// The positions above a later position; nil when the cache does not cover all of them.
         func positions(after place: GlobalID) -> ArraySlice<GlobalID>? {
             guard place >= after else { return nil }
             var (low, high) = (0, positions.count)
@@ -34,10 +34,10 @@ final class WalkCache: Sendable {
         }
     }
 
-    /// A row may be used again for the segment that takes its place, which then ends elsewhere.
+    /// A replacing segment may reuse the row, but then has another `high`; the key therefore contains both.
     struct SegmentPlace: Hashable {
         let row: Int64
-        /// The newest change that it answers for.
+        /// The newest change that the segment covers.
         let high: GlobalID
     }
 
@@ -52,7 +52,7 @@ final class WalkCache: Sendable {
     private let walksMax: Int
     private let catchUpEntriesMax: Int
     private let segmentBytesMax: Int
-    /// Segments remembered, besides the bound in bytes.
+    /// Maximum number of cached segments, in addition to the bound in bytes.
     private static let segmentsMax = 256
 
     init(_ settings: StoreSettings) {
@@ -62,7 +62,7 @@ final class WalkCache: Sendable {
         segmentBytesMax = settings.segmentBytesMax
     }
 
-    /// Bytes of all that is kept.
+    /// Bytes of all cached data.
     var memory: StoreMemory {
         state.withLock {
             StoreMemory(
@@ -73,7 +73,8 @@ final class WalkCache: Sendable {
 
     func walk(_ place: WalkPlace) -> IndexWalk? { state.withLock { $0.walks[place] } }
 
-    /// The newest walk of the bucket that is older than the wanted one: what has changed since makes the difference.
+    /// The newest cached scan of the bucket that is older than the requested one; it can be updated by the changes
+    /// since.
     func walk(before place: WalkPlace) -> (current: GlobalID, walk: IndexWalk)? {
         state.withLock { (state: inout State) in
             let older = state.walks.keys
@@ -100,8 +101,8 @@ final class WalkCache: Sendable {
         }
     }
 
-    /// The changes of a catch-up that are known: whoever else is behind to the same position may have asked for more of
-    /// them.
+    /// The cached changes of a catch-up above `after`; another client that catches up to the same position may have
+    /// loaded them.
     func catchUp(_ place: CatchUpPlace, after: GlobalID) -> ArraySlice<GlobalID>? {
         state.withLock { $0.catchUps[place] }?.positions(after: after)
     }
@@ -113,11 +114,11 @@ final class WalkCache: Sendable {
         }
     }
 
-    /// Somebody has got to the end of it.
+    /// Called when a client has reached the end of the catch-up.
     func forgetCatchUp(_ place: CatchUpPlace) { state.withLock { _ = $0.catchUps.remove(place) } }
 }
 
-/// A small map that forgets what was used longest ago.
+/// A small map that evicts the least recently used entry.
 struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry: Sendable {
         let value: Value
@@ -132,7 +133,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var count: Int { entries.count }
     var keys: some Sequence<Key> { entries.keys }
 
-    /// The values whose keys are wanted; that does not count as a use.
+    /// The values whose keys satisfy the condition; does not count as a use.
     func values(where isWanted: (Key) -> Bool) -> [Value] {
         entries.filter { isWanted($0.key) }.map(\.value.value)
     }
@@ -159,7 +160,7 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return entry.value
     }
 
-    /// Forgets until both bounds hold; the newest entry stays however heavy it is.
+    /// Evicts entries until both bounds hold; the newest entry stays regardless of its weight.
     mutating func shrink(toWeight weightMax: Int, count countMax: Int) {
         while entries.count > 1, weight > weightMax || entries.count > countMax {
             guard let oldest = entries.min(by: { $0.value.used < $1.value.used })?.key else { return }

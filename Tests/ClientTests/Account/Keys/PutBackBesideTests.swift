@@ -92,7 +92,7 @@ struct PutBackBesideTests {
         let first: KeysPutBack = try await accounts().putBack(one, accessToken: ann.accessToken)
         let later: OpenAccount = try await noted("more", in: first.account, ann.accessToken)
         #expect(later.version == 4)
-        // Decision 0062 says so: nothing tells this from entries that somebody has removed.
+        // Decision 0043 says so: nothing tells this from entries that somebody has removed.
         let read: OpenAccount = try await accounts("d/2").refresh(two, accessToken: ann.accessToken)
         #expect(buckets(read) == ["diary1", "more"])
         let both: KeysPutBack = try await accounts("d/2").putBack(two, accessToken: ann.accessToken)

@@ -1,8 +1,8 @@
 public import ThicketCrypto
 
-/// The access key as the 24 words that a person keeps on paper (BIP-39, spec 3.5).
+/// The access key as 24 words to keep on paper (BIP-39, spec 3.5).
 extension AccessKey {
-    /// The words, lower case, one space between them: a secret.
+    /// The words in lower case, separated by one space: a secret.
     public var words: SecureBytes {
         guard let words = try? RecoveryWords.words(secret) else {
             preconditionFailure("32 bytes have 24 words")
@@ -10,7 +10,9 @@ extension AccessKey {
         return words
     }
 
-    /// Reads words as they were typed: capitals, numbers and punctuation between them, the first four letters.
+    /// Reads words as typed: with capitals, numbers and punctuation between them, or only the first four letters of
+    /// each.
+    ///
     /// - Throws: `unreadableWords`.
     public init(words text: SecureBytes) throws(AccountError) {
         let entropy: SecureBytes
@@ -20,7 +22,7 @@ extension AccessKey {
             switch error {
             case .count: throw .unreadableWords(.count)
             case .unknownWord(let place): throw .unreadableWords(.unknownWord(place))
-            // Twelve words may be a phrase, too; ours have 24.
+            // Twelve words can be a valid phrase, but recovery words are 24.
             case .checksum:
                 let count = Self.wordCount(PastedText.plain(text))
                 throw .unreadableWords(count == RecoveryWords.wordCount ? .checksum : .count)
@@ -43,10 +45,10 @@ extension AccessKey {
     }
 }
 
-/// The access key under a passcode, as four lines to write down or print: whoever finds them has to guess the passcode,
-/// and each guess costs a scrypt of N = 2^17 (feature K4).
+/// The access key sealed under a passcode, as four lines to write down or print: an attacker with the lines has to
+/// guess the passcode, and each guess costs a scrypt of N = 2^17 (feature K4).
 ///
-/// Bytes: 0x01 ‖ log2 N ‖ p ‖ 0x00 ‖ 16 bytes of salt ‖ 60 of nonce, sealed key and tag (AES-256-GCM under the
+/// Bytes: 0x01 ‖ log2 N ‖ p ‖ 0x00 ‖ 16 bytes of salt ‖ 60 bytes of nonce, sealed key and tag (AES-256-GCM under the
 /// passcode's `PasswordKeys.vaultKey`; additional data `thicket/code/1` ‖ 0x00 ‖ the first 20 bytes); written as
 /// `WrittenCode`.
 public enum RecoveryCode {
@@ -56,6 +58,7 @@ public enum RecoveryCode {
     private static let bytesCount: Int = headBytes + SealedMessage.extraBytes - 1 + AccessKey.bytesCount
 
     /// Seals a key. Takes about a second.
+    ///
     /// - Parameter passcode: UTF-8, not empty.
     /// - Throws: `unusable` for an empty passcode, `memory`.
     public static func make(_ key: AccessKey, passcode: SecureBytes) throws(AccountError) -> SecureBytes {
@@ -77,8 +80,10 @@ public enum RecoveryCode {
         return text
     }
 
-    /// Opens a code as it was typed. Takes about a second.
-    /// - Throws: `unreadableCode` for a slip, `downgrade` for parameters out of bounds, `wrongPasscode`, `memory`.
+    /// Opens a code as typed. Takes about a second.
+    ///
+    /// - Throws: `unreadableCode` for a typing error, `downgrade` for parameters out of bounds, `wrongPasscode`,
+    ///   `memory`.
     public static func open(_ code: SecureBytes, passcode: SecureBytes) throws(AccountError) -> AccessKey {
         try open(code, passcode: passcode, rules: .product)
     }
@@ -99,9 +104,9 @@ public enum RecoveryCode {
         return key
     }
 
-    /// What stands in a code, before a passcode is tried.
+    /// The parsed content of a code, before a passcode is tried.
     package struct Written: Sendable {
-        /// What a try of a passcode costs, within the bounds of the rules.
+        /// The cost of trying a passcode, within the bounds of the rules.
         package let cost: PasswordCost
         fileprivate let head: [UInt8]
         fileprivate let sealed: [UInt8]
@@ -120,13 +125,13 @@ public enum RecoveryCode {
         }
 
         package var salt: [UInt8] { Array(head[4...]) }
-        /// All of it, as it is written.
+        /// All bytes of the code.
         package var octets: [UInt8] { head + sealed }
     }
 
     private static func data(_ head: [UInt8]) -> [UInt8] { LabelledBytes("thicket/code/1").octets + head }
 
-    /// The bytes of a code.
+    /// Decodes a written code to bytes.
     static func read(_ code: SecureBytes) throws(AccountError) -> SecureBytes {
         do throws(WrittenCode.Failure) { return try WrittenCode.bytes(of: code) } catch {
             switch error {
@@ -137,19 +142,21 @@ public enum RecoveryCode {
     }
 }
 
-/// The access key in pieces for several people or places: any `needed` of them give it, fewer say nothing of it
-/// (feature K5).
+/// The access key in pieces for several people or places: any `needed` of them give the key, fewer reveal nothing about
+/// it (feature K5).
 ///
-/// Each is a `SecretShare`, written as `WrittenCode` under a heading that begins with `#`. A piece shows that it is of
-/// its set, so a wrong one is named.
+/// Each piece is a `SecretShare`, written as `WrittenCode` under a heading that begins with `#`. A piece identifies its
+/// set, so that a wrong piece can be named.
 public enum KeyPieces {
-    /// Pieces at most.
+    /// Most pieces of a set.
     public static let piecesMax: Int = 16
 
+    /// Splits a key into pieces.
+    ///
     /// - Parameters:
-    ///   - needed: 2 or more.
-    ///   - count: `needed` to 16.
-    /// - Returns: a text for each piece, heading included: secrets.
+    ///   - needed: pieces that give the key, 2 or more.
+    ///   - count: pieces in total, `needed` to 16.
+    /// - Returns: one text per piece, with its heading: secrets.
     /// - Throws: `unusable`.
     public static func split(_ key: AccessKey, needed: Int, count: Int) throws(AccountError) -> [SecureBytes] {
         guard count <= piecesMax, needed >= 2, needed <= count else {
@@ -165,8 +172,9 @@ public enum KeyPieces {
         }
     }
 
-    /// Puts pieces together: a text with several of them, each behind a heading or an empty line.
-    /// - Throws: `pieces`, `unreadableCode` with the line of the piece that has the slip.
+    /// Joins pieces from a text in which each follows a heading or an empty line.
+    ///
+    /// - Throws: `pieces`, `unreadableCode` with the line of the piece that has the typing error.
     public static func join(_ text: SecureBytes) throws(AccountError) -> AccessKey {
         var shares = [SecretShare]()
         for piece in parts(of: PastedText.plain(text)) {

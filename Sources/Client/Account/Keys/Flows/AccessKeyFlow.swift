@@ -1,11 +1,11 @@
 package import ThicketCrypto
 
-/// Another access key for an account, and so other words: the same bundle sealed under it, and where there is a
-/// password or a passphrase the key under that, in one transaction of the server that names the version it replaces
-/// (decision 0055).
+/// Changes the access key of an account, and so its words: the same bundle is sealed under the new key, and the new key
+/// under the password or passphrase, if there is one, in one transaction of the server that names the replaced version
+/// (decision 0043).
 ///
-/// The new key is made and kept before the server is asked. Done again with the same key, whatever was lost on the way,
-/// it ends at the same.
+/// The new key is made and stored before the server is asked. Repeating the flow with the same key leads to the same
+/// result, whatever was lost on the way.
 package struct AccessKeyFlow: AccountFlow {
     package typealias Outcome = OpenAccount
 
@@ -15,15 +15,16 @@ package struct AccessKeyFlow: AccountFlow {
         case asking(Found)
         case stretching(Found, PasswordPin)
         case writing(OpenAccount, writes: Int)
-        /// The answer did not come, or was a refusal that others may have caused: what the server has tells.
+        /// The answer did not arrive, or was a refusal that another device may have caused: the server's state shows
+        /// which.
         case looking(ClientError)
     }
 
-    /// What the server has under the key until now.
+    /// The server's state under the old key.
     private struct Found {
         let account: OpenAccount
         let writes: Int
-        /// Of a partner's user who has a passphrase: the key under it.
+        /// For a partner's user with a passphrase: the key sealed under it.
         let wrap: (sealed: [UInt8], pin: PasswordPin)?
     }
 
@@ -36,8 +37,9 @@ package struct AccessKeyFlow: AccountFlow {
     private var state = State.begun
 
     /// - Parameters:
-    ///   - next: the new key, which this device keeps already.
-    ///   - password: of the account, or the content passphrase of a partner's user who has one; else nil.
+    ///   - next: the new key, which this device has stored already.
+    ///   - password: the account's password, or the content passphrase of a partner's user; nil when that user has
+    ///     none.
     package init(
         _ account: OpenAccount, to next: AccessKey, _ asker: AccountRequest.Asker, password: SecureBytes?,
         rules: PasswordRules = .product
@@ -112,7 +114,7 @@ package struct AccessKeyFlow: AccountFlow {
     private mutating func write(_ found: Found) throws(AccountError) -> AccountStep<OpenAccount> {
         let old = found.account
         var bundle = old.bundle
-        // What is on paper is the old key.
+        // A backup on paper holds the old key.
         bundle.backup = .missing
         let sealed = try OpenAccount.seal(
             bundle, app: old.app, user: old.user, replacing: old.version, with: next)
@@ -133,7 +135,7 @@ package struct AccessKeyFlow: AccountFlow {
                     version: old.version, recover: try next.proof()), token: token))
     }
 
-    /// Of a partner's user, whose passphrase nobody checks at the server.
+    /// For a partner's user, whose passphrase the server cannot check.
     private func write(
         _ sealed: [UInt8], _ found: Found, _ wrap: [UInt8]?
     ) throws(AccountError) -> AccountStep<OpenAccount> {
@@ -159,20 +161,20 @@ package struct AccessKeyFlow: AccountFlow {
         if error.number == 401, error.detail.contains("login") {
             throw .wrongPassword(isChanged: account.pin != nil && stretched?.pin != account.pin)
         }
-        // 403 to a partner's user: the proof is not that of the key that the server has by now.
+        // 403 for a partner's user: the proof does not match the key that the server has now.
         guard error.leavesItOpen || error.number == 403 else { throw .server(error) }
         state = .looking(error)
         return .ask(.readBundle(asker))
     }
 }
 
-/// Under which of two access keys the server has an account.
+/// Which of two access keys the server uses for an account.
 enum AccessKeyState {
     case asBefore(OpenAccount)
     case changed(OpenAccount)
 
-    /// - Throws: `keyChanged` when it is neither of them, `otherAccount` when the new one leads to other secrets; else
-    ///   as `OpenAccount.open`.
+    /// - Throws: `keyChanged` when it is neither of them, `otherAccount` when the new key leads to other secrets;
+    ///   otherwise as `OpenAccount.open`.
     init(_ reply: AccountReply, _ account: OpenAccount, _ next: AccessKey) throws(AccountError) {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
         let (sealed, version) = (try reply.octets("bundle"), try reply.version())
@@ -192,7 +194,7 @@ enum AccessKeyState {
         self = .asBefore(now)
     }
 
-    /// nil: it does not open with that key.
+    /// nil when the bundle does not open with that key.
     private static func bundle(
         _ sealed: [UInt8], _ version: UInt64, _ account: OpenAccount, _ key: AccessKey
     ) throws(AccountError) -> AccountBundle? {
@@ -206,7 +208,7 @@ enum AccessKeyState {
     }
 }
 
-/// Whether a change of the access key that was cut short was done.
+/// Finds out whether an interrupted change of the access key was made.
 package struct SettleFlow: AccountFlow {
     package typealias Outcome = OpenAccount
 

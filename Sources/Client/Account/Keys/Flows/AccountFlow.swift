@@ -1,62 +1,62 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// Something that is done with an account, step by step: what is asked of the server, what is reckoned, and what comes
-/// of it. A value; who runs it does the work (`AccountDoor`), and tests whatever they like between two steps.
+/// An operation on an account as a sequence of steps: requests to the server, key derivations, and a result. It is a
+/// value; the runner does the work (`AccountAPIClient`), and tests can do anything between two steps.
 package protocol AccountFlow: Sendable {
     associatedtype Outcome: Sendable
 
-    /// The first step.
     mutating func begin() throws(AccountError) -> AccountStep<Outcome>
-    /// The step that follows from what came of the last one.
+    /// The step that follows from the result of the last one.
     mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome>
 }
 
-/// What is to be done next.
+/// The next step.
 package enum AccountStep<Outcome: Sendable>: Sendable {
     case ask(AccountRequest)
-    /// A password, and how it is stretched.
+    /// Derive keys from a password.
     case stretch(SecureBytes, salt: [UInt8], PasswordCost)
     case done(Outcome)
 }
 
-/// What came of a step.
+/// The result of a step.
 package enum AccountEvent: Sendable {
     case answered(AccountReply)
-    /// The server refused, or its answer did not come.
+    /// The server refused, or its answer did not arrive.
     case refused(ClientError)
     case stretched(PasswordKeys)
 }
 
-/// Bounds of what is done again.
+/// Bounds of repetitions.
 enum AccountFlowLimits {
-    /// A bundle that others write at the same time is tried so often.
+    /// Attempts to write a bundle that other devices write at the same time.
     static let writesMax = 5
-    /// Requests whose answer did not come, and which do no harm a second time.
+    /// Attempts of a request whose answer did not arrive, if repeating it is harmless.
     static let asksMax = 2
 }
 
-/// A user who came in, with open keys.
+/// A login with open keys.
 public struct SignedIn: Sendable {
+    /// The account with its keys.
     public let account: OpenAccount
-    /// Of this login; good until it is ended, or another password set.
+    /// The token of this login; valid until it is revoked or another password is set.
     public let accessToken: String
 }
 
 extension SignedIn: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text: keys and token never reach a log.
     public var description: String { "(a login with its keys)" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
 extension AccountFlow {
-    /// What a step of another kind than the one that was waited for means: a mistake of whoever runs the flow.
+    /// The error for a result of another kind than the one expected: a bug of the runner.
     func outOfStep() -> AccountError { .unusable("an answer came that nobody waited for") }
 }
 
 extension ClientError {
-    /// Whether the server may have done what it was asked for.
+    /// Whether the server may have done what was requested.
     package var leavesItOpen: Bool {
         switch code {
         case .network, .deadline, .protocolViolation: true
@@ -65,16 +65,15 @@ extension ClientError {
         }
     }
 
-    /// The same of the first request that could have done it: nothing was asked for before, so one that was not sent
-    /// did nothing.
+    /// As above, for the first request that could have done it: if that was not sent, nothing was done.
     var leavesFirstOpen: Bool { leavesItOpen && !isUnsent }
 
-    /// Whether the account has got another access key than the one that was shown (docs/AUTH.md).
+    /// Whether the account has another access key than the one that was shown (docs/AUTH.md).
     var isOtherAccessKey: Bool { number == 409 && detail.contains("access key") }
 }
 
 extension AccountPlace {
-    /// As `seal`, with an error for a person.
+    /// As `seal`, with an error for the user.
     static func wrap(
         _ key: AccessKey, app: String, user: String, under vaultKey: SecureBytes
     ) throws(AccountError) -> [UInt8] {
@@ -83,7 +82,7 @@ extension AccountPlace {
         } catch { throw .unusable("\(error)") }
     }
 
-    /// - Returns: nil when it does not open.
+    /// - Returns: nil when it cannot be opened.
     static func unwrap(_ wrap: [UInt8], app: String, user: String, under vaultKey: SecureBytes) -> AccessKey? {
         try? ofAccessKey(app: app, user: user).openAccessKey(wrap, under: vaultKey)
     }
@@ -101,7 +100,7 @@ extension AccessKey {
     }
 }
 
-/// A name as it is sent: normalisation form C, 1 to 254 bytes (spec 3.2).
+/// A name as sent: Unicode normalisation form C, 1 to 254 bytes (spec 3.2).
 package struct AccountName: Sendable {
     package let text: String
 

@@ -1,14 +1,15 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-// Ways to a password, and to keys, for who has the account in another form.
+// Requests for a reset of the password, the upgrade of an old account, and a change of the access key.
 extension AccountRequest {
-    /// A code for another password, sent to the name if that is an address.
+    /// Requests a code for setting another password, sent to the name if that is a mail address.
     static func forgot(_ name: AccountName) -> AccountRequest {
         .init(method: "POST", path: "forgot", asker: .app, body: secretBody { $0.add("u", .string(name.text)) })
     }
 
-    /// Another password, by the code. The account is locked by it.
+    /// Sets another password by the code, which locks the account.
+    ///
     /// - Parameter code: digits.
     static func verify(_ name: AccountName, code: SecureBytes, _ authKey: SecureBytes, _ pin: PasswordPin)
         -> AccountRequest
@@ -23,18 +24,19 @@ extension AccountRequest {
             })
     }
 
-    /// A login as it was before the account had keys: what is sent of name and password, letters of base64.
+    /// The login of the account before it had keys: name and password as sent, in base64.
     package struct SentLogin: Sendable {
         let username: SecureBytes
         let password: SecureBytes
 
-        /// - Parameters: texts that stand in JSON as they are.
+        /// - Parameters: texts that need no escaping in JSON.
         package init(username: SecureBytes, password: SecureBytes) {
             (self.username, self.password) = (username, password)
         }
     }
 
-    /// Keys for an account that has none; and the access key under the password from before, for who goes on with it.
+    /// Gives keys to an account without keys, with the access key also sealed under the old password for resuming the
+    /// upgrade.
     static func upgrade(_ login: SentLogin, to new: NewAccount, old: (wrap: [UInt8], pin: PasswordPin))
         -> AccountRequest
     {
@@ -49,16 +51,16 @@ extension AccountRequest {
             })
     }
 
-    /// Another access key, with what is sealed under and around it.
+    /// A new access key, with the data sealed under and around it.
     struct NewAccessKey {
-        /// The password, and the access key until now.
+        /// Proofs of the password and of the old access key.
         let authKey: SecureBytes
         let proof: SecureBytes
         let access: [UInt8]
         let bundle: [UInt8]
-        /// Of the bundle that is replaced.
+        /// The version of the replaced bundle.
         let version: UInt64
-        /// Of the new key.
+        /// The proof of the new key.
         let recover: SecureBytes
     }
 
@@ -75,7 +77,7 @@ extension AccountRequest {
             })
     }
 
-    /// The end of the login from before.
+    /// Ends the old login.
     static func finishUpgrade(_ name: AccountName, proof: SecureBytes, device: String) -> AccountRequest {
         .init(
             method: "PUT", path: "upgrade", asker: .app,

@@ -1,11 +1,11 @@
 package import ThicketCrypto
 import ThicketProtocol
 
-/// A request of docs/AUTH.md, "Where the password stays with the client". Its body holds what permits to log in.
+/// A request of docs/AUTH.md, "Where the password stays with the client". Its body holds login secrets.
 package struct AccountRequest: Sendable {
-    /// Who asks.
+    /// The authentication of a request.
     package enum Asker: Sendable {
-        /// An app that anybody may have installed.
+        /// The app's public API key.
         case app
         /// The account's user.
         case user(token: String)
@@ -14,7 +14,7 @@ package struct AccountRequest: Sendable {
     }
 
     package let method: String
-    /// Behind `/1/{APP}/auth/`.
+    /// The path after `/1/{APP}/auth/`.
     package let path: String
     package let asker: Asker
     package let body: SecureBytes?
@@ -23,7 +23,7 @@ package struct AccountRequest: Sendable {
         .init(method: "POST", path: "prelogin", asker: .app, body: secretBody { $0.add("u", .string(name.text)) })
     }
 
-    /// What an account is made of.
+    /// The members of a new account.
     struct NewAccount {
         let name: AccountName
         let keys: PasswordKeys
@@ -50,7 +50,7 @@ package struct AccountRequest: Sendable {
             })
     }
 
-    /// Another password, or the same with another wrap.
+    /// Another password, or the same one with another wrap.
     struct NewPassword {
         let authKey: SecureBytes
         let pin: PasswordPin
@@ -58,7 +58,7 @@ package struct AccountRequest: Sendable {
         let device: String
     }
 
-    /// - Parameter proof: of the access key that is sealed under the new password.
+    /// - Parameter proof: the proof of the access key that is sealed under the new password.
     static func password(
         _ old: SecureBytes, proof: SecureBytes, _ new: NewPassword, token: String
     ) -> AccountRequest {
@@ -99,7 +99,7 @@ package struct AccountRequest: Sendable {
         .init(method: "PUT", path: "pair/\(code)", asker: .app, body: secretBody { $0.add("sealed", octets: sealed) })
     }
 
-    /// A login for another device.
+    /// Makes a login for another device.
     static func addToken(_ proof: SecureBytes, device: String, token: String) -> AccountRequest {
         .init(
             method: "POST", path: "tokens", asker: .user(token: token),
@@ -109,7 +109,7 @@ package struct AccountRequest: Sendable {
             })
     }
 
-    /// Ends the login that this token is.
+    /// Revokes the token.
     static func logout(token: String) -> AccountRequest {
         .init(method: "POST", path: "logout", asker: .user(token: token), body: nil)
     }
@@ -118,13 +118,13 @@ package struct AccountRequest: Sendable {
         .init(method: "GET", path: "bundle", asker: asker, body: nil)
     }
 
-    /// What a partner's user writes besides.
+    /// Additional members for a partner's user.
     package struct PartnerMembers {
-        /// Shown from the second version on.
+        /// Required from the second version on.
         package var proof: SecureBytes?
-        /// Of the first version.
+        /// For the first version.
         package var recover: SecureBytes?
-        /// nil: the wrap stays as it is.
+        /// nil: the wrap does not change.
         package var wrap: Wrap?
         package enum Wrap: Sendable {
             case none
@@ -198,9 +198,9 @@ extension SecretWriter {
     }
 }
 
-/// What the server answers, read as strictly as what comes from a stranger.
+/// The server's answer, parsed as strictly as untrusted input.
 package struct AccountReply: Sendable {
-    /// As the server wrote them.
+    /// The members as the server wrote them.
     package let members: JSONObject
 
     package init(_ members: JSONObject) { self.members = members }
@@ -214,7 +214,7 @@ package struct AccountReply: Sendable {
         return text
     }
 
-    /// A token that can be used.
+    /// A usable token.
     func token() throws(AccountError) -> String {
         let token = try text("access_token")
         guard LoginToken.isAcceptable(token) else { throw Self.lacks("access_token") }
@@ -239,8 +239,9 @@ package struct AccountReply: Sendable {
         return version
     }
 
-    /// How a password is stretched.
-    /// - Parameter isBare: there is no scheme in it; its place says which.
+    /// The parameters of the key derivation.
+    ///
+    /// - Parameter isBare: the member has no scheme, because its place in the answer determines it.
     func pin(isBare: Bool = false) throws(AccountError) -> PasswordPin {
         func number(_ name: String) throws(AccountError) -> Int {
             guard let number = members[name]?.intValue, let int = Int(exactly: number) else {
@@ -253,6 +254,6 @@ package struct AccountReply: Sendable {
             r: try number("r"), p: try number("p"), salt: try octets("salt"))
     }
 
-    /// A part that is an answer of its own.
+    /// A part that is itself an answer.
     func part(_ name: String) -> AccountReply? { members[name]?.objectValue.map(AccountReply.init) }
 }

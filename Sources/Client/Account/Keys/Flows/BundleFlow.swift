@@ -1,14 +1,15 @@
 package import ThicketCrypto
 
-/// Writes the bundle: names the version it replaces, and when another device was faster reads that one's, makes its
-/// change there, and tries again, up to five times. A bundle that does not open is never replaced.
+/// Writes the bundle, naming the version that it replaces. When another device wrote first, the flow reads that
+/// version, applies its change to it, and tries again, up to five times. A bundle that cannot be opened is never
+/// replaced.
 package struct BundleFlow: AccountFlow {
     package typealias Outcome = OpenAccount
 
-    /// What is changed; called once for each version that is found at the server.
+    /// The change; called once for each version found at the server.
     package typealias Change = @Sendable (inout AccountBundle) -> Void
 
-    /// What becomes of a partner's user's content passphrase.
+    /// The change of a partner's user's content passphrase.
     package enum Passphrase: Sendable {
         case stays
         case set(SecureBytes)
@@ -19,7 +20,7 @@ package struct BundleFlow: AccountFlow {
         case begun, stretching
         case reading(writes: Int)
         case writing(OpenAccount, [UInt8], writes: Int)
-        /// The answer did not come: what the server has tells whether it was written.
+        /// The answer did not arrive: the server's state shows whether the bundle was written.
         case looking(OpenAccount, [UInt8], ClientError)
     }
 

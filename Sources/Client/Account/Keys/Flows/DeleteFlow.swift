@@ -1,6 +1,6 @@
 package import ThicketCrypto
 
-/// Ends an account, with the password once more.
+/// Deletes an account; requires the password again.
 package struct DeleteFlow: AccountFlow {
     package typealias Outcome = Void
 

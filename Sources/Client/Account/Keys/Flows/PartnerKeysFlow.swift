@@ -1,24 +1,25 @@
 public import ThicketCrypto
 
-/// What is there of a partner's user's keys.
+/// The state of a partner's user's keys.
 public enum PartnerKeys: Sendable {
+    /// The keys are open; `isNew` when this call made them.
     case open(OpenAccount, isNew: Bool)
-    /// There are none, or nothing was said that opens them.
+    /// The user has no keys, or the given opener cannot open them; `takesPassphrase` when a passphrase would.
     case closed(takesPassphrase: Bool)
 }
 
-/// What a partner's user has to open keys with.
+/// The means of a partner's user to open keys.
 public enum KeyOpener: Sendable {
-    /// Nothing, or what this device keeps.
+    /// None besides the keys on this device.
     case none
-    /// A content passphrase: seals the access key where keys are made, and opens it where there are some.
+    /// A content passphrase: seals the access key when keys are made, and opens existing ones.
     case passphrase(SecureBytes)
-    /// From the words, a code, pieces, or another device.
+    /// The access key, from the words, a code, pieces, or another device.
     case accessKey(AccessKey)
 }
 
-/// The keys of a user for whom a partner vouches: made by the first device, and opened on others with a content
-/// passphrase or the access key. The partner's token brings the sealed bytes and nothing more (threat T23).
+/// The keys of a user whom a partner authenticates: the first device makes them, others open them with a content
+/// passphrase or the access key. The partner's token gives access to the sealed bytes only (threat T23).
 package struct PartnerKeysFlow: AccountFlow {
     package typealias Outcome = PartnerKeys
 
@@ -28,7 +29,7 @@ package struct PartnerKeysFlow: AccountFlow {
         case opening(Found, PasswordPin, wrap: [UInt8])
         case stretchingNew
         case making(OpenAccount, [UInt8])
-        /// The answer did not come, or another device was first.
+        /// The answer did not arrive, or another device was first.
         case looking(OpenAccount, [UInt8], ClientError)
     }
 
@@ -51,10 +52,10 @@ package struct PartnerKeysFlow: AccountFlow {
     private var state = State.begun
 
     /// - Parameters:
-    ///   - token: a login token of the partner's for this user.
+    ///   - token: the partner's login token of this user.
     ///   - handed: what another device has given: the access key, and what it remembers of the passphrase and the
     ///     bundle.
-    ///   - makes: keys are made where there are none.
+    ///   - makes: whether to make keys when none exist.
     package init(
         app: String, entity: String, token: String, opener: KeyOpener, known: KnownAccount? = nil,
         handed: Pairing.Received? = nil, makes: Bool,
@@ -94,7 +95,8 @@ package struct PartnerKeysFlow: AccountFlow {
             guard try reply.version() == 1 else { throw .otherAccount }
             return .done(.open(account, isNew: true))
         case (.making(let account, let sealed), .refused(let error)):
-            // Whoever is second shows no proof, since there was nothing to prove: 400 where the first has set one.
+            // A second writer shows no proof, because it knew of none; the server answers 400 when the first writer has
+            // set one.
             guard error.leavesItOpen || [400, 403, 409].contains(error.number) else { throw .server(error) }
             state = .looking(account, sealed, error)
             return .ask(.readBundle(asker))
@@ -152,7 +154,7 @@ package struct PartnerKeysFlow: AccountFlow {
     private mutating func makeKeys() throws(AccountError) -> AccountStep<Outcome> {
         switch opener {
         case .none: return try make(nil)
-        // Whose keys are gone at the server are not made anew from words: that would be another bundle.
+        // Keys that the server has lost are not recreated from words: that would give another bundle.
         case .accessKey: throw .bundleMissing
         case .passphrase(let passphrase):
             state = .stretchingNew

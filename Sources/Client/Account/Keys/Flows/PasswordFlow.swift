@@ -1,7 +1,7 @@
 package import ThicketCrypto
 
-/// Another password: a new salt, another proof and another wrap of the access key, in one transaction of the server.
-/// The bundle is not touched, and what this device has goes on unchanged whatever happens on the way.
+/// Sets another password: a new salt, another proof and another wrap of the access key, in one transaction of the
+/// server. The bundle is not changed, and this device's data remains usable in any case.
 package struct PasswordFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
@@ -10,7 +10,7 @@ package struct PasswordFlow: AccountFlow {
         case stretchingOld
         case stretchingNew(PasswordKeys)
         case changing(PasswordKeys)
-        /// The answer did not come: whether the new password works tells what happened.
+        /// The answer did not arrive: whether the new password is accepted shows what happened.
         case looking(ClientError)
     }
 
@@ -76,15 +76,15 @@ package struct PasswordFlow: AccountFlow {
     }
 }
 
-/// Another password for who has the words instead of the old one: words → access key → proof, which permits it (spec
-/// 3.2).
+/// Sets another password with the recovery words instead of the old one: words → access key → proof, which authorises
+/// it (spec 3.2).
 package struct RecoverFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
     private enum State {
         case begun, stretching
         case recovering(PasswordKeys, asks: Int)
-        /// The account's id is not what its words say: the wrap is made once more, for the id that it has.
+        /// The account's id differs from the one derived from its words: the wrap is made again for the actual id.
         case wrapping(OpenAccount)
     }
 
@@ -119,7 +119,7 @@ package struct RecoverFlow: AccountFlow {
         case (.recovering(let keys, _), .answered(let reply)): return try open(reply, keys)
         case (.recovering(let keys, let asks), .refused(let error)):
             if asks == 1, error.isUnsent { throw .server(error) }
-            // The same again does the same: who has the words has them still.
+            // Repeating the request has the same effect, and the words remain valid.
             if error.leavesItOpen, asks < AccountFlowLimits.asksMax { return try ask(keys, asks: asks + 1) }
             if error.leavesItOpen { throw .unknown(error) }
             throw error.number == 401 && error.detail.contains("login") ? .wrongWords : .server(error)
@@ -135,7 +135,7 @@ package struct RecoverFlow: AccountFlow {
         return .ask(.recover(name, proof: try accessKey.proof(), try password(keys, try expectedUser())))
     }
 
-    /// The account's id, as this device knows it or the words say it.
+    /// The account's id, as this device knows it or as derived from the words.
     private func expectedUser() throws(AccountError) -> String {
         if let known { return known.user }
         return try accessKey.userID(app: app)

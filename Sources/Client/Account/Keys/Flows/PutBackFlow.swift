@@ -1,36 +1,36 @@
 internal import ThicketCrypto
 
-/// What came of putting an account's keys back.
+/// The result of restoring an account's keys.
 public struct KeysPutBack: Sendable {
-    /// The account as the server has it now: with what this device had, and what the server had besides.
+    /// The account as the server has it now: the entries of this device and those of the server.
     public let account: OpenAccount
     /// Versions of the bundle that were written; 0 when the server had what this device has.
     public let versions: Int
 }
 
-/// Puts the bundle that a device keeps back at a server whose backup from before it was restored: on the user's word
-/// alone, since a server that lies looks the same (decision 0062).
+/// Restores a device's bundle on a server that was restored from an older backup. Only on the user's request, because a
+/// lying server looks the same (decision 0043).
 ///
-/// What the server shows has to open with this device's access key and hold the same secrets; then both are joined, and
-/// written until the version is greater than the one that this device has seen, one version with each request. A run
-/// that was cut short is begun again from what is there by then.
+/// The server's bundle has to open with this device's access key and hold the same secrets. Both are then joined and
+/// written until the version exceeds the one that this device has seen, one version per request. After an interruption
+/// the flow starts again from the server's current state.
 package struct PutBackFlow: AccountFlow {
     package typealias Outcome = KeysPutBack
 
-    /// Versions that one run writes at most: each is a request.
+    /// Most versions that one run writes; each is one request.
     package static let versionsMax: UInt64 = 1_000
 
     private enum State {
         case begun
         case reading(conflicts: Int)
         case writing(OpenAccount, [UInt8], conflicts: Int)
-        /// The answer did not come: what the server has tells whether it was written.
+        /// The answer did not arrive: the server's state shows whether the bundle was written.
         case looking(OpenAccount, [UInt8], ClientError)
     }
 
     private let kept: OpenAccount
     private let asker: AccountRequest.Asker
-    /// The newest that this run has written.
+    /// The newest bundle that this run has written.
     private var newest = SeenBundle.none
     private var versions: UInt64 = 0
     private var state = State.begun
@@ -74,8 +74,7 @@ package struct PutBackFlow: AccountFlow {
         let version = try reply.version()
         let bundle: AccountBundle
         do throws(AccountError) {
-            // Older than what this device keeps is what the user has agreed to; older than what this run has written is
-            // not.
+            // The user has agreed to a bundle older than this device's, but not to one older than this run has written.
             bundle = try OpenAccount.open(
                 try reply.octets("bundle"), app: kept.app, user: kept.user, version: version, seen: newest,
                 with: kept.accessKey)
@@ -84,7 +83,7 @@ package struct PutBackFlow: AccountFlow {
         }
         guard bundle.hasSecrets(of: kept.bundle) else { throw .otherAccount }
         var next = kept
-        // Not only before this run has written: a server could show something old in the middle of it.
+        // Joined at every step, because a server could show an old bundle in the middle of the run.
         next.bundle = try bundle.joined(with: kept.bundle, prevails: version <= kept.version)
         next.version = version
         let isThere: Bool
@@ -101,9 +100,9 @@ package struct PutBackFlow: AccountFlow {
         return try write(next, conflicts: conflicts)
     }
 
-    /// - Parameter now: what is to be written, and the version that it replaces.
+    /// - Parameter now: the account to write, with the version that it replaces.
     private mutating func write(_ now: OpenAccount, conflicts: Int) throws(AccountError) -> AccountStep<KeysPutBack> {
-        // Others may have made the way longer.
+        // Other devices may have increased the number of versions.
         guard versions < Self.versionsMax else { throw .busy }
         let sealed = try OpenAccount.seal(
             now.bundle, app: now.app, user: now.user, replacing: now.version, with: now.accessKey)

@@ -1,6 +1,6 @@
 public import ThicketCrypto
 
-/// Asks for a code for another password. Whoever is asked about, the server answers the same.
+/// Requests a code for setting another password. The server gives the same answer for every name.
 package struct ForgotFlow: AccountFlow {
     package typealias Outcome = Void
 
@@ -19,8 +19,8 @@ package struct ForgotFlow: AccountFlow {
     }
 }
 
-/// Another password by a mailed code. It resets the proof alone: the account is locked afterwards, until its words, the
-/// password from before or a device that has the keys open it (spec 3.2).
+/// Sets another password by a mailed code. Only the proof is reset: the account is then locked, until its words, the
+/// previous password or a device with the keys opens it (spec 3.2).
 package struct ResetFlow: AccountFlow {
     package typealias Outcome = Void
 
@@ -32,7 +32,7 @@ package struct ResetFlow: AccountFlow {
     private let pin: PasswordPin
     private var state = State.stretching
 
-    /// - Parameter code: as a person types it, with whatever stands between its digits.
+    /// - Parameter code: as typed, with any separators between its digits.
     package init(
         name: String, code: SecureBytes, password: SecureBytes, random: AccountRandom = .system
     ) throws(AccountError) {
@@ -46,7 +46,7 @@ package struct ResetFlow: AccountFlow {
 
     private static let digitsMax = 64
 
-    /// Spaces, dashes and line ends go; nothing is left of what has anything else in it.
+    /// Removes spaces, dashes and line breaks; empty when the text contains anything else but digits.
     private static func digits(of code: SecureBytes) -> SecureBytes {
         code.withUnsafeBytes { bytes in
             let isDigit: (UInt8) -> Bool = { (0x30...0x39).contains($0) }
@@ -78,7 +78,7 @@ package struct ResetFlow: AccountFlow {
             }
             return .done(())
         case (.asking, .refused(let error)):
-            // A code is good once: sent again it would be refused, whatever the first has done.
+            // A code is valid once: repeating the request would be refused, whatever the first one did.
             if error.leavesFirstOpen { throw .unknown(error) }
             throw error.number == 401 && error.detail.contains("login") ? .wrongCode : .server(error)
         default: throw outOfStep()
@@ -87,15 +87,17 @@ package struct ResetFlow: AccountFlow {
 }
 
 extension Accounts {
-    /// Asks for a mail with a code for another password; whether there is anybody to send it to is not told.
+    /// Requests a mail with a code for setting another password. The result does not reveal whether the name exists.
+    ///
     /// - Throws: `server`.
     public func sendResetCode(name: String) async throws(AccountError) {
         try await door.run(try ForgotFlow(name: name))
     }
 
-    /// Sets another password by a mailed code. The account is locked then: a sign-in with the password gives `locked`.
-    /// - Throws: `wrongCode` for one that is wrong, used or over; `unknown`: a sign-in with the password tells whether
-    ///   it is set.
+    /// Sets another password by a mailed code. The account is then locked: a sign-in with the password gives `locked`.
+    ///
+    /// - Throws: `wrongCode` for a wrong, used or expired code; `unknown`: a sign-in with the password shows whether it
+    ///   was set.
     public func reset(name: String, code: SecureBytes, newPassword: SecureBytes) async throws(AccountError) {
         try await door.run(try ResetFlow(name: name, code: code, password: newPassword, random: random))
     }

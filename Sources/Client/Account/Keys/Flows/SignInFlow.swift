@@ -4,10 +4,10 @@ package import ThicketCrypto
 package struct KnownAccount: Sendable {
     package let user: String
     package let accessKey: AccessKey?
-    /// Of the bundle: the newest that was seen.
+    /// The newest version of the bundle that was seen.
     package let version: UInt64
     package let pin: PasswordPin?
-    /// What the bundle of that version holds.
+    /// The content of the bundle of that version.
     package let bundle: AccountBundle?
 
     package init(_ account: OpenAccount) {
@@ -24,25 +24,26 @@ package struct KnownAccount: Sendable {
 
     var seen: SeenBundle { SeenBundle(version: version, bundle: bundle) }
 
-    /// Whether an access key is the account's: the one that this device has, or one that leads to the same secrets in a
-    /// newer version (decision 0055). Anything else would be another account in its clothes.
+    /// Whether an access key belongs to the account: it is this device's key, or leads to the same secrets in a newer
+    /// version (decision 0043). Any other key would belong to another account posing as this one.
     func accepts(_ key: AccessKey, _ opened: AccountBundle, version: UInt64) -> Bool {
         guard let accessKey, accessKey != key else { return true }
         return version > self.version && bundle?.hasSecrets(of: opened) == true
     }
 }
 
-/// What a sign-in leads to.
+/// The result of a sign-in.
 public enum SignInResult: Sendable {
+    /// The keys are open.
     case open(SignedIn)
-    /// The password was reset by mail, and the keys are sealed under what came before.
+    /// The password was reset by mail, and the keys are still sealed under the previous one.
     case locked(LockedAccount)
 }
 
 /// Logs in with name and password, and opens the account's keys.
 ///
-/// Whatever the server says, nothing is stretched by parameters out of bounds, and nothing by another scheme. A device
-/// that knows the account believes a new salt only when everything behind it opens.
+/// Whatever the server says, no key is derived with parameters out of bounds or by another scheme. A device that knows
+/// the account accepts a new salt only when everything sealed under it opens.
 package struct SignInFlow: AccountFlow {
     package typealias Outcome = SignInResult
 
@@ -121,8 +122,8 @@ package struct SignInFlow: AccountFlow {
     }
 }
 
-/// An account whose password was reset by a mailed code: one can come in, and the keys are still sealed under what came
-/// before.
+/// An account whose password was reset by a mailed code: the login succeeds, but the keys are still sealed under the
+/// previous password.
 public struct LockedAccount: Sendable {
     struct Before: Sendable {
         let pin: PasswordPin
@@ -132,7 +133,7 @@ public struct LockedAccount: Sendable {
     let app: String
     let user: String
     let name: AccountName
-    /// Good for reading what the server has; the bundle cannot be written with it.
+    /// Permits reading the server's data; the bundle cannot be written with it.
     public let accessToken: String
     let keys: PasswordKeys
     let pin: PasswordPin
@@ -141,19 +142,19 @@ public struct LockedAccount: Sendable {
     let version: UInt64
     let seen: SeenBundle
     let device: String
-    /// The access key, where this device has it.
+    /// The access key, when this device has it.
     let known: AccessKey?
 
-    /// Whether the password from before would open it.
+    /// Whether the previous password would open it.
     public var takesOldPassword: Bool { before != nil }
-    /// Whether this device has what opens it.
+    /// Whether this device has the access key that opens it.
     public var opensHere: Bool { known != nil }
 }
 
 extension LockedAccount: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text: keys and token never reach a log.
     public var description: String { "(a locked account)" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
@@ -161,9 +162,9 @@ extension LockedAccount: CustomStringConvertible, CustomReflectable {
 package struct UnlockFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
-    /// What opens it.
+    /// The means to open it.
     package enum Opener: Sendable {
-        /// From the words, a code, pieces, or another device; nil: this device's own.
+        /// The access key, from the words, a code, pieces, or another device; nil: this device's own.
         case accessKey(AccessKey?)
         /// The password that was reset.
         case oldPassword(SecureBytes)
@@ -212,7 +213,7 @@ package struct UnlockFlow: AccountFlow {
         }
     }
 
-    /// Only with a key that opens the bundle.
+    /// Wraps only a key that opens the bundle.
     private mutating func wrap(_ key: AccessKey, or wrong: AccountError) throws(AccountError) -> AccountStep<SignedIn> {
         let bundle: AccountBundle
         do throws(AccountError) {

@@ -1,9 +1,10 @@
 package import ThicketCrypto
 
-/// Makes an account: all its keys here, and at the server what it cannot open (spec 3.2).
+/// Makes an account: generates all its keys on this device, and sends the server only data that it cannot open (spec
+/// 3.2).
 ///
-/// A name that somebody has is theirs: the first writer wins. When the answer does not come, a login tells whether the
-/// account was made; nothing is sent a second time.
+/// A name belongs to its first writer. If the answer does not arrive, a login shows whether the account was made; the
+/// request is not repeated.
 package struct SignUpFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
@@ -11,7 +12,7 @@ package struct SignUpFlow: AccountFlow {
         case begun
         case stretching
         case signing(Draft)
-        /// The answer to the sign-up did not come.
+        /// The answer to the sign-up did not arrive.
         case looking(Draft, ClientError)
     }
 
@@ -61,7 +62,7 @@ package struct SignUpFlow: AccountFlow {
             state = .looking(draft, error)
             return .ask(.login(name, draft.keys.authKey, device: device))
         case (.looking(_, let first), .refused(let error)):
-            // Nobody can log in with this key but who has made the account with it.
+            // Only the device that made the account can log in with this key.
             throw error.number == 401 ? .server(first) : .unknown(error)
         default: throw outOfStep()
         }
@@ -83,11 +84,11 @@ package struct SignUpFlow: AccountFlow {
     }
 }
 
-/// Where a flow's randomness comes from.
+/// The source of a flow's randomness.
 package struct AccountRandom: Sendable {
     /// Secret bytes.
     package let secret: @Sendable (Int) -> SecureBytes
-    /// Bytes that others see.
+    /// Public bytes, such as salts.
     package let bytes: @Sendable (Int) -> [UInt8]
 
     package init(

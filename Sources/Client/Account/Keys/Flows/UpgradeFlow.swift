@@ -1,28 +1,27 @@
 package import ThicketCrypto
 
-/// What an upgrade has come to.
+/// The result of an upgrade.
 package struct Upgraded: Sendable {
-    /// By the new login; all others have ended, but the old name and password are still good.
+    /// The new login; all others have ended, but the old name and password are still valid.
     package let login: SignedIn
-    /// The keys were made here; else they were there from an upgrade that was cut short.
+    /// Whether this run made the keys; otherwise an earlier, interrupted upgrade did.
     package let isNew: Bool
 }
 
-/// Gives keys to an account whose password was sent, as those of the old notes app, under the same user id (decision
-/// 0054).
+/// Gives keys to an account whose password was sent to the server, such as those of the old notes app, under the same
+/// user id (decision 0043).
 ///
-/// Where that has begun already the keys that are there are opened with the old password and stay; the password typed
-/// now becomes the account's. So it may stop anywhere and be done again, from another device too, and ends at one
-/// bundle.
+/// When an upgrade has begun before, its keys are opened with the old password and kept; the new password becomes the
+/// account's. So the flow may be interrupted anywhere and repeated, also on another device, and ends with one bundle.
 package struct UpgradeFlow: AccountFlow {
     package typealias Outcome = Upgraded
 
-    /// The account as it is.
+    /// The account before the upgrade.
     package struct Old: Sendable {
-        /// Its user id; what is sealed is sealed for that.
+        /// Its user id, to which sealed data is bound.
         let user: String
         let login: AccountRequest.SentLogin
-        /// As it was typed: seals the access key until the upgrade is finished.
+        /// The password as typed: seals the access key until the upgrade is finished.
         let password: SecureBytes
 
         package init(user: String, login: AccountRequest.SentLogin, password: SecureBytes) {
@@ -34,7 +33,7 @@ package struct UpgradeFlow: AccountFlow {
         case begun, stretchingOld
         case stretchingNew(wrap: [UInt8])
         case asking(Draft, asks: Int)
-        /// Somebody began before: their wrap, and the name that the account has got.
+        /// An earlier upgrade exists: its wrap, and the name that it gave to the account.
         case opening(Found)
         case recovering(RecoverFlow)
     }
@@ -64,8 +63,8 @@ package struct UpgradeFlow: AccountFlow {
     private var state = State.begun
 
     /// - Parameters:
-    ///   - name: the new one, which the server sees.
-    ///   - password: the new one, which stays here.
+    ///   - name: the new name, which the server sees.
+    ///   - password: the new password, which stays on this device.
     package init(
         app: String, old: Old, name: String, password: SecureBytes, device: String,
         rules: PasswordRules = .product, random: AccountRandom = .system
@@ -103,7 +102,7 @@ package struct UpgradeFlow: AccountFlow {
         case (.asking(let draft, _), .answered(let reply)):
             return reply.flag("begun") ? try made(draft, reply) : try found(reply)
         case (.asking(let draft, let asks), .refused(let error)):
-            // The same again is answered with what the first has done.
+            // A repeated request is answered with the result of the first.
             if asks == 1, error.isUnsent { throw .server(error) }
             guard error.leavesItOpen else { throw Self.meaning(of: error) }
             guard asks < AccountFlowLimits.asksMax else { throw .unknown(error) }
@@ -123,7 +122,7 @@ package struct UpgradeFlow: AccountFlow {
         }
     }
 
-    // MARK: The first
+    // MARK: The first upgrade
 
     private func draft(_ wrap: [UInt8], _ keys: PasswordKeys) throws(AccountError) -> Draft {
         let new = AccountRequest.NewAccount(
@@ -145,7 +144,7 @@ package struct UpgradeFlow: AccountFlow {
             Upgraded(login: SignedIn(account: draft.account, accessToken: try reply.token()), isNew: true))
     }
 
-    // MARK: Going on with what is there
+    // MARK: Resuming an earlier upgrade
 
     private mutating func found(_ reply: AccountReply) throws(AccountError) -> AccountStep<Upgraded> {
         guard try reply.text("userid").utf8.elementsEqual(old.user.utf8) else { throw .otherAccount }
@@ -161,7 +160,7 @@ package struct UpgradeFlow: AccountFlow {
     private mutating func recover(_ found: Found, _ keys: PasswordKeys) throws(AccountError) -> AccountStep<Upgraded> {
         guard let key = AccountPlace.unwrap(found.wrap, app: app, user: old.user, under: keys.vaultKey)
         else { throw .doesNotOpen }
-        // Before another password is set: whoever cannot open it changes nothing.
+        // Checked before another password is set, so that a device that cannot open the bundle changes nothing.
         _ = try OpenAccount.open(
             found.sealed, app: app, user: old.user, version: found.version, seen: .none, with: key)
         var flow = try RecoverFlow(
@@ -181,7 +180,7 @@ package struct UpgradeFlow: AccountFlow {
     }
 }
 
-/// Ends the login from before the account had keys. Done again it does the same.
+/// Ends the login from before the account had keys. Repeating it has the same effect.
 package struct FinishUpgradeFlow: AccountFlow {
     package typealias Outcome = SignedIn
 
@@ -214,10 +213,10 @@ package struct FinishUpgradeFlow: AccountFlow {
 }
 
 extension Accounts {
-    /// Gives keys to an account whose password was sent. The old login stays good until `finishUpgrade`.
+    /// Gives keys to an account whose password was sent to the server. The old login stays valid until `finishUpgrade`.
     ///
-    /// - Throws: `wrongPassword` (the old one), `nameTaken`, `downgrade`, `doesNotOpen`; `unknown`: doing it again goes
-    ///   on wherever it stopped.
+    /// - Throws: `wrongPassword` (the old one), `nameTaken`, `downgrade`, `doesNotOpen`; `unknown`: repeating the call
+    ///   resumes where it stopped.
     package func upgrade(
         _ old: UpgradeFlow.Old, to name: String, password: SecureBytes
     ) async throws(AccountError) -> Upgraded {
@@ -226,8 +225,9 @@ extension Accounts {
                 app: app, old: old, name: name, password: password, device: device, rules: rules, random: random))
     }
 
-    /// Ends the old login, and every token but the one that it gives.
-    /// - Throws: `server`; `unknown`: doing it again does the same.
+    /// Ends the old login, and every token except the returned one.
+    ///
+    /// - Throws: `server`; `unknown`: repeating the call has the same effect.
     package func finishUpgrade(_ account: OpenAccount) async throws(AccountError) -> SignedIn {
         try await door.run(FinishUpgradeFlow(account, device: device))
     }

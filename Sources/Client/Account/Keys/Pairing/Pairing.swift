@@ -1,21 +1,21 @@
 public import ThicketCrypto
 import ThicketProtocol
 
-/// A new device gets an account's keys from one that has them (spec 4.11): it shows a one-time key under a code of 26
-/// letters, the user types the code on the old device, and that one seals the access key to it. Both then show four
-/// words, which are equal only if they have talked to each other.
+/// A new device gets an account's keys from a device that has them (spec 4.11). The new device shows a one-time key as
+/// a code of 26 letters, the user types the code on the old device, and the old device seals the access key to that
+/// key. Both then show four words, which are equal only if they have talked to each other.
 ///
-/// The server carries both messages, one each, for two minutes, and can read neither.
+/// The server carries one message in each direction, for two minutes, and can read neither.
 public struct Pairing: Sendable {
-    /// Bytes of a device's name in it.
+    /// Longest device name in bytes.
     static let deviceBytesMax = 128
-    /// Words that both screens show.
+    /// Number of words that both screens show.
     static let wordCount = 4
 
-    /// What the new device shows: its one-time key and its name.
+    /// What the new device publishes: its one-time key and its name.
     let hello: [UInt8]
 
-    /// The 26 letters, in groups of four or fewer, as they are shown.
+    /// The 26 letters as shown, in groups of up to four separated by dashes.
     public var code: String {
         let letters: [Character] = Array(PairingCode.text(of: hello))
         return stride(from: 0, to: letters.count, by: 4).map { start in
@@ -25,7 +25,7 @@ public struct Pairing: Sendable {
 
     var name: String { PairingCode.text(of: hello) }
 
-    /// The other device's name.
+    /// The name of the new device.
     var device: String { String(decoding: hello.dropFirst(X25519.octetsCount), as: UTF8.self) }
 
     package init(hello: [UInt8]) throws(AccountError) {
@@ -37,8 +37,9 @@ public struct Pairing: Sendable {
 
     // MARK: - The new device
 
-    /// A pairing that this device begins, and whose key it has.
+    /// A pairing that this device has begun, with its private key.
     public struct Begun: Sendable {
+        /// The pairing whose code the user types on the other device.
         public let pairing: Pairing
         let key: X25519.PrivateKey
         let app: String
@@ -53,18 +54,20 @@ public struct Pairing: Sendable {
 
     /// What an old device has sent.
     public struct Received: Sendable {
-        /// For the user to compare with those on the other screen, before anything is kept.
+        /// Four words that the user must compare with those on the other screen, before anything is stored.
         public let words: String
+        /// The account's access key.
         public let accessKey: AccessKey
         /// The account's id.
         public let user: String
-        /// Of an account of the server's: its name, and a login for this device; empty for a partner's user.
+        /// The account's login name; empty for a partner's user.
         public let name: String
+        /// A login for this device; empty for a partner's user.
         public let accessToken: String
-        /// How the password is stretched, as the old device remembers it; nil when it does not, or knows no such
-        /// member.
+        /// The parameters of the key derivation, as the old device remembers them; nil when it has none or does not
+        /// send them.
         public let pin: PasswordPin?
-        /// Of the account's bundle: the newest that the old device has seen; nil when it knows no such member.
+        /// The newest version of the bundle that the old device has seen; nil when it does not send it.
         public let version: UInt64?
     }
 
@@ -78,9 +81,9 @@ public struct Pairing: Sendable {
         let accessToken: String
         /// The old device's name.
         let device: String
-        /// What the old device holds against the server when it asks for the password.
+        /// The parameters that the old device would accept from the server when it asks for the password.
         let pin: PasswordPin?
-        /// Of the bundle: the newest that the old device has seen.
+        /// The newest version of the bundle that the old device has seen.
         let version: UInt64
     }
 
@@ -96,7 +99,7 @@ public struct Pairing: Sendable {
         return try seal(text: writer.text, user: payload.user, from: payload.device, app: app)
     }
 
-    /// The same of any text: whoever has seen the code can send it.
+    /// As above, for any text: any party that has seen the code can send one.
     package func seal(
         text: SecureBytes, user: String, from device: String, app: String
     ) throws(AccountError) -> [UInt8] {
@@ -140,7 +143,7 @@ public struct Pairing: Sendable {
             }
         }
 
-        /// - Returns: nil for what is none; else what stands behind it, too.
+        /// - Returns: nil for invalid bytes; otherwise the head and the bytes after it.
         static func read(_ bytes: [UInt8]) -> (Head, rest: [UInt8])? {
             var (place, fields): (Int, [String]) = (0, [])
             for _ in 0..<2 {
@@ -163,15 +166,16 @@ public struct Pairing: Sendable {
 }
 
 extension Pairing.Received: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of what it holds.
+    /// A fixed text: keys and token never reach a log.
     public var description: String { "(keys from another device)" }
-    /// Shows nothing of what it holds.
+    /// Empty, for the same reason.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
 extension Pairing.Begun {
-    /// Opens what came.
-    /// - Throws: `pairingForged`, whatever is wrong with it.
+    /// Opens the answer.
+    ///
+    /// - Throws: `pairingForged` for any invalid answer.
     package func open(_ answer: [UInt8]) throws(AccountError) -> Pairing.Received {
         guard let (head, sealed) = Pairing.Head.read(answer),
             let info = try? pairing.info(app, head),

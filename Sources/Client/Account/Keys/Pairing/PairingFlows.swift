@@ -1,12 +1,12 @@
 internal import ThicketCrypto
 
-/// The new device's half: shows its key, and looks for an answer until there is one or the time is over.
+/// The new device's half: publishes its key, and polls for an answer until one arrives or the time is over.
 package struct ReceiveFlow: AccountFlow {
-    /// nil: not yet.
+    /// nil: no answer yet.
     package typealias Outcome = Pairing.Received?
 
     private let begun: Pairing.Begun
-    /// The box is opened first; else it is looked into.
+    /// Whether to open the mailbox first; otherwise it is polled.
     private let opens: Bool
 
     package init(_ begun: Pairing.Begun, opens: Bool) { (self.begun, self.opens) = (begun, opens) }
@@ -26,8 +26,8 @@ package struct ReceiveFlow: AccountFlow {
     }
 }
 
-/// The old device's half: reads what the new one shows, holds it against the code that the user has typed, and seals
-/// the access key to it, with a login where the server makes those.
+/// The old device's half: reads the new device's key, compares it with the code that the user typed, and seals the
+/// access key to it, together with a login if the server makes those.
 package struct GiveFlow: AccountFlow {
     /// The four words.
     package typealias Outcome = String
@@ -35,13 +35,13 @@ package struct GiveFlow: AccountFlow {
     private enum State {
         case begun, reading
         case adding(Pairing)
-        /// Whether the keys here are the newest.
+        /// Checks whether the keys on this device are the newest.
         case checking(Pairing, refusal: ClientError?)
-        /// How often the answer was sent, and the login in it; empty where there is none.
+        /// How often the answer was sent, and the login in it; empty when it has none.
         case answering(Pairing, [UInt8], asks: Int, token: String)
-        /// There is an answer already: whether it is ours.
+        /// An answer exists already: checks whether it is this device's.
         case looking(Pairing, [UInt8], token: String)
-        /// A login that nobody will get.
+        /// Revokes a login that will not be delivered.
         case ending(AccountError)
     }
 
@@ -52,7 +52,7 @@ package struct GiveFlow: AccountFlow {
     private let device: String
     private var state = State.begun
 
-    /// - Parameter typed: the code, as the user typed it.
+    /// - Parameter typed: the code as typed by the user.
     package init(
         _ typed: String, _ account: OpenAccount, token: String, isPartner: Bool, device: String
     ) throws(AccountError) {
@@ -70,10 +70,11 @@ package struct GiveFlow: AccountFlow {
         switch (state, event) {
         case (.reading, .answered(let reply)):
             let pairing = try Pairing(hello: try reply.octets("hello"))
-            // Another key than the one whose code the user has read off the new device.
+            // The key differs from the one whose code the user read from the new device.
             guard pairing.name.utf8.elementsEqual(code.utf8) else { throw .pairingForged }
             guard reply.isNull("sealed") else { throw .pairingOver }
-            // A partner's server makes the logins, so nobody looks there whether the access key is the newest.
+            // A partner's server makes the logins, so the Thicket server has not checked whether the access key is the
+            // newest.
             if isPartner { return check(pairing, refusal: nil) }
             state = .adding(pairing)
             return .ask(.addToken(try account.accessKey.proof(), device: pairing.device, token: token))
@@ -91,9 +92,9 @@ package struct GiveFlow: AccountFlow {
             return try sendAgain(pairing, sealed, asks: asks, token: token, after: error)
         case (.looking(let pairing, let sealed, let token), .answered(let reply)):
             return try look(pairing, sealed, token: token, reply)
-        // The answer may lie there.
+        // The answer may have been delivered.
         case (.looking, .refused(let error)): throw .unknown(error)
-        // Of a token that is not good the login is over.
+        // An invalid token means that the login has ended.
         case (.ending(let reason), .refused(let error)) where error.number != 401: throw .loginLeft(reason)
         case (.ending(let reason), _): throw reason
         case (.checking(_, let refusal?), .refused): throw .server(refusal)
@@ -114,7 +115,7 @@ package struct GiveFlow: AccountFlow {
                 seen: account.seen, with: account.accessKey)
             return false
         } catch {
-            // Whatever else is wrong there is not what was asked about.
+            // Any other error does not answer the question.
             return error == .keyChanged
         }
     }
@@ -131,7 +132,7 @@ package struct GiveFlow: AccountFlow {
         return .ask(.answerPairing(code, sealed))
     }
 
-    /// An answer that was refused, or of which nothing was heard: the same bytes do no harm a second time.
+    /// An answer that was refused or got no reply: sending the same bytes again is harmless.
     private mutating func sendAgain(
         _ pairing: Pairing, _ sealed: [UInt8], asks: Int, token: String, after error: ClientError
     ) throws(AccountError) -> AccountStep<String> {
@@ -141,17 +142,18 @@ package struct GiveFlow: AccountFlow {
             return .ask(.answerPairing(code, sealed))
         }
         if error.number == 409 {
-            // The answer that is there may be ours, also after one request of this device: proxies repeat what they
-            // lose.
+            // The existing answer may be this device's even after a single request, because proxies repeat lost
+            // requests.
             state = .looking(pairing, sealed, token: token)
             return .ask(.lookAtPairing(code))
         }
-        // The first one may have come, and have been taken by now.
+        // The first answer may have arrived and been taken by now.
         guard asks == 1 else { throw .unknown(error) }
         return try end(token, error.number == 404 ? .pairingOver : .server(error))
     }
 
-    /// Whose answer is in the box. What says that there is one and does not show it leaves that open.
+    /// Checks whose answer is in the mailbox. If the server says that there is one but does not show it, the result is
+    /// unknown.
     private mutating func look(
         _ pairing: Pairing, _ sealed: [UInt8], token: String, _ reply: AccountReply
     ) throws(AccountError) -> AccountStep<String> {
@@ -161,9 +163,9 @@ package struct GiveFlow: AccountFlow {
         return found == sealed ? .done(try pairing.words(sealed)) : try end(token, .pairingOver)
     }
 
-    /// The login was made for a device that will not get it, so it is not left to itself.
+    /// Revokes the login made for a device that will not get it.
     private mutating func end(_ token: String, _ reason: AccountError) throws(AccountError) -> AccountStep<String> {
-        // A partner's server makes its own.
+        // A partner's server makes its own logins.
         guard !token.isEmpty else { throw reason }
         state = .ending(reason)
         return .ask(.logout(token: token))
@@ -171,29 +173,32 @@ package struct GiveFlow: AccountFlow {
 }
 
 extension Accounts {
-    /// Begins to get an account's keys from another device: shows a one-time key at the server, for two minutes.
-    /// - Returns: whose `pairing.code` the user carries to the other device.
+    /// Begins to get an account's keys from another device: publishes a one-time key at the server, for two minutes.
+    ///
+    /// - Returns: the pairing; the user types its `pairing.code` on the other device.
     public func beginPairing() async throws(AccountError) -> Pairing.Begun {
         let begun = try Pairing.begin(app: app, device: device, random: random)
         _ = try await door.run(ReceiveFlow(begun, opens: true))
         return begun
     }
 
-    /// Looks whether the other device has answered; nil: not yet. Ask every two seconds or so.
+    /// Checks whether the other device has answered; nil: not yet. Call it about every two seconds.
     ///
-    /// Show the user `words` before anything is kept: they are equal on both screens, or somebody else has answered.
-    /// The answer stays there until the two minutes are over: when it is lost on the way, ask again.
-    /// - Throws: `pairingOver` after two minutes; `pairingForged` for what does not open.
+    /// Show `words` to the user before anything is stored: if they differ on the two screens, another party has
+    /// answered. The answer stays available until the two minutes are over: when it is lost on the way, call again.
+    ///
+    /// - Throws: `pairingOver` after two minutes; `pairingForged` for an answer that cannot be opened.
     public func receive(_ begun: Pairing.Begun) async throws(AccountError) -> Pairing.Received? {
         try await door.run(ReceiveFlow(begun, opens: false))
     }
 
-    /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given: they
-    /// would open nothing there.
+    /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given,
+    /// because they would open nothing.
+    ///
     /// - Returns: four words that the other device shows as well.
-    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code;
-    ///   `keyChanged`; `unknown` when it is not known whether the other device gets them. A login that was made for it
-    ///   ends where it is known that it does not; `loginLeft` when that was not to be done.
+    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when the server's key does not match the code;
+    ///   `keyChanged`; `unknown` when the other device may get the keys. A login made for the other device is revoked
+    ///   when it is certain that the device does not get it; `loginLeft` when that failed.
     public func give(
         _ account: OpenAccount, accessToken: String, toDeviceWithCode code: String
     ) async throws(AccountError) -> String {
@@ -203,16 +208,17 @@ extension Accounts {
             try GiveFlow(code, account, token: accessToken, isPartner: isPartner, device: device))
     }
 
-    /// Ends the login of what was received and is not kept, such as when the words differ. Best effort: otherwise it
-    /// stands in the account's list of tokens until it is ended there.
+    /// Revokes the login of an answer that is not used, such as when the words differ. Best effort: otherwise it
+    /// remains in the account's list of tokens until it is revoked there.
     public func discard(_ received: Pairing.Received) async {
         guard !received.accessToken.isEmpty else { return }
         do throws(AccountError) { try await door.run(EndFlow(token: received.accessToken)) } catch {}
     }
 
-    /// The account of a login that another device has made for this one. What that device remembers of how the password
-    /// is stretched, and of the bundle's version, comes with it: no server that says something weaker, or shows an
-    /// older bundle, is believed here either.
+    /// Opens the account of a login that another device has made for this one. The remembered parameters of the key
+    /// derivation and the bundle's version come from that device: so a server that asks for weaker parameters or shows
+    /// an older bundle is not accepted here either.
+    ///
     /// - Throws: `rolledBack`, `doesNotOpen`, `bundleMissing`, `newerFormat`.
     public func open(_ received: Pairing.Received) async throws(AccountError) -> SignedIn {
         let bundle: OpenAccount = try await door.run(
@@ -220,8 +226,9 @@ extension Accounts {
         return SignedIn(account: bundle, accessToken: received.accessToken)
     }
 
-    /// The keys of a partner's user that another device has given, with what it remembers of the content passphrase and
-    /// the bundle's version.
+    /// Opens the keys of a partner's user that another device has given, with what it remembers of the content
+    /// passphrase and the bundle's version.
+    ///
     /// - Throws: `rolledBack`, `doesNotOpen`, `newerFormat`.
     public func open(
         _ received: Pairing.Received, ofPartnerUser entity: String, accessToken: String
@@ -233,7 +240,7 @@ extension Accounts {
     }
 }
 
-/// Ends a login.
+/// Revokes a login.
 private struct EndFlow: AccountFlow {
     typealias Outcome = Void
 
@@ -247,7 +254,7 @@ private struct EndFlow: AccountFlow {
     }
 }
 
-/// Reads the bundle for the first time with a key from elsewhere.
+/// Reads the bundle for the first time with a key from another device.
 private struct OpenFlow: AccountFlow {
     typealias Outcome = OpenAccount
 

@@ -6,24 +6,24 @@ import Synchronization
     import Glibc
 #endif
 
-/// Tells that something in a folder may have changed.
+/// Signals that something in a folder may have changed.
 protocol FolderSignal: Sendable {
-    /// Blocks until something may have changed, or until it is time to look anyway.
+    /// Blocks until something may have changed, or until the next regular scan is due.
     /// - Returns: false after `stop`.
     func wait() -> Bool
-    /// Whether it is certain that whoever wrote the file of this name is done with it. From any thread.
+    /// Whether it is certain that the writer of this file has finished. From any thread.
     func isWritten(_ name: String) -> Bool
     /// Ends the waiting, from any thread.
     func stop()
 }
 
-/// Looks at regular times: for file systems and machines that tell nothing.
+/// Wakes at regular intervals: for file systems and machines without change notifications.
 final class PollingSignal: FolderSignal {
     private let pipeEnds: (read: Int32, write: Int32)
     private let milliseconds: Int32
     private let isStopped = Atomic(false)
 
-    /// nil when the system gives no pipe.
+    /// nil when the system cannot create a pipe.
     init?(everyMilliseconds milliseconds: Int32) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
@@ -39,7 +39,7 @@ final class PollingSignal: FolderSignal {
 
     func wait() -> Bool { wait(besides: -1) { true } }
 
-    /// Also until `descriptor` is readable and `look` finds that something happened.
+    /// Returns also when `descriptor` is readable and `look` finds that something happened.
     func wait(besides descriptor: Int32, _ look: () -> Bool) -> Bool {
         var watched = [
             pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0),
@@ -54,7 +54,7 @@ final class PollingSignal: FolderSignal {
         return false
     }
 
-    /// Nobody tells.
+    /// Polling cannot know this.
     func isWritten(_ name: String) -> Bool { false }
 
     func stop() {
@@ -65,10 +65,10 @@ final class PollingSignal: FolderSignal {
 }
 
 enum FolderSignals {
-    /// Milliseconds between looks at a folder of which the kernel tells, and of which it does not.
+    /// Milliseconds between scans of a folder with kernel notifications (slow), and without them (fast).
     private static let (slow, fast): (Int32, Int32) = (5_000, 500)
 
-    /// The best that the machine has; nil when it has nothing.
+    /// The best signal that the machine supports; nil when it supports none.
     static func best(folder: String) -> (any FolderSignal)? {
         #if os(Linux)
             if let signal: InotifySignal = InotifySignal(folder: folder, everyMilliseconds: slow) { return signal }
@@ -76,7 +76,7 @@ enum FolderSignals {
         return PollingSignal(everyMilliseconds: fast)
     }
 
-    /// An element whenever the folder may have changed; several at once count as one.
+    /// Yields an element whenever the folder may have changed; several changes at once are merged into one.
     static func changes(_ signal: any FolderSignal) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         startThread {

@@ -3,9 +3,9 @@ import Synchronization
 #if os(Linux)
     import Glibc
 
-    // Linux only: inotify; on Apple platforms: PollingSignal looks at regular times until FSEvents are behind the
-    // protocol.
-    /// The kernel tells; a look now and then besides, because network file systems do not tell everything.
+    // Linux only: inotify. Apple platforms use PollingSignal, until FSEvents implement the protocol.
+    /// Uses the kernel's notifications, with a scan now and then, because network file systems do not report all
+    /// changes.
     final class InotifySignal: FolderSignal {
         private let watch: Int32
         private let timer: PollingSignal
@@ -28,7 +28,7 @@ import Synchronization
 
         func wait() -> Bool { timer.wait(besides: watch) { take() } }
 
-        /// Takes what the kernel has to tell. False: nothing that a look at the folder would show.
+        /// Reads the kernel's events. Returns false if a scan of the folder would find nothing new.
         private func take() -> Bool {
             files.withLock { files in
                 var isNews = false
@@ -42,7 +42,7 @@ import Synchronization
 
         func isWritten(_ name: String) -> Bool {
             files.withLock { files in
-                // What waits to be read may say that somebody writes again; it is about to ring anyway.
+                // Unread events may report another write; they will cause a wakeup soon.
                 var waiting: Int32 = 0
                 guard ioctl(watch, UInt(FIONREAD), &waiting) == 0, waiting == 0 else { return false }
                 return files.contains(name)
@@ -52,27 +52,27 @@ import Synchronization
         func stop() { timer.stop() }
     }
 
-    /// Which files of a folder were written and closed, or moved in as a whole, and not written since.
+    /// The files of a folder that were written and closed, or moved in as a whole, and not written since.
     struct WrittenFiles {
-        /// Names by their bytes, as the kernel has them.
+        /// Names as bytes, in the kernel's form.
         private var names = Set<[UInt8]>()
 
-        /// Names held; beyond it they are forgotten all at once, and their files wait until they are at rest.
+        /// Most names that are held; beyond it all are forgotten, and their files wait until they are unchanged for a
+        /// while.
         static let namesMax = 4_096
 
         private static let whole = UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO)
         private static let begun = UInt32(IN_CREATE) | UInt32(IN_MODIFY)
-        /// What the kernel is asked to tell.
+        /// The events that are requested from the kernel.
         static let events =
             whole | begun | UInt32(IN_MOVED_FROM) | UInt32(IN_DELETE) | UInt32(IN_DELETE_SELF) | UInt32(IN_MOVE_SELF)
 
         func contains(_ name: String) -> Bool { names.contains(Array(name.utf8)) }
 
-        /// Takes events as the kernel writes them, one behind the other (inotify(7)): watch, mask, cookie, length of
-        /// the name, each of 32 bits, and the name, filled with zeros.
+        /// Reads events in the kernel's format, one after the other (inotify(7)): watch, mask, cookie and length of the
+        /// name, each of 32 bits, then the name, padded with zeros.
         ///
-        /// - Returns: whether there is anything to look at: a file that is being written is not worth it before it is
-        ///   closed.
+        /// - Returns: whether a scan is useful: a file that is being written is not scanned before it is closed.
         mutating func take(_ events: ArraySlice<UInt8>) -> Bool {
             var isNews = false
             events.withUnsafeBytes { bytes in

@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// Paths of the folder that keep one file from its turn, and no other.
+/// Paths in the folder that block one file only.
 extension Mirror {
     func hold(_ key: String, _ place: String, _ reason: String) {
         blocked.insert(key)
@@ -8,7 +8,7 @@ extension Mirror {
         tell(place, reason)
     }
 
-    /// What has become of a mirrored file that the scan of the folder has not found.
+    /// What has happened to a mirrored file that the scan of the folder has not found.
     func missingFile(_ file: FileName) -> MissingFile {
         let place = path(file.name)
         if let reason = Files.obstacle(place) { return .hidden(reason) }
@@ -16,7 +16,7 @@ extension Mirror {
         return MissingFile(file, among: Files.names(in: directory)) { state[$0] != nil }
     }
 
-    /// What keeps a new file from its place, and the place's name; nil: nothing does.
+    /// The obstacle to a new file, with the name of the path; nil: none.
     func obstacle(to step: MirrorStep) -> (name: String, reason: String)? {
         guard case .write(nil, let base, _) = step else { return nil }
         let name = base.file.name
@@ -26,13 +26,14 @@ extension Mirror {
         return (name, "this folder does not tell its name from \(other)'s")
     }
 
-    /// Why a step was not done: a place in the folder, which others do not have to wait for, or the mirror itself.
+    /// Why a step was not done: because of one path in the folder, which does not block the others, or because the
+    /// mirror must end.
     enum PlaceProblem: Error {
         case place(name: String, reason: String)
         case ends(Failure)
     }
 
-    /// `perform`, where what the file system refuses is a problem of that one file.
+    /// Calls `perform` and reports an error of the file system as a problem of that one file.
     func performInPlace(
         _ step: MirrorStep, _ key: String, _ name: FileName?
     ) async throws(PlaceProblem) -> FileName? {
@@ -48,7 +49,7 @@ extension Mirror {
         }
     }
 
-    /// Marks what fails as a problem of one file, which keeps no other from being settled.
+    /// Marks a failure as a problem of one file, which does not block the others.
     func inFolder<Value>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         do throws(Failure) { return try body() } catch {
             var failure = error

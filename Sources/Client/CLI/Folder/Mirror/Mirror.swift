@@ -2,51 +2,52 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// The time as the mirror is told it.
+/// The clocks of a mirror.
 struct MirrorClock: Sendable {
-    /// Nanoseconds since 1970, on the clock that files are stamped by.
+    /// Nanoseconds since 1970, on the clock of file time stamps.
     var fileTime: @Sendable () -> Int64 = { Clock.fileTime() }
-    /// Milliseconds on a clock that only goes forward.
+    /// Milliseconds on a monotonic clock.
     var milliseconds: @Sendable () -> Int64 = { Clock.milliseconds() }
 }
 
-/// Keeps a folder and a bucket the same: looks at both, asks `MirrorStep` what to do, does it.
+/// Keeps a folder and a bucket equal: compares both, asks `MirrorStep` for the next step, and does it.
 actor Mirror {
     let directory: String
     private let open: OpenBucket
     var state: MirrorState
-    /// The folder is looked at once and the command ends: nothing is left for later.
+    /// The folder is compared once and the command ends: no step is deferred.
     private let isOnce: Bool
     private let limit: RemovalLimit
-    /// Knows of files that are surely complete; nil: nobody does.
+    /// Knows which files are complete; nil: not known.
     private let signal: (any FolderSignal)?
     private let clock: MirrorClock
-    /// When each file was as its base says; what has the same stamp need not be read.
+    /// The stamp at which each file equalled its base; a file with the same stamp is not read again.
     private var stamps = [String: Files.Stamp]()
-    /// When a file was first seen to be missing, in milliseconds.
+    /// When a file was first found missing, in milliseconds.
     var missing = [String: Int64]()
-    /// Keys that something in the folder keeps from being settled: looked at again in every round.
+    /// Keys that an obstacle in the folder blocks: each round checks them again.
     var blocked = Set<String>()
-    /// When an object was first seen to be removed, in milliseconds.
+    /// When an object was first found removed, in milliseconds.
     private var gone = [String: Int64]()
-    /// The origin at which everything was looked at last, and keys that have to wait.
+    /// The origin at the last full comparison, and the keys that have to wait.
     private var origin: String?
     private var waiting = Set<String>()
     private var isAllWaiting = false
-    /// Problems that were told, so that each is told once.
+    /// Problems that were reported, so that each is reported once.
     private var told = [String: String]()
     private(set) var problems = 0
-    /// What is said once the server has confirmed it.
+    /// What is printed once the server has acknowledged it.
     private var outbox = MirrorOutbox()
     /// Objects whose edits the server refused.
     private var refusedKeys = Set<String>()
 
-    /// Milliseconds that a file must be gone before it counts as deleted: editors remove and write again.
+    /// Milliseconds that a file must be missing before it counts as deleted: editors remove a file and write it again.
     private static let graceMilliseconds: Int64 = 700
-    /// Nanoseconds that a file must be at rest before it is read, if nobody tells that it is complete: it may be half
-    /// written. An empty one in any case: some programs empty a file first and then open it again.
+    /// Nanoseconds that a file must be unchanged before it is read, unless it is known to be complete: it may be half
+    /// written. This always applies to an empty file: some programs empty a file first and then open it again.
     private static let restNanoseconds: Int64 = 150_000_000
-    /// Steps about one key in one round; more means that somebody writes all the time, and the next round goes on.
+    /// Most steps for one key in one round. More means that another program writes all the time; the next round
+    /// continues.
     private static let stepsMax = 8
 
     init(
@@ -63,12 +64,12 @@ actor Mirror {
     }
 
     var fileCount: Int { state.keys.count }
-    /// Files that are the same as their objects at the server.
+    /// Files that equal their objects at the server.
     var sameCount: Int { state.keys.count { !refusedKeys.contains($0) } }
 
     // MARK: - Rounds
 
-    /// Before the bucket goes online: finds out whether pushes that the last run had begun were done.
+    /// Called before the bucket goes online: finds out whether the pushes that the last run began were completed.
     ///
     /// - Returns: whether the copy of the bucket was ever read as a whole.
     @discardableResult
@@ -90,11 +91,11 @@ actor Mirror {
 
     func markComplete() throws(Failure) { try state.markComplete() }
 
-    /// Looks at the folder and at the objects named.
+    /// Compares the folder and the objects named.
     ///
     /// - Parameter keys: objects that changed; nil: all.
-    /// - Returns: how many steps were taken, and in how many milliseconds there is something to look at again (nil: not
-    ///   before something happens).
+    /// - Returns: how many steps were done, and after how many milliseconds the next comparison is due (nil: not before
+    ///   a change).
     func round(_ keys: Set<String>?) async throws(Failure) -> (steps: Int, again: Int64?) {
         guard state.isThere else {
             throw Failure(
@@ -106,7 +107,7 @@ actor Mirror {
             preferred: { state[$0]?.file.name })
         for (name, reason) in scan.problems { tell(name, reason) }
         let place = try await place()
-        // The bucket is another one, perhaps, and is being read: until it is, nothing can be compared.
+        // The bucket may be another one that is being read: until it is complete, nothing can be compared.
         guard let now = place.origin else {
             if let keys { waiting.formUnion(keys) } else { isAllWaiting = true }
             return (0, nil)
@@ -150,7 +151,7 @@ actor Mirror {
         return Files.stamp(path(file.name)) != known
     }
 
-    /// Steps about one key until there is nothing to do.
+    /// Does steps for one key until none is left.
     private func settle(_ key: String, _ found: FileName?) async throws(Failure) -> (Int, Int64?) {
         blocked.remove(key)
         var name = found
@@ -169,7 +170,7 @@ actor Mirror {
             let stamp = name.flatMap { Files.stamp(path($0.name)) }
             let file = read(name)
             if name != nil, file == .absent {
-                // Gone since the folder was looked at: the next round decides, about all that are gone together.
+                // The file has disappeared since the scan: the next round decides about all missing files together.
                 return (count + (isOnce ? 1 : 0), grace(key))
             }
             let look = try await look(key)
@@ -180,7 +181,8 @@ actor Mirror {
             state.origin = now
             let step = step(key, file, look)
             if case .delete = step {
-                // All that was removed meanwhile is heard of first, so that it is known how much that is.
+                // The mirror first receives everything that was removed meanwhile, so that the number of removals is
+                // known.
                 let pause = look.place.isReading ? nil : pause(&gone, key)
                 if look.place.isReading || pause != nil {
                     waiting.insert(key)
@@ -208,14 +210,14 @@ actor Mirror {
                 case .ends(let failure): throw failure
                 }
             }
-            // What is there now is looked at in the next turn of this loop.
+            // The next turn of this loop compares the present state.
             missing[key] = nil
         }
         return (Mirror.stepsMax, Mirror.graceMilliseconds)
     }
 
-    /// The file is as its base says: it need not be read again while its stamp stays. A stamp that is very young proves
-    /// nothing, since clocks of file systems tick slowly.
+    /// The file equals its base: it is not read again while its stamp is unchanged. A very recent stamp proves nothing,
+    /// since clocks of file systems have a coarse resolution.
     private func rest(_ key: String, _ name: FileName?, _ stamp: Files.Stamp?) {
         missing[key] = nil
         if let name { told[name.name] = nil }
@@ -223,12 +225,12 @@ actor Mirror {
         stamps[key] = isOld && name != nil ? stamp : nil
     }
 
-    /// Milliseconds to wait before a missing file counts as deleted; nil: it does.
+    /// Milliseconds to wait before a missing file counts as deleted; nil: it counts now.
     private func grace(_ key: String) -> Int64? {
         state[key] == nil ? nil : pause(&missing, key)
     }
 
-    /// Milliseconds to wait until a key is long enough among these.
+    /// Milliseconds until a key has been in the set for long enough.
     private func pause(_ keys: inout [String: Int64], _ key: String) -> Int64? {
         guard !isOnce else { return nil }
         let now = clock.milliseconds()
@@ -241,7 +243,8 @@ actor Mirror {
     private func isBeingWritten(_ name: FileName) -> Bool {
         guard !isOnce, let stamp = Files.stamp(path(name.name)) else { return false }
         if stamp.size > 0, signal?.isWritten(name.name) ?? false { return false }
-        // The clock of a file system may run a little ahead of ours; a file from another time is at rest.
+        // The clock of a file system may run a little ahead of ours; a file whose time is far from now counts as
+        // unchanged.
         return (-Mirror.restNanoseconds..<Mirror.restNanoseconds).contains(clock.fileTime() - stamp.written)
             && state[name.key].map { Int64($0.bytes.count) != stamp.size } ?? true
     }
@@ -264,14 +267,14 @@ actor Mirror {
 
     // MARK: - Removals
 
-    /// Before anything is done: what would be removed on either side must not be too much.
+    /// Checks, before any step is done, that not too much would be removed on either side.
     private func checkRemovals(_ wanted: Set<String>, _ scan: FolderScan) async throws(Failure) {
         let total = state.keys.count
         let missing = state.keys.filter { key in
             scan.files[key] == nil && state[key].map { missingFile($0.file) == .gone } ?? true
         }
         let isEmptied = missing.count == total
-        // At most all that is missing would be removed.
+        // At most all missing files would be removed.
         if limit.stops(missing.count, of: total, isEmptied: isEmptied) {
             var count = 0
             for key in missing {
@@ -306,7 +309,8 @@ actor Mirror {
 
     // MARK: - Steps
 
-    /// Does it, and gives the name of the file that is there then. A step whose ground has changed does nothing.
+    /// Does a step and returns the name of the file that exists afterwards. A step whose precondition does not hold any
+    /// more does nothing.
     func perform(_ step: MirrorStep, _ key: String, _ name: FileName?) async throws(Failure) -> FileName? {
         switch step {
         case .nothing, .hold: return name
@@ -375,7 +379,8 @@ actor Mirror {
 
     private func remove(_ object: JSONObject, _ key: String) async throws(Failure) {
         let isDone = try await trying("cannot remove \(open.name)/\(key)") { () throws(ClientError) in
-            // Somebody may have changed it since it was looked at: then it stays, and comes back as a file.
+            // Another device may have changed the object since it was compared: then it stays, and comes back as a
+            // file.
             try await open.bucket.remove(key) { $0 == object }
         }
         guard isDone else { return }
@@ -384,7 +389,7 @@ actor Mirror {
         removes(name, key)
     }
 
-    /// Renames a file out of the way; under its new name it becomes an object of its own.
+    /// Renames a file out of the way; under its new name it becomes a separate object.
     private func setAside(_ file: FileName) throws(Failure) {
         let name = file.name
         let dot = name.lastIndex(of: ".").flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
@@ -397,7 +402,7 @@ actor Mirror {
                 )
                 return
             }
-            // EEXIST: the next number. Gone: nothing to set aside.
+            // EEXIST: try the next number. Not found: nothing to set aside.
             if problem == 2 { return }
             guard problem == 17 else {
                 throw Failure("cannot rename \(path(name)): \(Files.reason(problem))")
@@ -429,8 +434,8 @@ actor Mirror {
             kept: "kept that \(name) is removed: the bucket hears of it when the server answers")
     }
 
-    /// Before the bucket goes online: what an earlier run has left unconfirmed is said once it is confirmed, and what
-    /// the server refused is sent once more, once a run: its limits may be others by now.
+    /// Called before the bucket goes online: queues messages for what an earlier run left unacknowledged, and sends
+    /// refused edits again, once per run, since the server's limits may have changed.
     func sendAgain() async throws(Failure) {
         if !isOnce { try await nameRefused() }
         try await noteBroughtBack()
@@ -444,7 +449,7 @@ actor Mirror {
         }
     }
 
-    /// Says what the server has confirmed by now, and what waits for a connection.
+    /// Prints what the server has acknowledged by now, and what waits for a connection.
     func tellConfirmed() async throws(Failure) {
         try await noteBroughtBack()
         guard !outbox.isEmpty else { return }
@@ -458,7 +463,7 @@ actor Mirror {
         for line in lines { say(line) }
     }
 
-    /// What the library sends again by itself is said like what the mirror sends.
+    /// Edits that the library sends again by itself are reported like those of the mirror.
     private func noteBroughtBack() async throws(Failure) {
         let keys = try await trying("cannot read \(open.name)") { () throws(ClientError) in
             try await open.bucket.takeBroughtBack()
@@ -466,7 +471,7 @@ actor Mirror {
         for key in keys { sends(state[key]?.file.name ?? key, key, " again: the server did not have it any more") }
     }
 
-    /// Names what the server does not take: the files stay here as they are, and no run counts them as the same.
+    /// Names the edits that the server refuses: the files stay unchanged, and no run counts them as equal.
     func nameRefused() async throws(Failure) {
         let edits = try await trying("cannot read \(open.name)") { () throws(ClientError) in
             try await open.bucket.refused()

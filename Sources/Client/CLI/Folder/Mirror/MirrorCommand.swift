@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
-/// `thicket mirror`: keeps a folder and a bucket the same until Ctrl-C.
+/// `thicket mirror`: keeps a folder and a bucket equal until Ctrl-C.
 enum MirrorCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (directory, name) = (call.argument("DIR"), call.argument("BUCKET"))
@@ -13,7 +13,7 @@ enum MirrorCommand {
         try Files.makeFolder(directory, mode: 0o755)
         let state = try MirrorState(
             directory: directory, server: account.profile.server, app: account.profile.app, bucket: name)
-        // What the mirror remembers must never be newer than its copy of the bucket, not even after a loss of power.
+        // The mirror's memory must never be newer than its copy of the bucket, not even after a power loss.
         var open = try await self.open(account, name, state)
         open.mirror = directory
         let isOnce = call.flag("once")
@@ -39,16 +39,16 @@ enum MirrorCommand {
             }
             problem = nil
         } catch { problem = error }
-        // The events end with the session. What is among them until then is told, however the mirror ended.
+        // The events end with the session. Those that arrive until then are printed, however the mirror ended.
         await open.close(tellsRefused: false)
         await reader.value
-        // Ctrl-C is how a mirror is meant to end: that files are refused was told when it was so.
+        // Ctrl-C is the normal end of a mirror: refused files were reported at the time of the refusal.
         if !isOnce { open.refusals.forget() }
         if let problem { throw problem.isOfCopy && open.isSealed ? beginAnew(problem, state) : problem }
         if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
     }
 
-    /// What to do where the copy does not open: the files have everything that it would bring.
+    /// What to do where the copy does not open: the files have everything that it would contribute.
     private static func beginAnew(_ problem: Failure, _ state: MirrorState) -> Failure {
         Failure(
             "\(problem.text). Nothing was changed. When \(state.path) is removed the mirror begins anew: it deletes no file, "
@@ -67,7 +67,7 @@ enum MirrorCommand {
         }
     }
 
-    /// Both sides into each other until nothing is left to do.
+    /// Mirrors in both directions until nothing is left to do.
     private static func once(
         _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String
     ) async throws(Failure) {
@@ -90,7 +90,7 @@ enum MirrorCommand {
         Terminal.writeError("\(directory) and \(open.name) \(told)\n")
     }
 
-    /// Looks at everything that `--once` takes before it gives up on a folder that changes all the time.
+    /// How many rounds `--once` makes before it gives up on a folder that changes all the time.
     private static let roundsMax = 50
 
     private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
@@ -148,28 +148,29 @@ enum MirrorCommand {
     }
 }
 
-/// What has happened since the mirror last looked. Any number of happenings takes the room of the keys they name.
+/// What has happened since the mirror's last round. The memory is bounded by the changed keys, not by the number of
+/// events.
 final class MirrorInbox: Sendable {
     struct Mail: Sendable {
         var keys = Set<String>()
-        /// Events were missed: everything has to be looked at.
+        /// Events were missed: everything has to be compared.
         var isEverything = false
         var isStopped = false
-        /// The folder or an object may have changed. Without it only the server has answered.
+        /// The folder or an object may have changed. If false, only the server has answered.
         var mustLook = false
-        /// The server refused something.
+        /// The server refused an edit.
         var isRefused = false
-        /// What the user should read.
+        /// Lines for the user.
         var lines = [String]()
         var problem: Failure?
     }
 
-    /// An element when there is mail.
+    /// Yields an element when mail has arrived.
     let signals: AsyncStream<Void>
     private let bell: AsyncStream<Void>.Continuation
     private let mail = Mutex(Mail())
     private let lastStatus = Mutex("connected")
-    /// Milliseconds until the next look that nobody else asks for.
+    /// Milliseconds until the next round that no event causes.
     private let alarms: AsyncStream<Int64>
     private let alarm: AsyncStream<Int64>.Continuation
 
@@ -205,7 +206,7 @@ final class MirrorInbox: Sendable {
         case .connecting, .indexing, .syncing, .upToDate:
             if case .connecting = status { return }
             text = "connected"
-            // The server may have confirmed something.
+            // The server may have acknowledged something.
             bell.yield(())
         case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
             text = "offline (\(reason)): changes in the folder are kept and go out later"
@@ -255,7 +256,7 @@ final class MirrorInbox: Sendable {
         if let milliseconds { alarm.yield(milliseconds) }
     }
 
-    /// Rings when somebody asked to be woken.
+    /// Wakes the mirror after the requested delays.
     func ring() async {
         for await milliseconds in alarms {
             guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }

@@ -1,5 +1,5 @@
-/// What a mirror has stored in its copy and the server has not confirmed, with what is said about it. "Sent" and
-/// "removed" are said when the server has confirmed, and never of what it refused. One entry an object.
+/// What a mirror has stored in its copy and the server has not acknowledged, with the message about it. "Sent" and
+/// "removed" are printed when the server has acknowledged the edit, and never for a refused one. One entry per object.
 struct MirrorOutbox: Sendable, Equatable {
     private struct Entry: Sendable, Equatable {
         let confirmed: String
@@ -12,17 +12,17 @@ struct MirrorOutbox: Sendable, Equatable {
     var isEmpty: Bool { entries.isEmpty }
 
     /// - Parameters:
-    ///   - confirmed: said once the server has confirmed it.
-    ///   - kept: said once, while there is no connection.
+    ///   - confirmed: printed once the server has acknowledged it.
+    ///   - kept: printed once, while the connection is down.
     mutating func add(_ key: String, confirmed: String, kept: String) {
         entries[key] = Entry(confirmed: confirmed, kept: kept)
     }
 
-    /// What is to be said now, in the order of the keys.
+    /// The lines to print now, in the order of the keys.
     ///
     /// - Parameters:
-    ///   - waiting: objects with edits that the server has not confirmed, refused ones among them.
-    ///   - refused: objects whose edits it refused: they are told elsewhere.
+    ///   - waiting: objects with edits that the server has not acknowledged, including refused ones.
+    ///   - refused: objects whose edits it refused: these are reported elsewhere.
     mutating func tell(waiting: Set<String>, refused: Set<String>, isOffline: Bool) -> [String] {
         var lines = [String]()
         for key in entries.keys.sorted() {

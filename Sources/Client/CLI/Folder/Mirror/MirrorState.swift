@@ -1,12 +1,12 @@
 import ThicketCrypto
 import ThicketProtocol
 
-/// What a mirror remembers in its folder, so that changes made while it does not run are recognised.
+/// What a mirror remembers in its folder, so that it recognises changes made while it was not running.
 ///
 /// ```
-/// DIR/.thicket/mirror.json    which bucket of which account
+/// DIR/.thicket/mirror.json    the bucket and the account
 /// DIR/.thicket/base/kKEY      the last common state of a file and its object; hHASH where KEY is too long for that
-/// DIR/.thicket/bucket.db      the mirror's own copy of the bucket, with edits not sent yet
+/// DIR/.thicket/bucket.db      the mirror's copy of the bucket, with unsent edits
 /// ```
 struct MirrorState {
     let path: String
@@ -16,13 +16,13 @@ struct MirrorState {
     /// The whole bucket was read once: from then on a missing file is a deleted one.
     private(set) var isComplete: Bool
     private let identity: JSONObject
-    /// At which origin of the bucket (`BucketPlace.origin`) each base was true.
+    /// The origin of the bucket (`BucketPlace.origin`) at which each base was true.
     private var origins = [String: String]()
-    /// The origin of what is compared now, which bases that are remembered get; nil: not known.
+    /// The origin of the present comparison, stored with new bases; nil: not known.
     var origin: String?
-    /// The origin of bases from before origins were kept; nil: no known one.
+    /// The origin of bases from before origins were stored; nil: not known.
     var originOfOldBases: String?
-    /// A push of a merge and what tells whether it was done: the object after it.
+    /// A merge that is being pushed, and the resulting object, which shows whether the push was completed.
     struct Begun: Equatable {
         let next: MirrorBase
         let after: JSONObject
@@ -49,7 +49,7 @@ struct MirrorState {
         }
     }
 
-    /// Of a folder that is mirrored already.
+    /// The state of a folder that is already mirrored.
     static func existing(
         directory: String, server: String, app: String, bucket: String
     ) throws(Failure) -> MirrorState {
@@ -81,7 +81,7 @@ struct MirrorState {
         try Files.replace(path + "/mirror.json", Pretty.bytes(.object(object)), mode: 0o600)
     }
 
-    /// The folder is still the one that was opened.
+    /// Whether the folder is still the one that was opened.
     var isThere: Bool { Files.stamp(path + "/mirror.json") != nil }
 
     mutating func markComplete() throws(Failure) {
@@ -92,14 +92,14 @@ struct MirrorState {
 
     // MARK: - Bases
 
-    /// The base need not be a state that the bucket has had: the copy of the bucket is another one, or has met another
-    /// bucket since. Then what differs from it is not newer, and what is absent is not removed.
+    /// The base may be a state that the bucket never had: the copy is of another bucket, or has been in sync with
+    /// another one since. Then a difference from the base is not newer, and an absent object was not removed.
     func isDoubtful(_ key: String) -> Bool {
         guard bases[key] != nil, let origin else { return false }
         return origins[key] ?? originOfOldBases != origin
     }
 
-    /// The copy of the bucket is younger than the bases: none of them counts as a state of it.
+    /// The copy of the bucket is younger than the bases: none of them counts as a state of the bucket.
     mutating func doubtOldBases() throws(Failure) {
         for (key, base) in bases where origins[key] == nil {
             origins[key] = ""
@@ -118,7 +118,7 @@ struct MirrorState {
         return "h" + Hex.encode(Hash.sha256(Array(key.utf8)))
     }
 
-    /// - Parameter known: nil: the base says of which key it is.
+    /// - Parameter known: nil: the base contains its key.
     private mutating func load(_ name: String, key known: String?) throws(Failure) {
         let place = path + "/base/" + name
         guard case .bytes(let bytes) = Files.read(place, bytesMax: 4 * FolderLimits.fileBytesMax),
@@ -126,7 +126,7 @@ struct MirrorState {
             let key = known ?? record["name"]?.stringValue.flatMap({ try? FileName(file: $0) })?.key,
             same(Self.name(key), name)
         else {
-            // Without a base, file and object are compared: equal ones go on, others are set aside. Nothing is lost.
+            // Without a base, file and object are compared: equal ones are kept, others are set aside. Nothing is lost.
             return try Files.removeTree(place)
         }
         bases[key] = MirrorBase(record, key: key)
@@ -137,10 +137,10 @@ struct MirrorState {
         self.begun[key] = Begun(next: next, after: after)
     }
 
-    /// Remembers the state that file and bucket have in common; nil: neither has the key.
+    /// Remembers the common state of file and bucket; nil: neither has the key.
     ///
-    /// - Parameter isDurable: kept over a loss of power. A push has to be, or it might be merged in twice; anything
-    ///   else is found again by comparing file and object.
+    /// - Parameter isDurable: survives a power loss. Needed for a push, which might be merged twice otherwise; every
+    ///   other state is found again by comparing file and object.
     mutating func remember(_ base: MirrorBase?, for key: String, isDurable: Bool = false) throws(Failure) {
         begun[key] = nil
         bases[key] = base
@@ -149,7 +149,7 @@ struct MirrorState {
         try save(["base": base.value], key, isDurable: isDurable)
     }
 
-    /// Notes that a merge is about to be pushed. Were it pushed twice, texts would hold the user's words twice.
+    /// Records that a merge is about to be pushed. A second push would duplicate the user's words in texts.
     func begin(_ begun: Begun, for key: String) throws(Failure) {
         guard let base: MirrorBase = bases[key] else { return }
         let push: JSONObject = ["next": begun.next.value, "after": .object(begun.after)]
@@ -162,6 +162,6 @@ struct MirrorState {
         try Files.replace(file(key), JSONValue.object(record).serialized(), mode: 0o600, isDurable: isDurable)
     }
 
-    /// Forgets a push that was begun and not done.
+    /// Forgets a push that was begun and not completed.
     mutating func forgetBegun(_ key: String) { begun[key] = nil }
 }

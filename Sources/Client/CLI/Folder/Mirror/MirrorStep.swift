@@ -1,63 +1,63 @@
 import ThicketProtocol
 
-/// The state in which a file and its object were last the same, or rather: what the file held when the bucket last
-/// contained all of it. Everything is decided by comparing both with this.
+/// The state in which a file and its object were last equal; more exactly, the file's content when the bucket last
+/// contained all of it. Every decision compares both sides with this state.
 struct MirrorBase: Sendable, Equatable {
     let file: FileName
     /// The file's bytes.
     let bytes: [UInt8]
-    /// The same as an object.
+    /// The same content as an object.
     let object: JSONObject
 }
 
-/// One thing to do about one key. After it, the key is looked at again, until there is nothing to do: so a merge is a
-/// `push` now and a `write` in the next round, and a stop between the two harms nothing.
+/// One step for one key. After it, the key is compared again, until no step is left: a merge is a `push` now and a
+/// `write` in the next round, and a stop between the two does no harm.
 enum MirrorStep: Sendable, Equatable {
     case nothing
-    /// File and object agree: remember it (nil: neither is there).
+    /// File and object agree: remember this state (nil: neither exists).
     case remember(MirrorBase?)
-    /// Change the object by `diff` if it is still `object` (nil: not there), then remember.
+    /// Change the object by `diff` if it is still `object` (nil: absent), then remember.
     case push(diff: ObjectDiff, to: JSONObject?, MirrorBase, MirrorNote?)
-    /// Remove the object if it is still this one, then remember that neither is there.
+    /// Remove the object if it is still this one, then remember that neither exists.
     case remove(JSONObject)
     /// Write the file if it still holds `expecting` (nil: no file), then remember.
     case write(expecting: [UInt8]?, MirrorBase, MirrorNote?)
-    /// Delete the file if it still holds this, then remember that neither is there.
+    /// Delete the file if it still holds this, then remember that neither exists.
     case delete(FileName, expecting: [UInt8])
-    /// Give the file another name: it and the object have nothing in common.
+    /// Rename the file: it and the object have nothing in common.
     case setAside(FileName)
-    /// Leave both alone: the file of this name, or the object of this key where it has no file name.
+    /// Change neither: the file of this name, or the object of this key where it has no file name.
     case hold(String, reason: String)
 }
 
-/// What the user should hear about.
+/// What is reported to the user.
 enum MirrorNote: Sendable, Equatable {
-    /// Both sides changed it and both changes are in; at these paths the file's counts.
+    /// Both sides changed it and both changes are merged; at these paths the file's value won.
     case merged(overridden: [String])
     /// Deleted in the folder, changed in the bucket: it stays.
     case restoredFile
     /// Changed in the folder, removed from the bucket: it stays.
     case restoredObject
-    /// Not changed in the folder, and absent from a bucket that need not be the one that had it.
+    /// Unchanged in the folder, and absent from a bucket that may not be the one that had it.
     case sentAgain
 }
 
-/// What lies in the folder under a key.
+/// What the folder has under a key.
 enum MirrorFile: Sendable, Equatable {
     case absent
     case present(FileName, [UInt8])
-    /// It is there and cannot be read.
+    /// It exists and cannot be read.
     case unreadable(FileName, reason: String)
 }
 
 extension MirrorStep {
-    /// Decides about one key. Pure: the same three states give the same step.
+    /// Decides the step for one key. Pure: the same three states give the same step.
     ///
     /// - Parameters:
-    ///   - base: nil when the key was never in both, or is in neither.
-    ///   - key: of the object; a new file gets its name from it.
-    ///   - isRemoved: an object that is not there is known to be removed (`ObjectLook.isRemoved`).
-    ///   - isDoubtful: the base need not be a state that the bucket has had (`MirrorState.isDoubtful`).
+    ///   - base: nil when the key was never on both sides, or is on neither.
+    ///   - key: the object's key; the name of a new file is derived from it.
+    ///   - isRemoved: an absent object is known to be removed (`ObjectLook.isRemoved`).
+    ///   - isDoubtful: the base may be a state that the bucket never had (`MirrorState.isDoubtful`).
     init(
         key: String, base: MirrorBase?, file: MirrorFile, object: JSONObject?, isRemoved: Bool = true,
         isDoubtful: Bool = false
@@ -108,15 +108,15 @@ extension MirrorStep {
         guard let object else { return .delete(base.file, expecting: base.bytes) }
         guard object != base.object else { return .nothing }
         guard let bytes = FileContent.bytes(object, kind: base.file.kind) else {
-            // No longer a text: the file gives way to one of another kind.
+            // The object is not a text any more: a file of another kind replaces this one.
             return .delete(base.file, expecting: base.bytes)
         }
         let next = MirrorBase(file: base.file, bytes: bytes, object: object)
         return bytes == base.bytes ? .remember(next) : .write(expecting: base.bytes, next, nil)
     }
 
-    /// The file is as it was, and nothing says that the bucket went on from there: what is absent is sent again, and
-    /// what differs is kept beside the file.
+    /// The file is unchanged, and nothing proves that the bucket developed from the base: an absent object is sent
+    /// again, and a different one is kept beside the file.
     private static func fileStays(_ base: MirrorBase, _ object: JSONObject?) -> MirrorStep {
         guard let object else { return push(from: nil, to: base.object, base, .sentAgain) }
         return object == base.object ? .remember(base) : .setAside(base.file)
@@ -136,7 +136,7 @@ extension MirrorStep {
             do { merge = try ThreeWayMerge(base: base.object, mine: mine, theirs: object) } catch {
                 return .setAside(name)
             }
-            // Only the way it is written differs, or the bucket has it already: the object's state is written next.
+            // Only the formatting differs, or the bucket already has the change: the object's state is written next.
             if merge.diff.isEmpty { return .remember(next) }
             return .push(diff: merge.diff, to: object, next, .merged(overridden: merge.overridden))
         } catch {
@@ -153,7 +153,7 @@ extension MirrorStep {
 }
 
 extension MirrorBase {
-    /// The file of an object that has none yet; nil when its key is too long for a name.
+    /// The first file of an object; nil when its key is too long for a name.
     init?(key: String, object: JSONObject) {
         guard let file = try? FileName(key: key, kind: FileContent.kind(of: object)),
             let bytes = FileContent.bytes(object, kind: file.kind)
@@ -161,7 +161,7 @@ extension MirrorBase {
         self.init(file: file, bytes: bytes, object: object)
     }
 
-    /// What is kept of it in the mirror's own folder.
+    /// What the mirror's own folder stores of the base.
     var value: JSONValue {
         [
             "name": .string(file.name), "object": .object(object),
@@ -169,7 +169,7 @@ extension MirrorBase {
         ]
     }
 
-    /// nil when it is damaged or of another key.
+    /// nil when it is damaged or belongs to another key.
     init?(_ value: JSONValue, key: String) {
         guard let name = value["name"]?.stringValue, let object = value["object"]?.objectValue,
             let text = value["file"]?.stringValue, let file = try? FileName(file: name),

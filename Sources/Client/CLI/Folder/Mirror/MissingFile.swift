@@ -1,12 +1,13 @@
-/// What has become of a mirrored file that a scan of its folder has not found: only one that is gone counts as deleted.
+/// What has happened to a mirrored file that a scan of its folder has not found: only a file that is gone counts as
+/// deleted.
 enum MissingFile: Equatable {
     case gone
-    /// It is in its place again.
+    /// The file exists again.
     case there
-    /// Something is in its place, or the file system finds it under another name.
+    /// The path is blocked, or the file system finds the file under another name.
     case hidden(String)
 
-    /// A file that the file system finds by its name, whatever it lists.
+    /// The state of a file that the file system finds by its name, though the listing may differ.
     ///
     /// - Parameters:
     ///   - entries: the names that the folder lists.
@@ -21,8 +22,8 @@ enum MissingFile: Equatable {
             self = .hidden("the folder does not list it, and has it nevertheless")
             return
         }
-        // Another name for the same file: its capitals were changed. Two objects in one file: the folder has lost one
-        // of them.
+        // Another name for the same file: only its case was changed. If two objects share one file, the folder has lost
+        // one of them.
         let isOther = (try? FileName(file: other)).map { isMirrored($0.key) } ?? false
         self = isOther ? .hidden("this folder does not tell its name from \(other)'s") : .gone
     }

@@ -1,23 +1,23 @@
 import ThicketCommandLine
 
-/// How many objects, or files, a mirror may remove at once before it is asked for: a folder that was emptied, or a
-/// bucket that was, must not take the other side along (docs/decisions/0091).
+/// How many objects, or files, a mirror may remove at once without permission: an emptied folder or an emptied bucket
+/// must not delete the other side (docs/decisions/0085).
 struct RemovalLimit: Sendable, Equatable {
-    /// So many are allowed; nil: any number; without the option only what `isMany` lets through.
+    /// The permitted number. `few` is the default: `stops` then permits what is not many.
     enum Allowed: Sendable, Equatable {
         case few
         case upTo(Int)
         case all
     }
 
-    /// Removals that are many only where they are more than this.
+    /// Up to this number, removals never count as many.
     static let fewMax = 20
 
     var allowed = Allowed.few
 
     init() {}
 
-    /// - Parameter text: of `--allow-removals`; nil when it was not given.
+    /// - Parameter text: the value of `--allow-removals`; nil when it was not given.
     /// - Throws: `usage`.
     init(_ text: String?) throws(Failure) {
         guard let text else { return }
@@ -31,9 +31,9 @@ struct RemovalLimit: Sendable, Equatable {
     }
 
     /// - Parameters:
-    ///   - count: what would be removed.
-    ///   - total: what is mirrored.
-    ///   - isEmptied: nothing of all that is left on the other side, though the mirror's memory is.
+    ///   - count: how many would be removed.
+    ///   - total: how many are mirrored.
+    ///   - isEmptied: the other side is empty though the mirror's memory is not.
     func stops(_ count: Int, of total: Int, isEmptied: Bool = false) -> Bool {
         guard count > 0 else { return false }
         switch allowed {

@@ -2,7 +2,7 @@ import Synchronization
 import ThicketCrypto
 import ThicketOnions
 
-/// Where the view's notes are kept: a vault, or something like it in tests.
+/// Where the view stores its notes: a vault, or a substitute in tests.
 protocol NoteShelf: Sendable {
     /// As `Vault.save`.
     func save(_ text: NoteText, in id: String, over before: NoteText) async throws(OnionError)
@@ -10,12 +10,12 @@ protocol NoteShelf: Sendable {
     func create(_ text: NoteText, id: String) async throws(OnionError)
 }
 
-/// How what was written gets to the server so that nothing is lost and nothing is there twice: after an answer that
-/// never came, and where somebody else has touched the note.
+/// Saves notes so that nothing is lost or duplicated, even after an answer that never came, or when another device has
+/// changed the note.
 final class NoteSaver: Sendable {
-    /// A save that was written here and not confirmed: it is still under way, or was lost on it.
+    /// A save that was not acknowledged: it is still under way, or was lost.
     private struct Unconfirmed {
-        /// What the editor has open; nil: a new note.
+        /// The note open in the editor; nil: a new note.
         let opened: String?
         /// The note that was written.
         let id: String
@@ -32,22 +32,22 @@ final class NoteSaver: Sendable {
 
     enum Outcome: Sendable, Equatable {
         case saved
-        /// The note was changed or removed elsewhere meanwhile: what was written is a note of its own.
+        /// The note was changed or removed elsewhere meanwhile: the text was saved as a separate note.
         case besideChanged
         case besideRemoved
     }
 
-    /// What the last save has put there: a lock that comes while it does saves it no second time.
+    /// The text of the last save: a lock during the save does not save it a second time.
     private let lastSaved: Mutex<NoteText?> = Mutex(nil)
     private let unconfirmed: Mutex<Unconfirmed?> = Mutex(nil)
 
-    /// Drops what is known of earlier saves.
+    /// Forgets earlier saves.
     func forget() {
         lastSaved.withLock { $0 = nil }
         unconfirmed.withLock { $0 = nil }
     }
 
-    /// Saves what somebody is looking at.
+    /// Saves at the user's request, while the user can see the outcome.
     /// - Parameters:
     ///   - id: the note that is open; nil: a new one.
     ///   - before: its texts as the user saw them.
@@ -66,8 +66,8 @@ final class NoteSaver: Sendable {
         return outcome
     }
 
-    /// Saves what is about to be dropped. Nobody is there to decide: where it cannot be saved it becomes a note of its
-    /// own.
+    /// Saves a text that is about to be dropped. The user cannot decide any more: if it cannot be saved over the note
+    /// it becomes a separate note.
     func saveLast(_ id: String?, _ text: NoteText, before: NoteText?, on shelf: any NoteShelf) async throws(OnionError)
     {
         let isSaved = lastSaved.withLock { $0 == text }
@@ -75,15 +75,15 @@ final class NoteSaver: Sendable {
         do throws(OnionError) {
             try await put(id, text, before, shelf)
         } catch {
-            // A server that does not answer takes a note of its own no sooner.
+            // A server that does not answer would not take a separate note either.
             guard id != nil, !error.isOfTheLine else { throw error }
             try await put(id, text, nil, shelf)
         }
     }
 
     /// - Parameters:
-    ///   - opened: what the editor has open.
-    ///   - before: nil: as a note of its own.
+    ///   - opened: the note open in the editor.
+    ///   - before: nil: save as a separate note.
     private func put(
         _ opened: String?, _ text: NoteText, _ before: NoteText?, _ shelf: any NoteShelf
     ) async throws(OnionError) {
@@ -107,8 +107,8 @@ final class NoteSaver: Sendable {
         }
     }
 
-    /// Puts a text over what was written last, which perhaps has arrived.
-    /// - Returns: false when that is not there any more, or is another by now.
+    /// Saves a text over the last write, which may have arrived.
+    /// - Returns: false when that note does not exist any more, or has changed since.
     private static func isPut(
         _ text: NoteText, over last: Unconfirmed, _ shelf: any NoteShelf
     ) async throws(OnionError) -> Bool {
@@ -121,7 +121,7 @@ final class NoteSaver: Sendable {
         }
     }
 
-    /// Remembers what `body` writes where it cannot tell what became of it.
+    /// Remembers what `body` writes if the outcome is unknown.
     private func noting<Value>(
         _ opened: String?, _ id: String, _ text: NoteText, _ body: () async throws(OnionError) -> Value
     ) async throws(OnionError) -> Value {
@@ -133,11 +133,11 @@ final class NoteSaver: Sendable {
 }
 
 extension OnionError {
-    /// The server did not answer: it is not known what it has.
+    /// The server did not answer: its state is not known.
     fileprivate var isOfTheLine: Bool { if case .client = self { true } else { false } }
 }
 
-/// Whoever changes a note in the view has agreed to its rounds when it was opened.
+/// A user that changes a note in the view has accepted its number of rounds when the note was opened.
 extension Vault: NoteShelf {
     func save(_ text: NoteText, in id: String, over before: NoteText) async throws(OnionError) {
         try await save(text, in: id, over: before, consents: true)

@@ -1,6 +1,6 @@
 import ThicketOnions
 
-/// What the screen shows: as many rows as it has, each of as many cells at most.
+/// What the screen shows: all its rows, each with at most as many cells as the screen is wide.
 struct ScreenFrame: Sendable, Equatable {
     enum Style: Int32, Sendable { case plain, reversed, bold, dim }
 
@@ -10,7 +10,7 @@ struct ScreenFrame: Sendable, Equatable {
     }
 
     var rows: [Row]
-    /// Where the cursor stands; nil: it is not shown.
+    /// The position of the cursor; nil: it is hidden.
     var cursor: (row: Int, column: Int)?
 
     static func == (left: Self, right: Self) -> Bool {
@@ -42,7 +42,7 @@ extension NotesScreen {
 
     private func fit(_ text: String) -> String { TextLayout.fitted(text, columns: size.columns - 1, width) }
 
-    /// A head over the whole width.
+    /// Draws a head over the whole width.
     private func head(_ left: String, _ right: String, _ frame: inout ScreenFrame) {
         let columns = size.columns - 1
         let kept = TextLayout.fitted(right, columns: columns, width)
@@ -96,7 +96,7 @@ extension NotesScreen {
         head(
             editing.id == nil ? "New note" : "Change the note", "\(selected)\(place) \(typed.units)/\(typed.unitsMax)",
             &frame)
-        // Of a title that is wider than the screen the end is shown while it is typed.
+        // While a title that is wider than the screen is typed, its end is shown.
         let (title, column) = window(editing.title)
         set(1, title, .bold, &frame)
         let layout = layout(editing.info.text)
@@ -111,7 +111,7 @@ extension NotesScreen {
         }
     }
 
-    /// As much of the title as the screen has room for, around its cursor, and the cursor's column in it.
+    /// As much of the title around its cursor as fits, and the cursor's column in it.
     private func window(_ title: TypedText) -> (text: String, column: Int) {
         let columns = max(2, size.columns - 1)
         var head = title.part(0..<title.cursor)
@@ -121,8 +121,8 @@ extension NotesScreen {
 
     // MARK: - Foot
 
-    /// Which keys do what is one row. What is asked or told has as many as it needs, up to half of the screen: nobody
-    /// can answer half a question.
+    /// The overview of keys is one row. A question or message has as many rows as it needs, up to half of the screen: a
+    /// question must be readable in full.
     private func drawFoot(_ frame: inout ScreenFrame) {
         guard size.rows > 1 else { return }
         let said = question.map(Self.words) ?? (message.isEmpty ? nil : message)

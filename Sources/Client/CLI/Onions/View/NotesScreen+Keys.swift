@@ -1,8 +1,8 @@
 import ThicketOnions
 
-/// What each key does.
+/// The effect of each key.
 extension NotesScreen {
-    /// Bytes of a paste that are looked at: more than any text has room for.
+    /// Bytes of a paste that are processed: more than any text can hold.
     private static let pasteBytesMax = 65_536
 
     mutating func pressed(_ key: Key) -> [Action] {
@@ -37,9 +37,8 @@ extension NotesScreen {
 
     // MARK: - Pasting
 
-    /// Whether a key is a part of what is pasted. That is text for the note that is being written, all of it at once,
-    /// and never a command: nobody means the letters of a text when they remove a note. Of a password nothing is
-    /// gathered here.
+    /// Whether a key is part of a paste. A paste is inserted as a whole into the note that is being written, and is
+    /// never a command: letters of a pasted text must not remove a note. A password is not collected here.
     private mutating func isPasted(_ key: Key) -> Bool {
         if key == .pasteBegin {
             pasted = isLocked ? nil : ""
@@ -52,7 +51,7 @@ extension NotesScreen {
         case .tab: paste("\t")
         case .pasteEnd: endPaste()
         default:
-            // The mark of the end was lost.
+            // The end mark was lost.
             endPaste()
             return false
         }
@@ -64,7 +63,7 @@ extension NotesScreen {
         pasted?.unicodeScalars.append(scalar)
     }
 
-    /// Puts what was pasted where the cursor is. A title has one line.
+    /// Inserts the pasted text at the cursor. A title has one line.
     mutating func endPaste() {
         guard let text = pasted else { return }
         pasted = nil
@@ -148,7 +147,7 @@ extension NotesScreen {
         return [.open(id: rows[selected].id, consents: false)]
     }
 
-    /// - Parameter isNew: the text is nowhere saved.
+    /// - Parameter isNew: the text is not saved anywhere.
     mutating func begin(_ id: String?, _ before: NoteText?, isNew: Bool = false) {
         mode = .editing(
             Editing(
@@ -214,7 +213,7 @@ extension NotesScreen {
         return []
     }
 
-    /// What does not fit was dropped, and is told.
+    /// Text that does not fit was dropped; a message reports it.
     private mutating func tell(_ dropped: Int, _ editing: Editing) {
         guard dropped > 0 else { return }
         message = "it is full: \(editing.typed.unitsMax) characters at most"

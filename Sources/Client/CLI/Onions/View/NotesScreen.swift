@@ -1,24 +1,24 @@
 import ThicketCrypto
 import ThicketOnions
 
-/// The full-screen view of encrypted notes, but for the terminal and the notes: keys and answers go in, what is to be
-/// done and what is to be shown come out. Tests drive it without either.
+/// The full-screen view of encrypted notes, without the terminal and the notes: keys and answers are its input, actions
+/// and frames its output. Tests drive it without a terminal or a vault.
 struct NotesScreen: Sendable {
     /// A note of the list.
     struct Row: Sendable, Equatable {
         let id: String
         let title: String
-        /// It may be opened and changed.
+        /// The note may be opened and changed.
         let isReadable: Bool
     }
 
     enum Key: Sendable, Equatable {
         case letter(Unicode.Scalar)
-        /// Ctrl and a small letter.
+        /// Ctrl and a lower-case letter.
         case control(Unicode.Scalar)
         case enter, escape, tab, up, down, left, right, home, end, pageUp, pageDown, backspace, delete
         case shiftLeft, shiftRight
-        /// Around what is pasted, where the terminal says so.
+        /// The begin and end marks of a paste, on terminals that send them.
         case pasteBegin, pasteEnd
     }
 
@@ -27,37 +27,37 @@ struct NotesScreen: Sendable {
         case size(rows: Int, columns: Int)
         /// Time has passed.
         case tick
-        /// The notes as they are now, the oldest first.
+        /// The present notes, oldest first.
         case rows([Row])
-        /// A note that was asked for.
+        /// A requested note.
         case opened(id: String, NoteText)
         /// The note that was being written is at the server.
         case saved
         case removed
         case loggedIn
-        /// What was being written when it locked, and could not be saved then.
+        /// A text that could not be saved before a lock.
         case draft(NoteText)
-        /// Something did not work; whoever was writing may try again.
+        /// An action failed; the user may try again.
         case failed(String)
-        /// Something that is good to know.
+        /// A notice for the user.
         case notice(String)
-        /// A note asks for so many rounds that the user is asked.
+        /// A note needs so many rounds that the user is asked first.
         case costly(id: String, rounds: Int)
-        /// The session has ended by itself.
+        /// The session has ended without a request of the user.
         case ended(String)
     }
 
-    /// What is to be done outside.
+    /// What the caller has to do.
     enum Action: Sendable {
-        /// Without a name: as whom the view was begun.
+        /// Without a name: as the user for which the view was started.
         case login(name: SecureBytes?, password: SecureBytes)
         case open(id: String, consents: Bool)
-        /// `before`: the texts that the user saw; nil makes a new note.
+        /// `before`: the texts that the user saw; nil creates a note.
         case save(id: String?, NoteText, before: NoteText?, thenLocks: Bool)
         case remove(id: String)
         /// Log out, drop everything, overwrite the screen.
         case lock
-        /// When the lock is done: stop the program until it is continued.
+        /// After the lock: stop the program until it is continued.
         case suspend
         case quit
     }
@@ -98,7 +98,7 @@ struct NotesScreen: Sendable {
         }
     }
 
-    /// Something that is answered by y or n.
+    /// A question that is answered with y or n.
     enum Question: Sendable, Equatable {
         case remove(id: String)
         case discard
@@ -107,31 +107,31 @@ struct NotesScreen: Sendable {
 
     var mode: Mode
     var rows = [Row]()
-    /// The list has come: that it is empty says something.
+    /// The list has arrived: an empty list now means that no notes exist.
     private(set) var isListed = false
     var selected = 0
     var top = 0
     /// Shown in the last row until the next key.
     var message = ""
     var question: Question?
-    /// Something is being done outside: until it is, only locking and leaving are possible.
+    /// An action is running outside: until it ends, only locking and leaving are possible.
     var isBusy = false
-    /// What has come of a paste; nil: nothing is being pasted.
+    /// The pasted text so far; nil: no paste is in progress.
     var pasted: String?
     var size: (rows: Int, columns: Int)
     let width: TextLayout.Width
-    /// Milliseconds without a key after which it locks itself.
+    /// Milliseconds without a key after which the view locks itself.
     let lockAfter: Int64
     private(set) var lastKey: Int64
     private let asksName: Bool
-    /// What opens the notes is called, at the beginning of a line.
+    /// The name of the secret that opens the notes, as the beginning of a line.
     let secretName: String
     let standing: @Sendable () -> String
 
     /// - Parameters:
-    ///   - asksName: nobody has said whose notes they are.
-    ///   - now: milliseconds of a clock that never goes back.
-    ///   - standing: what is said of the number of notes.
+    ///   - asksName: the user name is not given.
+    ///   - now: milliseconds of a monotonic clock.
+    ///   - standing: the text about the number of notes.
     init(
         rows: Int, columns: Int, asksName: Bool, secretName: String = "Password", lockAfter: Int64, now: Int64,
         width: @escaping TextLayout.Width,
@@ -160,12 +160,12 @@ struct NotesScreen: Sendable {
         case .tick: return !isLocked && now - lastKey >= lockAfter ? lock("locked after a while without a key") : []
         default: break
         }
-        // An answer that comes after the lock says nothing any more, and shows nothing.
+        // While locked, an answer must not show a note: only the outcome of a login or of the last save counts.
         if isLocked { return answeredLocked(event) }
         return answered(event)
     }
 
-    /// Texts have other rows on a screen of another size: the cursor's row stays in sight.
+    /// A text has other rows on a screen of another size: the cursor's row stays visible.
     private mutating func refit() {
         switch mode {
         case .editing(var editing):
@@ -180,12 +180,12 @@ struct NotesScreen: Sendable {
 
     private mutating func answeredLocked(_ event: Event) -> [Action] {
         switch event {
-        // Only for who waits for it: of a login that a lock has overtaken nothing is left.
+        // Only while a login is awaited: a login that a lock has cancelled leaves no trace.
         case .loggedIn where isBusy:
             (mode, isBusy, message) = (.list, false, "")
             (rows, isListed, selected, top) = ([], false, 0, 0)
         case .failed(let text), .ended(let text):
-            // From the beginning: it may be the name that was wrong, and nobody has seen it.
+            // Starts from the beginning: the name may be the wrong part, and it was not visible.
             if isBusy { mode = .locked(LoginEntry(asksName: asksName)) }
             (isBusy, message) = (false, text)
         case .saved where !isBusy: message = "locked; what was being written is saved"
@@ -204,7 +204,7 @@ struct NotesScreen: Sendable {
             (isBusy, mode, message) = (false, .list, "saved")
         case .removed: (isBusy, message) = (false, "removed")
         case .draft(let text):
-            // A note of its own: the one that it was is perhaps another by now.
+            // Becomes a separate note: the original one may have changed.
             begin(nil, text, isNew: true)
             (isBusy, message) = (false, "not saved before the lock; it is here again, as a new note")
         case .failed(let text): (isBusy, message) = (false, text)
@@ -216,7 +216,7 @@ struct NotesScreen: Sendable {
         return []
     }
 
-    /// Another list: the same note stays selected.
+    /// Takes a new list; the same note stays selected.
     private mutating func take(_ new: [Row]) {
         let id = rows.indices.contains(selected) ? rows[selected].id : nil
         (rows, isListed) = (new, true)
@@ -224,15 +224,16 @@ struct NotesScreen: Sendable {
         selected = min(selected, max(0, rows.count - 1))
     }
 
-    /// Drops everything. What was being written goes to the server first, so that a pause costs nobody an edit.
+    /// Drops everything. A note that is being written is saved first, so that a lock does not lose an edit.
     mutating func lock(_ reason: String, then last: Action? = nil) -> [Action] {
         var actions = [Action]()
         endPaste()
-        // Also while a save is under way: it may fail, and nobody would be there to see it.
+        // Also while a save is running: it may fail, and the user would not see that any more.
         if case .editing(let editing) = mode, editing.isChanged {
             actions.append(.save(id: editing.id, editing.text, before: editing.before, thenLocks: true))
         } else if !isLocked || isBusy {
-            // Also behind a login that is under way: it is over when the program stops.
+            // Also while a login is running: the lock is queued after it, so the login has ended when the program
+            // stops.
             actions.append(.lock)
         }
         mode = .locked(LoginEntry(asksName: asksName))
@@ -241,9 +242,9 @@ struct NotesScreen: Sendable {
     }
 }
 
-/// Name and password while they are typed: nothing of them is shown, and nothing is copied on the way.
+/// Name and password while they are typed: neither is shown, and no copies are made.
 ///
-/// `@unchecked`: belongs to the thread that has the screen.
+/// `@unchecked`: belongs to the screen's thread.
 final class LoginEntry: @unchecked Sendable {
     private(set) var asksName: Bool
     private var line = SecretLine()
@@ -251,7 +252,7 @@ final class LoginEntry: @unchecked Sendable {
 
     init(asksName: Bool) { self.asksName = asksName }
 
-    /// - Returns: what to log in with, once it is complete.
+    /// - Returns: the login, once it is complete.
     func take(_ byte: UInt8) -> (name: SecureBytes?, password: SecureBytes)? {
         guard line.take(byte) == .done else { return nil }
         let typed = line.takeSecret()

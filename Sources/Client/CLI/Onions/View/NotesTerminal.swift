@@ -7,37 +7,37 @@ internal import CThicketScreen
 #endif
 import Synchronization
 
-/// The terminal through ncurses: keys in, frames out. One at a time in a process, on the thread that made it.
+/// The terminal through ncurses: keys in, frames out. One instance at a time in a process, on the thread that made it.
 final class NotesTerminal {
     private let screen: OpaquePointer
     private var shown: ScreenFrame?
 
-    /// - Returns: nil when standard input and output are no terminal that can be drawn on.
+    /// - Returns: nil when standard input and output are not a terminal that ncurses can draw on.
     init?() {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let screen = thicket_screen_begin()
         else { return nil }
         self.screen = screen
-        // Behind ncurses, which would end the program at once.
+        // Installed after ncurses, whose handlers would end the program at once.
         for number in [SIGTERM, SIGHUP] { _ = signal(number, toldToEnd) }
     }
 
     deinit {
         thicket_screen_end(screen)
-        // That of a terminal that was closed stays caught: it comes from the kernel and from the shell, while the last
-        // save is under way.
+        // SIGHUP stays caught: for a closed terminal it comes from the kernel and from the shell, while the last save
+        // is still running.
         _ = signal(SIGTERM, SIG_DFL)
     }
 
     var size: (rows: Int, columns: Int) { (Int(thicket_screen_rows()), Int(thicket_screen_columns())) }
 
-    /// Cells of a scalar on this terminal, as the C library and so ncurses reckon them.
+    /// The cells of a scalar on this terminal, as the C library and therefore ncurses count them.
     static let width: TextLayout.Width = { scalar in Int(thicket_screen_cells(scalar.value)) }
 
     enum Input: Sendable, Equatable {
         case key(NotesScreen.Key)
         case resized
         case nothing
-        /// Nobody is at the terminal any more, or somebody has told the program to end.
+        /// The terminal is gone, or a signal told the program to end.
         case lost
     }
 
@@ -52,7 +52,7 @@ final class NotesTerminal {
         }
     }
 
-    /// The terminal was closed: whoever reads from it gets nothing, at once and for ever.
+    /// Whether the terminal was closed: reads then return nothing, at once and for ever.
     private var isGone: Bool {
         var watched = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         return poll(&watched, 1, 0) > 0 && watched.revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
@@ -92,7 +92,7 @@ final class NotesTerminal {
         }
     }
 
-    /// Shows a frame; one that is there already costs nothing.
+    /// Shows a frame; one that is already shown costs nothing.
     func show(_ frame: ScreenFrame) {
         guard frame != shown else { return }
         shown = frame
@@ -110,7 +110,7 @@ final class NotesTerminal {
     }
 
     /// Overwrites what was shown, in ncurses' copies of the screen and at the terminal. Best effort: the terminal may
-    /// remember more than is on it, and texts that were laid out are freed, not overwritten.
+    /// remember more than it shows, and laid-out texts are freed, not overwritten.
     func wipe() {
         shown = nil
         thicket_screen_wipe()
@@ -125,7 +125,7 @@ final class NotesTerminal {
     }
 }
 
-/// SIGTERM or SIGHUP has come.
+/// SIGTERM or SIGHUP has arrived.
 private let isToldToEnd = Atomic<Bool>(false)
 
 /// A second SIGTERM ends the program at once.

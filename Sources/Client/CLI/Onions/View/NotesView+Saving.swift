@@ -1,9 +1,9 @@
 import ThicketOnions
 import ThicketProtocol
 
-/// What the user hears of a save, and what becomes of a text that could not be saved before a lock.
+/// Reports the outcome of a save, and keeps a text that could not be saved before a lock.
 extension NotesView {
-    /// Saves what somebody is looking at.
+    /// Saves at the user's request and reports the outcome.
     func saveAndTell(_ id: String?, _ text: NoteText, _ before: NoteText?) async throws(OnionError) {
         let outcome: NoteSaver.Outcome
         do throws(OnionError) {
@@ -24,13 +24,13 @@ extension NotesView {
         tell(.removed)
     }
 
-    /// What was done here and not confirmed is sent again and again, until the view locks.
+    /// An edit that was not acknowledged is sent again and again until the view locks.
     private static func later(_ error: OnionError, _ what: String, _ advice: String) -> OnionError {
         guard case .client(let reason) = error else { return error }
         return .refused("\(what): \(reason.detail). It goes when the server is there again\(advice)")
     }
 
-    /// Where a text cannot be saved it waits, sealed, for the next login.
+    /// A text that cannot be saved is kept sealed until the next login.
     func saveAndLock(_ id: String?, _ text: NoteText, _ before: NoteText?) async {
         do throws(OnionError) {
             try await saver.saveLast(id, text, before: before, on: try open())
@@ -47,17 +47,17 @@ extension NotesView {
             drafts.withLock { $0.append(sealed) }
             tell(.failed("not saved, comes again after the login: \(reason)"))
         } catch {
-            // The keys are gone: there is nothing to seal it with.
+            // The keys are gone: the text cannot be sealed.
             tell(.failed("what was being written is lost: \(error)"))
         }
     }
 
-    /// What a lock has kept, the first of it; another account's stays where it is.
+    /// The first text that a lock has kept for this account; texts of another account stay.
     func takeDraft(_ vault: Vault) async throws(OnionError) -> [NotesScreen.Event] {
         for (place, sealed) in drafts.withLock({ $0 }).enumerated() {
             do throws(OnionError) {
                 let text = try await vault.openDraft(sealed)
-                // Actions are done one after the other: nobody has touched it meanwhile.
+                // Actions run one after the other, so the list has not changed meanwhile.
                 _ = drafts.withLock { $0.remove(at: place) }
                 return [.draft(text)]
             } catch {

@@ -5,29 +5,29 @@ import ThicketCrypto
 import ThicketOnions
 import ThicketProtocol
 
-/// `thicket onions view`: `NotesScreen` between a terminal and a vault.
+/// `thicket onions view`: connects `NotesScreen` to a terminal and a vault.
 ///
-/// The screen has a thread of its own; what it asks for is done elsewhere, and the answers wait in a box until it
-/// looks.
+/// The screen has a dedicated thread; its actions run on another one, and their answers wait in a queue that the screen
+/// polls.
 final class NotesView: Sendable {
-    /// How often answers are looked for while nobody presses a key, milliseconds.
+    /// Milliseconds between polls for answers while no key is pressed.
     private static let lookMilliseconds: Int32 = 50
 
     private let onions: OnionCall
     private let username: SecureBytes?
     private let lockAfter: Int64
-    /// Answers are as many as were asked for, and one of each list; the screen empties it 20 times a second.
+    /// At most one answer per action and one per list; the screen empties the queue 20 times a second.
     private let answers: Mutex<[NotesScreen.Event]> = Mutex([])
     private let vault: Mutex<Vault?> = Mutex(nil)
-    /// What could not be saved before a lock, sealed under the keys of the notes.
-    /// One for each lock that could not save, so not many.
+    /// Texts that could not be saved before a lock, sealed with the keys of the notes: one for each such lock, so there
+    /// are few.
     let drafts: Mutex<[JSONObject]> = Mutex([])
     let saver = NoteSaver()
-    /// Once is enough.
+    /// The hint is shown only once.
     private let hasHinted = Mutex(false)
-    /// Everything was dropped that a stopped program must not hold.
+    /// Everything that a stopped program must not hold was dropped.
     private let mayStop = Mutex(false)
-    /// Actions are done one after the other.
+    /// Actions run one after the other.
     private let work: AsyncStream<NotesScreen.Action>.Continuation
     private let actions: AsyncStream<NotesScreen.Action>
 
@@ -67,7 +67,7 @@ final class NotesView: Sendable {
 
     // MARK: - The screen's thread
 
-    /// - Returns: false when there is no terminal.
+    /// - Returns: false without a terminal.
     private func show() -> Bool {
         guard let terminal = NotesTerminal() else { return false }
         let size: (rows: Int, columns: Int) = terminal.size
@@ -85,7 +85,8 @@ final class NotesView: Sendable {
                 let size: (rows: Int, columns: Int) = terminal.size
                 actions += screen.handle(.size(rows: size.rows, columns: size.columns), now: Self.now())
             case .lost:
-                // Nobody sees it any more, and what is being written is not to be lost: as before any lock it is saved.
+                // The terminal is gone; the note that is being written must not be lost: it is saved as before any
+                // lock.
                 for action in screen.lock("") { work.yield(action) }
                 return true
             case .nothing where takeMayStop(): terminal.suspend()
@@ -145,7 +146,7 @@ final class NotesView: Sendable {
             do throws(OnionError) { try await perform(action) } catch {
                 switch error {
                 case .ended: tell(.ended("the session has ended"))
-                // Nobody was asked for a name.
+                // The user was not asked for a name.
                 case .wrongLogin where onions.isKeyed:
                     tell(.failed("the \(onions.isPartners ? "content passphrase" : "password") is wrong"))
                 default: tell(.failed(error.description))
@@ -155,7 +156,7 @@ final class NotesView: Sendable {
     }
 
     private func perform(_ action: NotesScreen.Action) async throws(OnionError) {
-        // What it knows is of one save after the other.
+        // The saver's memory is valid only for consecutive saves.
         if case .save = action {} else { saver.forget() }
         switch action {
         case .login(let name, let password): try await logIn(name, password)
@@ -174,7 +175,7 @@ final class NotesView: Sendable {
             try await remove(id)
             try await list()
         case .lock: await end()
-        // Behind the lock, which is done by now.
+        // The lock was queued earlier and has been carried out by now.
         case .suspend: mayStop.withLock { $0 = true }
         case .quit: break
         }
@@ -195,12 +196,12 @@ final class NotesView: Sendable {
             vault = try await onions.account.signIn(username: name, password: password)
         }
         self.vault.withLock { $0 = vault }
-        // Both at once: no key comes between them.
+        // Both at once, so that no key comes between them.
         let drafts = try await takeDraft(vault)
         answers.withLock { $0 += [.loggedIn] + drafts }
         let migration = try await vault.migrate()
         try await list()
-        // That a text has come back is said before anything else.
+        // The message about a restored text takes precedence over all others.
         if drafts.isEmpty { await tellNews(migration) }
         follow(vault)
     }
@@ -216,7 +217,7 @@ final class NotesView: Sendable {
         }
     }
 
-    /// Tells the screen all titles, as they open.
+    /// Sends all titles to the screen as they are opened.
     private func list() async throws(OnionError) {
         var found = [OnionTitle]()
         for await title in try await open().titles() {
@@ -232,7 +233,7 @@ final class NotesView: Sendable {
                 }))
     }
 
-    /// What happens on other devices shows here.
+    /// Shows changes by other devices.
     private func follow(_ vault: Vault) {
         Task { [weak self] in
             for await _ in await vault.changes() {

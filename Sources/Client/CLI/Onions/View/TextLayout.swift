@@ -1,14 +1,14 @@
-/// A text in rows of a screen: broken at its line ends, and where a row is full behind the last space in it; inside of
-/// a word only where it is longer than a row. Places are UTF-16 code units, as `TypedText` has them; columns are cells,
-/// of which some characters take two.
+/// A text in rows of a screen: broken at its line ends, and in a full row after the last space; within a word only if
+/// it is longer than a row. Positions are UTF-16 code units, as in `TypedText`; columns are cells, of which some
+/// characters take two.
 struct TextLayout: Sendable {
-    /// Cells that a scalar takes on the terminal: 0, 1 or 2; less than 0: none that may be shown.
+    /// Cells of a scalar on the terminal: 0, 1 or 2; negative: the scalar must not be shown.
     typealias Width = @Sendable (Unicode.Scalar) -> Int
 
     struct Row: Sendable, Equatable {
-        /// What is shown of it.
+        /// The visible text of the row.
         let shown: String
-        /// Where it begins and ends in the text; a line end belongs to no row.
+        /// The row's range in the text; a line end belongs to no row.
         let range: Range<Int>
     }
 
@@ -18,7 +18,7 @@ struct TextLayout: Sendable {
     private let columns: Int
     private let width: Width
 
-    /// - Parameter columns: at least 2, since characters of two cells must have room.
+    /// - Parameter columns: at least 2, so that characters of two cells fit.
     init(_ text: String, columns: Int, width: @escaping Width) {
         (self.text, self.width, self.columns) = (text, width, max(2, columns))
         var rows = [Row]()
@@ -30,10 +30,10 @@ struct TextLayout: Sendable {
                 continue
             }
             let piece = Self.shown(character, width)
-            // Spaces behind a full row stand there unseen, so that the next one begins with a word.
+            // Spaces after a full row stay in it invisibly, so that the next row begins with a word.
             let isSpace = character.isWhitespace && !Self.joining.contains(character)
             if !isSpace, line.cells + piece.cells > self.columns { rows.append(line.broken()) }
-            // What was carried over may fill the row by itself.
+            // The part that was carried over may fill the row by itself.
             if !isSpace, line.cells + piece.cells > self.columns { rows.append(line.broken()) }
             let isSeen = line.cells + piece.cells <= self.columns
             line.add(isSeen ? piece : ("", 0), units: character.utf16.count, isSpace: isSpace)
@@ -41,7 +41,7 @@ struct TextLayout: Sendable {
         self.rows = rows + [line.row]
     }
 
-    /// Spaces at which no row ends.
+    /// Spaces at which a row must not end.
     private static let joining: Set<Character> = ["\u{A0}", "\u{2007}", "\u{202F}"]
 
     /// A row that is being filled.
@@ -70,7 +70,7 @@ struct TextLayout: Sendable {
             end += units
         }
 
-        /// The row up to the last space, or all of it without one; the rest goes on as the next row.
+        /// The row up to the last space, or all of it without one; the rest becomes the next row.
         mutating func broken() -> Row {
             let rest = words > 0 ? pieces[words...] : []
             var next = Line(start: end - rest.reduce(0) { $0 + $1.units })
@@ -82,7 +82,8 @@ struct TextLayout: Sendable {
         }
     }
 
-    /// A character as it is shown: what would drive the terminal, or turn the direction of what is behind it, is a dot.
+    /// A character as it is shown: one that would control the terminal, or change the direction of the text after it,
+    /// becomes a dot.
     static func shown(_ character: Character, _ width: Width) -> (text: String, cells: Int) {
         if character == "\t" { return (" ", 1) }
         var cells = 0
@@ -94,7 +95,7 @@ struct TextLayout: Sendable {
             }
             cells += own
         }
-        // A mark without anything to stand on takes a cell of its own.
+        // A combining mark without a base character takes a cell.
         return cells == 0 ? ("·", 1) : (String(character), cells)
     }
 
@@ -103,7 +104,7 @@ struct TextLayout: Sendable {
         text.reduce(0) { $0 + shown($1, width).cells }
     }
 
-    /// As much of a text as so many cells hold, shown as rows are.
+    /// As much of a text as fits into the cells, shown as in rows.
     static func fitted(_ text: String, columns: Int, _ width: Width) -> String {
         var (result, cells): (String, Int) = ("", 0)
         for character in text {
@@ -115,7 +116,7 @@ struct TextLayout: Sendable {
         return result
     }
 
-    /// A sentence in rows, broken between words, and inside of one only where it is longer than a row.
+    /// A sentence in rows, broken between words, and within a word only if it is longer than a row.
     static func lines(_ text: String, columns: Int, _ width: @escaping Width) -> [String] {
         var lines = [String]()
         for word in text.split(whereSeparator: \.isWhitespace) {
@@ -128,15 +129,15 @@ struct TextLayout: Sendable {
         return lines
     }
 
-    /// The row and the column of a place.
+    /// The row and the column of a position.
     func position(of place: Int) -> (row: Int, column: Int) {
-        // A place at the end of a row that goes on is the beginning of the next one.
+        // A position at the end of a row that continues is the beginning of the next row.
         let row: Int = rows.lastIndex { $0.range.lowerBound <= place } ?? 0
         let start = rows[row].range.lowerBound
         return (row, min(columns, Self.cells(part(start..<max(start, place)), width)))
     }
 
-    /// The place in a row that is at a column, or before it.
+    /// The position in a row that is at a column, or before it.
     func place(row: Int, column: Int) -> Int {
         let number = min(max(0, row), rows.count - 1)
         let row = rows[number]
@@ -150,8 +151,8 @@ struct TextLayout: Sendable {
         return min(place, lastPlace(row: number))
     }
 
-    /// The last place that is in a row: of one that goes on before its last character, as the place behind that is in
-    /// the next.
+    /// The last position in a row: in a row that continues it is before the last character, since the position after
+    /// that is in the next row.
     func lastPlace(row number: Int) -> Int {
         let range = rows[number].range
         guard number + 1 < rows.count, rows[number + 1].range.lowerBound == range.upperBound else {
