@@ -97,7 +97,7 @@ final class HostileRun {
 
     func run() throws -> HostileRow {
         // The tenants bring machines of their own, too: how late they wake up here is not the server's doing.
-        EventLoop.overtake()
+        EventLoop.requestShortTimeSlice()
         for target: BenchServer in [server, other] {
             try attack.prepare(port: target.process.port, token: target.tokens[Self.tenants])
         }

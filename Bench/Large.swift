@@ -91,7 +91,7 @@ private final class LargeShard {
     func take(_ ccid: String, _ change: String, mayFail: Bool = false) throws -> Times {
         let message: [UInt8] = Array("0:c:\(change),\"ccid\":\"\(ccid)\"}".utf8)
         let begun: UInt64 = nanoseconds()
-        guard case .channel(_, let request) = try UnreadMessage(parsing: message[...]),
+        guard case .channel(_, let request) = try UnparsedMessage(parsing: message[...]),
             case .one(let change) = request.readChanges()
         else { throw BenchError("the message of \(ccid) is no change") }
         let read: UInt64 = nanoseconds()

@@ -45,8 +45,8 @@ final class OfflineFill {
     /// Writes what is left and does the background work.
     func finish() throws {
         try commit()
-        let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: Self.now()) { _ = try core.apply(batch) }
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: Self.now()) { _ = try core.apply(batch) }
     }
 
     /// Milliseconds since 1970: retention must not find the filling older than it is.

@@ -189,10 +189,10 @@ func coldBucket(changes count: Int) throws -> [Figure] {
         return (times[0], times[1])
     }
     let walked: (first: Double, second: Double) = try coldStart("walked")
-    let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+    let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
     var slowest: Double = 0
     let begin: UInt64 = nanoseconds()
-    while let batch: MaintenanceBatch = try keeper.nextBatch(now: 1_700_000_000_000) {
+    while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1_700_000_000_000) {
         let start: UInt64 = nanoseconds()
         _ = try core.apply(batch)
         slowest = max(slowest, Double(nanoseconds() - start) / 1e6)

@@ -69,7 +69,7 @@ private struct RowLoad {
         let batches: [WriteBatch] = try (0..<groups).map { _ in try work.group(group) }
         let loop: BareLoop = try .init(store)
         let writer: any StoreWriter = try store.makeWriter()
-        var waiting: LateHeads = .init()
+        var waiting: WriteBehindHeads = .init()
         let (start, processor): (UInt64, Double) = (nanoseconds(), ownCPU())
         for batch: WriteBatch in batches {
             switch heads {
@@ -82,7 +82,7 @@ private struct RowLoad {
             }
         }
         if waiting.changes > 0 { try loop.commitHeads(waiting.take()) }
-        if heads == .ours { try writeLateHeads(of: store, writer) }
+        if heads == .ours { try writeWriteBehindHeads(of: store, writer) }
         let (seconds, used): (Double, Double) = (Double(nanoseconds() - start) / 1e9, ownCPU() - processor)
         try expectChanges(groups * group, in: store.path)
         let count: Double = .init(groups * group)
@@ -91,7 +91,7 @@ private struct RowLoad {
 }
 
 /// The newest heads of groups whose log is written already.
-struct LateHeads {
+struct WriteBehindHeads {
     private(set) var changes: Int = 0
     private var entities: [Place: WriteBatch.EntityWrite] = [:]
     private var buckets: [BucketRow: BucketRecord] = [:]

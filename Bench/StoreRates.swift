@@ -131,17 +131,17 @@ func storeRate(
         try writer?.commit(batch)
     }
     // What the store writes late (0008) is paid for, too: the floor has written it with each group.
-    if let writer: any StoreWriter { try writeLateHeads(of: store, writer) }
+    if let writer: any StoreWriter { try writeWriteBehindHeads(of: store, writer) }
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     try expectChanges(group * groups, in: store.path)
     return Double(group * groups) / seconds
 }
 
 /// Has the heads that are not in their table yet written, as the background does when nothing changes.
-func writeLateHeads(of store: SQLiteStore, _ writer: any StoreWriter) throws {
+func writeWriteBehindHeads(of store: SQLiteStore, _ writer: any StoreWriter) throws {
     var rest: MaintenanceBatch = .init()
     rest.headsMax = 8_192
-    while store.lateHeadCount > 0 { _ = try writer.apply(rest) }
+    while store.writeBehindHeadCount > 0 { _ = try writer.apply(rest) }
 }
 
 /// What was timed must be in the file.

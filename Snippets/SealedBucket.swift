@@ -15,7 +15,7 @@ let diary = try await session.bucket("diary", sealed: true)
 try await diary.set("today", to: ["text": "Planted the oak."])
 try await diary.editText("today", path: ["text"], at: 0, inserting: "Sunny. ")
 
-// What the next start needs, to be kept where nobody else reads it: it opens the same buckets without the password.
+// What the next start needs, to be kept as a secret: it opens the same buckets without the password.
 let (kept, token) = (try DeviceKeys(ada.account).text, await session.accessToken)
 await session.close()
 let again = try await app.resume(try DeviceKeys(text: kept).open(), accessToken: token)

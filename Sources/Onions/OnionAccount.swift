@@ -14,7 +14,7 @@ public struct OnionAccount: Sendable {
     private let name: String
     let patience: Duration
     /// A cheaper derivation than the real one, for tests.
-    var stretch: AccountDoor.Stretch?
+    var stretch: AccountAPIClient.Stretch?
     /// Transforms each answer on its way; tests drop some.
     var line: @Sendable (_ path: String, Result<JSONObject, ClientError>) -> Result<JSONObject, ClientError> = { $1 }
 

@@ -3,13 +3,10 @@
 /// from another thread, because its next piece depends on that result.
 ///
 /// Pure: times are passed in, in nanoseconds of a monotonic clock.
-struct FairRow<Work> {
-    /// The user whose work it is.
-    typealias Lane = UInt32
-
+struct RoundRobinQueue<Work> {
     private struct Waiting {
-        var line = WaitingLine<Work>()
-        var restsUntil = Int64.min
+        var line = Deque<Work>()
+        var throttledUntil = Int64.min
         /// Pieces taken by `takeOne` and not reported by `done` yet.
         var atWork = 0
         var isHeld = false
@@ -19,9 +16,9 @@ struct FairRow<Work> {
 
     /// Weight of a piece within a turn: roughly how long it takes, in units of a usual piece.
     private let weigh: (Work) -> Int
-    private var lanes = [Lane: Waiting]()
+    private var tenants = [TenantID: Waiting]()
     /// Tenants with queued work, in the order of their turns.
-    private var turns = [Lane]()
+    private var turns = [TenantID]()
     private var next = 0
     private(set) var count = 0
     /// Number of tenants whose work waits for a result from elsewhere.
@@ -29,10 +26,10 @@ struct FairRow<Work> {
 
     init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
 
-    mutating func append(_ work: Work, of lane: Lane) {
+    mutating func append(_ work: Work, of tenant: TenantID) {
         count += 1
-        if lanes[lane, default: Waiting()].count == 0 { turns.append(lane) }
-        lanes[lane, default: Waiting()].line.append(work)
+        if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
+        tenants[tenant, default: Waiting()].line.append(work)
     }
 
     /// Takes up to `share` pieces from each tenant in turn, at most `most` in all.
@@ -40,31 +37,31 @@ struct FairRow<Work> {
     /// - Parameters:
     ///   - weightMax: bound on the weight of one tenant's pieces together, its last piece not counted.
     ///   - isThrottled: false ignores throttling, so that everything is finished at shutdown.
-    mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, rests: Bool = true) -> [Work] {
+    mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, isThrottled: Bool = true) -> [Work] {
         var taken = [Work]()
         for _ in 0..<turns.count {
             guard taken.count < most else { break }
             if next >= turns.count { next = 0 }
-            let lane: Lane = turns[next]
-            if isHeld(lane) || rests && self.rests(lane, at: now) {
+            let tenant: TenantID = turns[next]
+            if isHeld(tenant) || isThrottled && self.isThrottled(tenant, at: now) {
                 next += 1
             } else {
-                take(min(share, most - taken.count), weightMax, of: lane, &taken)
+                take(min(share, most - taken.count), weightMax, of: tenant, &taken)
             }
         }
         return taken
     }
 
     /// The next piece of the next tenant with fewer than `atOnce` pieces in progress; nil when no such tenant has work.
-    mutating func takeOne(atOnce: Int) -> (lane: Lane, work: Work)? {
+    mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         for _ in 0..<turns.count {
             if next >= turns.count { next = 0 }
-            let lane: Lane = turns[next]
-            if lanes[lane]?.atWork ?? 0 < atOnce {
+            let tenant: TenantID = turns[next]
+            if tenants[tenant]?.atWork ?? 0 < atOnce {
                 var taken = [Work]()
-                take(1, .max, of: lane, &taken)
-                lanes[lane, default: Waiting()].atWork += 1
-                return taken.first.map { (lane, $0) }
+                take(1, .max, of: tenant, &taken)
+                tenants[tenant, default: Waiting()].atWork += 1
+                return taken.first.map { (tenant, $0) }
             }
             next += 1
         }
@@ -74,61 +71,61 @@ struct FairRow<Work> {
     /// Reports that a piece from `takeOne` is finished.
     /// - Returns: whether the tenant has more work queued.
     @discardableResult
-    mutating func done(_ lane: Lane) -> Bool {
-        lanes[lane]?.atWork -= 1
-        let waits = (lanes[lane]?.count ?? 0) > 0
-        forgetIfIdle(lane)
+    mutating func done(_ tenant: TenantID) -> Bool {
+        tenants[tenant]?.atWork -= 1
+        let waits = (tenants[tenant]?.count ?? 0) > 0
+        forgetIfIdle(tenant)
         return waits
     }
 
     /// Puts work that was taken and not begun back to the front of the tenant's queue, in its order.
-    mutating func putBack(_ work: [Work], of lane: Lane) {
+    mutating func putBack(_ work: [Work], of tenant: TenantID) {
         guard !work.isEmpty else { return }
         count += work.count
-        if lanes[lane, default: Waiting()].count == 0 { turns.append(lane) }
-        var waiting = lanes.removeValue(forKey: lane) ?? Waiting()
+        if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
+        var waiting = tenants.removeValue(forKey: tenant) ?? Waiting()
         waiting.line.putBack(work)
-        lanes[lane] = waiting
+        tenants[tenant] = waiting
     }
 
     /// Hands out no work of the tenant until `resume`, not even at shutdown.
-    mutating func hold(_ lane: Lane) {
-        guard !isHeld(lane) else { return }
-        lanes[lane, default: Waiting()].isHeld = true
+    mutating func hold(_ tenant: TenantID) {
+        guard !isHeld(tenant) else { return }
+        tenants[tenant, default: Waiting()].isHeld = true
         heldCount += 1
     }
 
     /// Ends a hold; `work` is the tenant's next piece.
-    mutating func resume(_ lane: Lane, with work: Work) {
-        if isHeld(lane) { heldCount -= 1 }
-        lanes[lane]?.isHeld = false
-        putBack([work], of: lane)
+    mutating func resume(_ tenant: TenantID, with work: Work) {
+        if isHeld(tenant) { heldCount -= 1 }
+        tenants[tenant]?.isHeld = false
+        putBack([work], of: tenant)
     }
 
-    func isHeld(_ lane: Lane) -> Bool { heldCount > 0 && lanes[lane]?.isHeld ?? false }
+    func isHeld(_ tenant: TenantID) -> Bool { heldCount > 0 && tenants[tenant]?.isHeld ?? false }
 
     /// Throttles the tenant until `time`, or until the end of a longer throttle.
-    mutating func rest(_ lane: Lane, until time: Int64) {
-        lanes[lane, default: Waiting()].restsUntil = max(time, lanes[lane]?.restsUntil ?? .min)
+    mutating func throttle(_ tenant: TenantID, until time: Int64) {
+        tenants[tenant, default: Waiting()].throttledUntil = max(time, tenants[tenant]?.throttledUntil ?? .min)
     }
 
     /// Whether the tenant is throttled at that time.
-    func rests(_ lane: Lane, at now: Int64) -> Bool { lanes[lane]?.restsUntil ?? .min > now }
+    func isThrottled(_ tenant: TenantID, at now: Int64) -> Bool { tenants[tenant]?.throttledUntil ?? .min > now }
 
     /// The earliest end of a throttle among tenants with work; nil when none is throttled.
     func wakes(after now: Int64) -> Int64? {
-        turns.lazy.filter { !isHeld($0) }.compactMap { lanes[$0]?.restsUntil }.filter { $0 > now }.min()
+        turns.lazy.filter { !isHeld($0) }.compactMap { tenants[$0]?.throttledUntil }.filter { $0 > now }.min()
     }
 
     /// Whether a tenant has work and is neither held nor throttled.
     /// - Parameter isThrottled: as in `take`.
-    func hasWork(_ now: Int64, rests: Bool = true) -> Bool {
-        turns.contains { !isHeld($0) && !(rests && self.rests($0, at: now)) }
+    func hasWork(_ now: Int64, isThrottled: Bool = true) -> Bool {
+        turns.contains { !isHeld($0) && !(isThrottled && self.isThrottled($0, at: now)) }
     }
 
     /// Takes pieces of one tenant and passes the turn on.
-    private mutating func take(_ wanted: Int, _ weightMax: Int, of lane: Lane, _ taken: inout [Work]) {
-        guard var waiting = lanes.removeValue(forKey: lane) else { return }
+    private mutating func take(_ wanted: Int, _ weightMax: Int, of tenant: TenantID, _ taken: inout [Work]) {
+        guard var waiting = tenants.removeValue(forKey: tenant) else { return }
         var number = min(wanted, waiting.count)
         if weightMax < .max {
             var (fitting, weight) = (0, 0)
@@ -141,22 +138,22 @@ struct FairRow<Work> {
         taken.append(contentsOf: waiting.line.takeFirst(number))
         count -= number
         if waiting.count == 0 { turns.remove(at: next) } else { next += 1 }
-        lanes[lane] = waiting
-        forgetIfIdle(lane)
+        tenants[tenant] = waiting
+        forgetIfIdle(tenant)
     }
 
-    private mutating func forgetIfIdle(_ lane: Lane) {
-        guard let waiting = lanes[lane], waiting.count == 0, waiting.atWork <= 0, waiting.restsUntil == .min,
+    private mutating func forgetIfIdle(_ tenant: TenantID) {
+        guard let waiting = tenants[tenant], waiting.count == 0, waiting.atWork <= 0, waiting.throttledUntil == .min,
             !waiting.isHeld
         else { return }
-        lanes[lane] = nil
+        tenants[tenant] = nil
     }
 
     /// Drops throttles that are over, so that users that left long ago take no memory.
     mutating func forgetRests(before now: Int64) {
-        for (lane, waiting) in lanes where waiting.restsUntil <= now {
-            lanes[lane]?.restsUntil = .min
-            forgetIfIdle(lane)
+        for (tenant, waiting) in tenants where waiting.throttledUntil <= now {
+            tenants[tenant]?.throttledUntil = .min
+            forgetIfIdle(tenant)
         }
     }
 }
@@ -171,7 +168,7 @@ struct FairRow<Work> {
 final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
     private let monitor = Monitor()
-    private var row: FairRow<Work>
+    private var row: RoundRobinQueue<Work>
     private var isClosed = false
     private var restCount = 0
     /// A thread sleeps in `take`.
@@ -183,13 +180,13 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     private var isRoused = false
 
     /// - Parameter weigh: see `RoundRobinQueue`; called inside the monitor.
-    init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) { row = FairRow(weigh: weigh) }
+    init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) { row = RoundRobinQueue(weigh: weigh) }
 
     /// Queues work; after `close` it is dropped.
-    func push(_ work: [(lane: UInt32, work: Work)]) {
+    func push(_ work: [(tenant: TenantID, work: Work)]) {
         guard !work.isEmpty else { return }
         monitor.locked {
-            if !isClosed { for (lane, piece) in work { row.append(piece, of: lane) } }
+            if !isClosed { for (tenant, piece) in work { row.append(piece, of: tenant) } }
         }
         if work.count == 1 { monitor.wakeOne() } else { monitor.wakeAll() }
     }
@@ -202,23 +199,23 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
 
     /// Hands out no work of the tenant until `resume`, which must follow. Pieces that were handed out and not begun are
     /// handed out again after that.
-    func hold(_ lane: UInt32, puttingBack work: [Work]) {
+    func hold(_ tenant: TenantID, puttingBack work: [Work]) {
         monitor.locked {
-            row.hold(lane)
-            row.putBack(work, of: lane)
+            row.hold(tenant)
+            row.putBack(work, of: tenant)
         }
     }
 
     /// Ends a hold, also after `close`; `work` is the tenant's next piece.
-    func resume(_ lane: UInt32, with work: Work) {
-        monitor.locked { row.resume(lane, with: work) }
+    func resume(_ tenant: TenantID, with work: Work) {
+        monitor.locked { row.resume(tenant, with: work) }
         monitor.wakeAll()
     }
 
     /// Throttles the tenant until `time`. Pieces that were handed out and not begun are handed out again after that.
-    func rest(_ lane: UInt32, until time: Int64, puttingBack work: [Work]) {
-        monitor.locked { row.putBack(work, of: lane) }
-        rest(lane, until: time)
+    func throttle(_ tenant: TenantID, until time: Int64, puttingBack work: [Work]) {
+        monitor.locked { row.putBack(work, of: tenant) }
+        throttle(tenant, until: time)
     }
 
     /// The next work, a share of each tenant; waits for the first piece. nil when closed and empty.
@@ -236,14 +233,14 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
             }
             isRoused = false
             let taken = row.take(
-                most: most, share: share, weightMax: weightMax, now: now, rests: !isClosed)
+                most: most, share: share, weightMax: weightMax, now: now, isThrottled: !isClosed)
             return taken.isEmpty && isClosed ? nil : taken
         }
     }
 
     /// Whether nothing can be taken at that time. After `close`, only held work is waited for.
     private func waits(_ now: Int64, until end: Int64) -> Bool {
-        guard !row.hasWork(now, rests: !isClosed) else { return false }
+        guard !row.hasWork(now, isThrottled: !isClosed) else { return false }
         return isClosed ? row.heldCount > 0 : !isRoused && now < end
     }
 
@@ -251,11 +248,11 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// begins none, so the caller may do work of these tenants itself, in their order.
     /// - Returns: false, with no effect, when work is queued or in progress, a tenant is throttled or held, or the
     ///   queue is closed.
-    func claim(_ lanes: some Sequence<UInt32>) -> Bool {
+    func claim(_ tenants: some Sequence<TenantID>) -> Bool {
         monitor.locked {
             guard isAwaited, !isClaimed, !isClosed, row.count == 0 else { return false }
             let now = SystemClock.monotonic()
-            guard !lanes.contains(where: { row.rests($0, at: now) || row.isHeld($0) }) else { return false }
+            guard !tenants.contains(where: { row.isThrottled($0, at: now) || row.isHeld($0) }) else { return false }
             isClaimed = true
             return true
         }
@@ -274,7 +271,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
 
     /// One piece of a tenant with fewer than `atOnce` pieces in progress; waits for it. nil when closed and empty. The
     /// caller reports the end of the piece with `done`.
-    func next(atOnce: Int) -> (lane: UInt32, work: Work)? {
+    func next(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         monitor.locked {
             while true {
                 if let found = row.takeOne(atOnce: isClosed ? .max : atOnce) {
@@ -289,16 +286,16 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// Reports that a piece from `next` is finished.
     /// - Returns: whether the tenant has more work queued.
     @discardableResult
-    func done(_ lane: UInt32) -> Bool {
-        let (waits, wakes) = monitor.locked { (row.done(lane), row.count > 0) }
+    func done(_ tenant: TenantID) -> Bool {
+        let (waits, wakes) = monitor.locked { (row.done(tenant), row.count > 0) }
         if wakes { monitor.wakeOne() }
         return waits
     }
 
     /// Throttles the tenant until `time`.
-    func rest(_ lane: UInt32, until time: Int64) {
+    func throttle(_ tenant: TenantID, until time: Int64) {
         monitor.locked {
-            row.rest(lane, until: time)
+            row.throttle(tenant, until: time)
             restCount += 1
             if restCount % 256 == 0 { row.forgetRests(before: SystemClock.monotonic()) }
         }

@@ -48,7 +48,7 @@ struct InlineGate {
             // Clearing a bucket removes many objects; forgetting a bucket is not urgent.
             guard case .change(let submitted) = request else { return false }
             if case .empty = submitted.request.operation { return false }
-            bytes += submitted.ticket.bytes
+            bytes += submitted.reservation.bytes
         }
         return bytes <= bytesMax
     }

@@ -9,20 +9,24 @@ struct ReadWindow {
     /// the memory of these answers.
     static let largeMax = 4
 
-    private var small = FairRow<ReadRequest>()
-    private var large = FairRow<ReadRequest>()
+    private var small = RoundRobinQueue<ReadRequest>()
+    private var large = RoundRobinQueue<ReadRequest>()
 
-    mutating func append(_ request: ReadRequest, of lane: UInt32) {
-        if request.question.hasLargeAnswer { large.append(request, of: lane) } else { small.append(request, of: lane) }
+    mutating func append(_ request: ReadRequest, of tenant: TenantID) {
+        if request.question.hasLargeAnswer {
+            large.append(request, of: tenant)
+        } else {
+            small.append(request, of: tenant)
+        }
     }
 
     /// The next read that a reader may start; nil when every waiting user has reached its bound.
-    mutating func takeOne() -> (lane: UInt32, work: ReadRequest)? {
+    mutating func takeOne() -> (tenant: TenantID, work: ReadRequest)? {
         small.takeOne(atOnce: Self.smallMax) ?? large.takeOne(atOnce: Self.largeMax)
     }
 
     /// Records that a read was answered or waits again.
-    mutating func done(_ request: ReadRequest, of lane: UInt32) {
-        if request.question.hasLargeAnswer { large.done(lane) } else { small.done(lane) }
+    mutating func done(_ request: ReadRequest, of tenant: TenantID) {
+        if request.question.hasLargeAnswer { large.done(tenant) } else { small.done(tenant) }
     }
 }

@@ -97,12 +97,13 @@ public final class Server {
         let addresses = SharedMeter(perMinute: config.failedLoginsPerMinute)
         let access = makeAccess(addresses)
         let accounts = makeAccounts(addresses)
-        let keeper = ServerKeeper(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
+        let maintenance = MaintenanceWorker(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let checker = ServerChecker(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
-            loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
+            loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, maintenance: maintenance,
+            access: access,
             accounts: accounts,
             routes: ServerRoutes(
                 metrics: metrics, health: health, showsMetrics: config.metrics, showsPage: config.page,
@@ -112,13 +113,13 @@ public final class Server {
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         shard.awaitOpening()
         listening()
-        EventLoop.overtake()
+        EventLoop.requestShortTimeSlice()
         loop.run()
         health.stop()
         access?.finish()
         accounts?.finish()
         checker.finish()
-        keeper.finish()
+        maintenance.finish()
         readers.finish()
         shard.finish()
         log.info("server.stopped")

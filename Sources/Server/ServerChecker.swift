@@ -1,7 +1,7 @@
 /// The thread that checks the database file at intervals while it is served, so that damage is found before the last
 /// good backup is deleted.
 final class ServerChecker: Sendable {
-    private let done = WaitingRow<Never>(bound: 0)
+    private let done = BlockingQueue<Never>(bound: 0)
     private let thread: OwnThread
 
     /// Seconds from the start to the first check when the interval is longer: a start already causes many reads.

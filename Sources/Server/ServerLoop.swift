@@ -17,7 +17,7 @@ final class ServerLoop: LoopDelegate {
     /// What the shard has committed.
     private let commits: Mailbox<ServerShard.Report>
     private let readers: ServerReaders
-    private let keeper: ServerKeeper
+    private let maintenance: MaintenanceWorker
     /// nil without partners.
     let access: ServerAccess?
     /// nil without built-in accounts.
@@ -31,11 +31,11 @@ final class ServerLoop: LoopDelegate {
     private let tls: TLSFiles?
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
-    private var costly = CostlyUsers()
-    private var watch = AnswerWatch(cores: EventLoop.cores)
+    private var penaltyBox = PenaltyBox()
+    private var watch = BusyPollWindow(cores: EventLoop.cores)
 
-    private var requests = [(lane: UInt32, work: ServerShard.Work)]()
-    private var reads = [(lane: UInt32, work: ReadRequest)]()
+    private var requests = [(tenant: TenantID, work: ServerShard.Work)]()
+    private var reads = [(tenant: TenantID, work: ReadRequest)]()
     /// Reads that were not handed to the readers yet.
     private var window = ReadWindow()
     /// Parts of long answers that wait until their clients have read earlier parts.
@@ -49,7 +49,7 @@ final class ServerLoop: LoopDelegate {
     private var lastAsk: AskID = 0
     private var drain = Drain.none
     private let sockJSSettings: SockJSSettings
-    private lazy var sockjs = SockJSDoor(
+    private lazy var sockjs = SockJSHandler(
         loop: loop, host: self, settings: sockJSSettings, metrics: hub.metrics
     ) { RandomBytes.make(4).reduce(0) { (number: UInt32, byte: UInt8) in number << 8 | UInt32(byte) } }
 
@@ -63,7 +63,8 @@ final class ServerLoop: LoopDelegate {
 
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
-        keeper: ServerKeeper, access: ServerAccess?, accounts: ServerAccounts?, routes: ServerRoutes, log: Log,
+        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?, routes: ServerRoutes,
+        log: Log,
         drainTimeout: Duration,
         clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings, tls: TLSFiles?,
         reload: @escaping @Sendable () -> ServerConfig?
@@ -73,7 +74,7 @@ final class ServerLoop: LoopDelegate {
         self.shard = shard
         self.commits = commits
         self.readers = readers
-        self.keeper = keeper
+        self.maintenance = maintenance
         self.access = access
         self.accounts = accounts
         self.routes = routes
@@ -108,7 +109,7 @@ final class ServerLoop: LoopDelegate {
         guard !sockjs.received(connection, text) else { return }
         meter.start()
         hub.received(connection, text, now: now())
-        if let cost = meter.lap() { rest(connection, after: cost) }
+        if let cost = meter.lap() { throttle(connection, after: cost) }
         perform()
     }
 
@@ -131,11 +132,11 @@ final class ServerLoop: LoopDelegate {
         perform()
     }
 
-    func group(of connection: ConnectionID) -> UInt32 {
-        hub.lane(of: sockjs.entry(servedBy: connection)?.id ?? connection)
+    func tenant(behind connection: ConnectionID) -> TenantID {
+        hub.tenant(of: sockjs.entry(servedBy: connection)?.id ?? connection)
     }
 
-    func othersWait(than lane: UInt32) -> Bool { hub.othersWait(than: lane) }
+    func othersWait(than tenant: TenantID) -> Bool { hub.othersWait(than: tenant) }
 
     func signaled(_ signal: LoopSignal) {
         switch signal {
@@ -153,7 +154,7 @@ final class ServerLoop: LoopDelegate {
         shard.use(config.limits)
         meter = CostMeter(config.limits)
         readers.use(config.limits)
-        keeper.use(config.retention)
+        maintenance.use(config.retention)
         access?.use(ServerAccess.Settings(config))
         accounts?.use(AccountService.Rules(config))
         routes.showsMetrics = config.metrics
@@ -188,9 +189,9 @@ final class ServerLoop: LoopDelegate {
 
     func answered(_ answers: [ServerReaders.Answered]) {
         // Many short answers cost the loop more time than their requests. Follow-up requests are timed with them.
-        loop.timed(answers.lazy.map(\.lane)) {
+        loop.timed(answers.lazy.map(\.tenant)) {
             for answered in answers {
-                window.done(answered.request, of: answered.lane)
+                window.done(answered.request, of: answered.tenant)
                 hub.answered(answered.request, answered.answer, now: now())
             }
             perform()
@@ -239,25 +240,25 @@ final class ServerLoop: LoopDelegate {
             connection.isSocket ? loop.pauseReading(connection) : sockjs.pause(connection)
         case .resume(let connection):
             connection.isSocket ? loop.resumeReading(connection) : sockjs.resume(connection)
-        case .submit(let request): requests.append((request.lane, .request(request)))
-        case .read(let request): window.append(request, of: hub.lane(of: request.origin.connection))
+        case .submit(let request): requests.append((request.tenant, .request(request)))
+        case .read(let request): window.append(request, of: hub.tenant(of: request.origin.connection))
         case .readWhenDrained(let request):
             waitingReads.append(request)
             freshReads += 1
         case .admit(let request): access?.admit(request, from: address(of: request.origin.connection))
         case .tell(let id, let reply): tell(id, reply)
-        case .respond(let connection, let response, let lane): loop.respond(connection, response, group: lane)
+        case .respond(let connection, let response, let tenant): loop.respond(connection, response, tenant: tenant)
         }
     }
 
     /// Moves reads to the readers, the users in turn. A client that does not take its answers waits for its next ones.
     private func takeReads() {
-        while let (lane, request) = window.takeOne() {
+        while let (tenant, request) = window.takeOne() {
             if request.question.hasLargeAnswer, !mayAnswer(request.origin.connection) {
-                window.done(request, of: lane)
+                window.done(request, of: tenant)
                 waitingReads.append(request)
             } else {
-                reads.append((lane, request))
+                reads.append((tenant, request))
             }
         }
     }
@@ -309,7 +310,7 @@ final class ServerLoop: LoopDelegate {
         freshReads = 0
         for request in waiting {
             if mayAnswer(request.origin.connection) {
-                window.append(request, of: hub.lane(of: request.origin.connection))
+                window.append(request, of: hub.tenant(of: request.origin.connection))
             } else {
                 waitingReads.append(request)
             }
@@ -407,7 +408,7 @@ extension ServerLoop: SockJSHost {
     func sessionReceived(_ session: ConnectionID, _ text: [UInt8]) {
         meter.start()
         hub.received(session, text, now: now())
-        if let cost = meter.lap() { rest(session, after: cost) }
+        if let cost = meter.lap() { throttle(session, after: cost) }
         perform()
     }
 
@@ -417,17 +418,17 @@ extension ServerLoop: SockJSHost {
     }
 
     /// Throttles the user of a message that took much of the loop's time.
-    private func rest(_ session: ConnectionID, after cost: Int64) {
+    private func throttle(_ session: ConnectionID, after cost: Int64) {
         guard isShared(session) else { return }
-        let rest = costly.rest(
-            of: hub.lane(of: session), cost: cost, factor: hub.limits.costlyRestFactor, now: SystemClock.monotonic())
-        if let rest { hub.rest(session, until: rest) }
+        let throttle = penaltyBox.throttle(
+            of: hub.tenant(of: session), cost: cost, factor: hub.limits.costlyRestFactor, now: SystemClock.monotonic())
+        if let throttle { hub.throttle(session, until: throttle) }
     }
 
     /// A session without a socket of its own always counts as shared.
     private func isShared(_ session: ConnectionID) -> Bool { !session.isSocket || loop.isShared(session) }
 
-    func lane(of session: ConnectionID) -> UInt32 { hub.lane(of: session) }
+    func tenant(of session: ConnectionID) -> TenantID { hub.tenant(of: session) }
 
     /// The key under which a client's attempts are counted. Only through this function do other parts of the server
     /// learn the address of a client.

@@ -5,7 +5,7 @@ import ThicketProtocol
 final class ServerReaders: Sendable {
     /// A read request with its answer.
     struct Answered: Sendable {
-        let lane: UInt32
+        let tenant: TenantID
         let request: ReadRequest
         let answer: ReadAnswer
     }
@@ -45,7 +45,7 @@ final class ServerReaders: Sendable {
     }
 
     /// Queues requests, each for its tenant.
-    func push(_ requests: [(lane: UInt32, work: ReadRequest)]) { queue.push(requests) }
+    func push(_ requests: [(tenant: TenantID, work: ReadRequest)]) { queue.push(requests) }
 
     /// Sets the bounds for later reads.
     func use(_ limits: ServerLimits) { self.limits.set(limits) }
@@ -88,15 +88,15 @@ private final class ReaderRunner {
     func run(_ queue: FairQueue<ReadRequest>, share: Int) {
         // Acknowledgements take precedence when more threads are busy than cores exist.
         OwnThread.yieldToOthers(by: Self.niceness)
-        let pacer = Pacer()
-        while let (lane, request) = queue.next(atOnce: share) {
+        let preemption = PreemptionTimer()
+        while let (tenant, request) = queue.next(atOnce: share) {
             let begin = SystemClock.monotonic()
-            let answer = pacer.working { self.answer(request) }
+            let answer = preemption.working { self.answer(request) }
             metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
-            report(ServerReaders.Answered(lane: lane, request: request, answer: answer))
+            report(ServerReaders.Answered(tenant: tenant, request: request, answer: answer))
             // When a user has many short reads queued, few of them last long enough for the preemption timer to act. A
             // user that asks for one at a time would wait behind them.
-            if queue.done(lane) { OwnThread.yield() }
+            if queue.done(tenant) { OwnThread.yield() }
         }
     }
 

@@ -19,7 +19,7 @@ final class ServerShard: Sendable {
 
         /// In units of a small change.
         var weight: Int {
-            if case .request(.change(let change)) = self { return 1 + change.ticket.bytes / Self.bytesOfOne }
+            if case .request(.change(let change)) = self { return 1 + change.reservation.bytes / Self.bytesOfOne }
             return 1
         }
     }
@@ -32,9 +32,9 @@ final class ServerShard: Sendable {
     private let queue = FairQueue<Work> { $0.weight }
     private let runner: ShardRunner
     /// Receives one value after the first attempt to open the store, successful or not.
-    private let opened = WaitingRow<Bool>(bound: 1)
+    private let opened = BlockingQueue<Bool>(bound: 1)
     private let thread: OwnThread
-    private let decider: ServerDecider
+    private let slowChangeWorker: SlowChangeWorker
 
     /// Longest wait for the store at the start: a file that another process locks must not make the health checks
     /// unreachable.
@@ -50,13 +50,13 @@ final class ServerShard: Sendable {
     ) {
         let queue = self.queue
         let opened = self.opened
-        let decider = ServerDecider(store: store, metrics: metrics, log: log) { result in
-            queue.resume(result.submitted.ticket.tenant, with: .request(.decided(result)))
+        let slowChangeWorker = SlowChangeWorker(store: store, metrics: metrics, log: log) { result in
+            queue.resume(result.submitted.reservation.tenant, with: .request(.decided(result)))
         }
-        self.decider = decider
+        self.slowChangeWorker = slowChangeWorker
         let runner = ShardRunner(
             store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
-            decider: decider, report: report)
+            slowChangeWorker: slowChangeWorker, report: report)
         self.runner = runner
         thread = OwnThread("shard", stackBytes: 16 << 20) { runner.run(queue) { opened.add($0) } }
     }
@@ -69,11 +69,12 @@ final class ServerShard: Sendable {
     /// recent commits were quick. Their outcome has been reported when this returns.
     /// - Parameter beforehand: called once when it is almost certain that the changes will be committed here.
     /// - Returns: false when nothing was done; the caller must `push` the changes.
-    func commitNow(_ requests: [(lane: UInt32, work: Work)], beforehand: () -> Void = {}) -> Bool {
+    func commitNow(_ requests: [(tenant: TenantID, work: Work)], beforehand: () -> Void = {}) -> Bool {
         guard requests.count <= InlineGate.changesMax else { return false }
         var changes = [ShardRequest]()
         for case (_, .request(let request)) in requests { changes.append(request) }
-        guard changes.count == requests.count, InlineGate.admits(changes), queue.claim(changes.lazy.map(\.lane)) else {
+        guard changes.count == requests.count, InlineGate.admits(changes), queue.claim(changes.lazy.map(\.tenant))
+        else {
             return false
         }
         let isDone = runner.commitNow(changes, queue, beforehand)
@@ -82,23 +83,23 @@ final class ServerShard: Sendable {
     }
 
     /// Queues changes, each for its tenant.
-    func push(_ requests: [(lane: UInt32, work: Work)]) { queue.push(requests) }
+    func push(_ requests: [(tenant: TenantID, work: Work)]) { queue.push(requests) }
 
     /// Queues background work; `done` is called on the shard's thread and receives whether the work was written.
     func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable (Bool) -> Void) {
-        queue.push([(ShardRequest.houseLane, .maintain(batch, done: done))])
+        queue.push([(ShardRequest.internalWork, .maintain(batch, done: done))])
     }
 
     /// Sets the bounds for changes queued from now on.
     func use(_ limits: ServerLimits) {
-        queue.push([(ShardRequest.houseLane, .settings(ShardSettings(limits), limits))])
+        queue.push([(ShardRequest.internalWork, .settings(ShardSettings(limits), limits))])
     }
 
     /// Finishes the queued work, then ends the threads.
     func finish() {
         queue.close()
         thread.join()
-        decider.finish()
+        slowChangeWorker.finish()
     }
 }
 
@@ -112,7 +113,7 @@ private final class ShardRunner: @unchecked Sendable {
     private let caches: (objects: Gauge, buckets: Gauge, changeIDs: Gauge)
     private let health: Health
     private let log: Log
-    private let decider: ServerDecider
+    private let slowChangeWorker: SlowChangeWorker
     private let report: @Sendable (ServerShard.Report, Bool) -> Void
     private var core: ShardCore?
     private var gate: InlineGate
@@ -123,9 +124,9 @@ private final class ShardRunner: @unchecked Sendable {
     /// When a failed store is tried again, in nanoseconds.
     private var triesAgain: Int64 = 0
     /// What each user has used of the thread, and which users used it recently.
-    private var shares = LaneShares()
+    private var shares = TenantShares()
     private var waits = RecentWaits()
-    private var costly = CostlyUsers()
+    private var penaltyBox = PenaltyBox()
     /// Groups committed since work was last taken from the queue.
     private var commitsOfTurn = 0
     /// Number of objects that the core has evicted because of their users' quotas.
@@ -142,11 +143,11 @@ private final class ShardRunner: @unchecked Sendable {
 
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
-        decider: ServerDecider, report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
+        slowChangeWorker: SlowChangeWorker, report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
     ) {
         self.store = store
         self.settings = settings.decidingLongOnesElsewhere
-        self.decider = decider
+        self.slowChangeWorker = slowChangeWorker
         self.limits = limits
         self.metrics = metrics
         let caches = metrics.cacheBytes
@@ -202,7 +203,7 @@ private final class ShardRunner: @unchecked Sendable {
         guard shares.isShared(now: SystemClock.monotonic()) else {
             return (max(limits.changesPerUserTurn, worthIt), .max)
         }
-        let most = max(min(limits.changesPerUserTurn, LaneShares.shareOfGroup), worthIt)
+        let most = max(min(limits.changesPerUserTurn, TenantShares.shareOfGroup), worthIt)
         return (most, most)
     }
 
@@ -220,23 +221,25 @@ private final class ShardRunner: @unchecked Sendable {
         defer { settleShares(since: taken, queue) }
         var meter = CostMeter(limits)
         // Tenants whose work in this batch was put back.
-        var left = Set<UInt32>()
+        var left = Set<TenantID>()
         for (index, work) in batch.enumerated() {
             switch work {
             case .request(let request):
-                let lane = request.lane
-                if left.contains(lane) { continue }
+                let tenant = request.tenant
+                if left.contains(tenant) { continue }
                 requests += 1
-                shares.count(lane)
+                shares.count(tenant)
                 if let long = core.receive(request) {
-                    left.insert(lane)
-                    queue.hold(lane, puttingBack: Self.rest(of: batch, after: index, lane))
-                    decider.decide(long)
+                    left.insert(tenant)
+                    queue.hold(tenant, puttingBack: Self.rest(of: batch, after: index, tenant))
+                    slowChangeWorker.decide(long)
                 }
-                if let rest = rest(of: lane, costing: meter.lap()) ?? elsewhere(request), isShared(with: lane) {
+                if let until = throttle(of: tenant, costing: meter.lap()) ?? elsewhere(request), isShared(with: tenant)
+                {
                     metrics.limitHits.add(1, .costlyChanges)
-                    let isLeft = !left.insert(lane).inserted
-                    queue.rest(lane, until: rest, puttingBack: isLeft ? [] : Self.rest(of: batch, after: index, lane))
+                    let isLeft = !left.insert(tenant).inserted
+                    queue.throttle(
+                        tenant, until: until, puttingBack: isLeft ? [] : Self.rest(of: batch, after: index, tenant))
                 }
                 guard core.isFull else { continue }
                 commit(core)
@@ -263,15 +266,16 @@ private final class ShardRunner: @unchecked Sendable {
     }
 
     /// The tenant's requests in the batch after `index`, which have not begun.
-    private static func rest(of batch: [ServerShard.Work], after index: Int, _ lane: UInt32) -> [ServerShard.Work] {
-        batch[(index + 1)...].filter { if case .request(let request) = $0 { request.lane == lane } else { false } }
+    private static func rest(of batch: [ServerShard.Work], after index: Int, _ tenant: TenantID) -> [ServerShard.Work] {
+        batch[(index + 1)...].filter { if case .request(let request) = $0 { request.tenant == tenant } else { false } }
     }
 
     /// The time until which a tenant is throttled whose change was costly to decide on this thread.
-    private func rest(of lane: UInt32, costing cost: Int64?) -> Int64? {
+    private func throttle(of tenant: TenantID, costing cost: Int64?) -> Int64? {
         // As on the loop: costly work of a user that was alone is not remembered.
-        guard let cost, isShared(with: lane) else { return nil }
-        return costly.rest(of: lane, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
+        guard let cost, isShared(with: tenant) else { return nil }
+        return penaltyBox.throttle(
+            of: tenant, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
     }
 
     /// The time until which a tenant is throttled whose change another thread decided: it used a part of that thread.
@@ -286,8 +290,8 @@ private final class ShardRunner: @unchecked Sendable {
     private static let elsewhereRestFactor: Int64 = 19
 
     /// Whether another user wants the thread. A user that is alone is not throttled for costly work.
-    private func isShared(with lane: UInt32) -> Bool {
-        shares.hasOther(than: lane, now: SystemClock.monotonic())
+    private func isShared(with tenant: TenantID) -> Bool {
+        shares.hasOther(than: tenant, now: SystemClock.monotonic())
     }
 
     /// Charges the thread's time since `taken` to the users of the work taken then. A user that exceeds its share is
@@ -296,9 +300,9 @@ private final class ShardRunner: @unchecked Sendable {
         let now = ThreadMoment()
         let used = waits.used(
             computed: now.processor - taken.processor, passed: now.time - taken.time, commits: commitsOfTurn)
-        shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { lane, rest in
+        shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { tenant, until in
             metrics.limitHits.add(1, .shardShare)
-            queue.rest(lane, until: rest)
+            queue.throttle(tenant, until: until)
         }
     }
 
@@ -343,7 +347,7 @@ private final class ShardRunner: @unchecked Sendable {
         shareEvictions = memory.shareEvictions
         report(ServerShard.Report(outcome: outcome), isHere)
         let garbage = core.takeGarbage()
-        if !garbage.isEmpty { decider.release(garbage) }
+        if !garbage.isEmpty { slowChangeWorker.release(garbage) }
         return outcome.failure == nil
     }
 
@@ -412,13 +416,13 @@ private final class ShardRunner: @unchecked Sendable {
             switch work {
             case .request(.change(let submitted)):
                 outcome.refuse(submitted, .unavailable)
-                outcome.settled.append(submitted.ticket)
+                outcome.released.append(submitted.reservation)
             case .request(.seal(let request)):
                 outcome.buckets.append(
                     BucketOutcome(bucket: request.bucket, row: nil, published: nil, events: [], mode: .unknown))
             case .request(.decided(let result)):
                 outcome.refuse(result.submitted, .unavailable)
-                outcome.settled.append(result.submitted.ticket)
+                outcome.released.append(result.submitted.reservation)
             case .request(.forget): break
             case .maintain(_, let done): done(false)
             case .settings: break
@@ -430,15 +434,15 @@ private final class ShardRunner: @unchecked Sendable {
 
 extension ShardRequest {
     /// The tenant of work that belongs to no user.
-    static let houseLane: UInt32 = 0
+    static let internalWork: TenantID = 0
 
     /// The tenant whose turn the request uses.
-    var lane: UInt32 {
+    var tenant: TenantID {
         switch self {
-        case .change(let submitted): submitted.ticket.tenant
-        case .seal(let request): request.lane
-        case .decided(let result): result.submitted.ticket.tenant
-        case .forget: Self.houseLane
+        case .change(let submitted): submitted.reservation.tenant
+        case .seal(let request): request.tenant
+        case .decided(let result): result.submitted.reservation.tenant
+        case .forget: Self.internalWork
         }
     }
 }

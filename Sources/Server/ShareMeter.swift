@@ -4,7 +4,7 @@
 /// time, and a user that sends little finds it free. Without the throttle, a flood of short turns keeps the thread busy
 /// without a break, and every other user waits for a turn of the flood each time. Pure: times are nanoseconds of a
 /// monotonic clock.
-struct ShareAccount {
+struct CPUBudget {
     /// Nanoseconds used and not paid off yet.
     private var debt: Int64 = 0
     private var paidAt = Int64.min
@@ -34,13 +34,13 @@ struct ShareAccount {
 
 /// Which users wanted a thread recently. The last two suffice to know whether a user was alone.
 struct RecentUsers {
-    private var last: (user: UInt32, time: Int64)?
-    private var other: (user: UInt32, time: Int64)?
+    private var last: (user: TenantID, time: Int64)?
+    private var other: (user: TenantID, time: Int64)?
 
     /// Nanoseconds after which a user is not counted any more.
     static let memory: Int64 = 1_000_000_000
 
-    mutating func note(_ user: UInt32, now: Int64) {
+    mutating func note(_ user: TenantID, now: Int64) {
         if last?.user != user { other = last }
         last = (user, now)
     }
@@ -49,7 +49,7 @@ struct RecentUsers {
     func isShared(now: Int64) -> Bool { last.map { hasOther(than: $0.user, now: now) } ?? false }
 
     /// Whether any user except `user` wanted the thread recently.
-    func hasOther(than user: UInt32, now: Int64) -> Bool {
+    func hasOther(than user: TenantID, now: Int64) -> Bool {
         let found = last?.user == user ? other : last
         guard let found else { return false }
         return now - found.time < Self.memory
@@ -58,7 +58,7 @@ struct RecentUsers {
 
 /// What the users have used of a thread whose work comes in mixed groups. A group's time is divided among its users by
 /// their number of pieces.
-struct LaneShares {
+struct TenantShares {
     /// Users with a budget in memory. Above this number all budgets are dropped at once, in favour of the users.
     static let accountsMax = 4_096
     /// Nanoseconds of debt that a user may have: a few groups and their commits, one of which the disk may have
@@ -69,21 +69,21 @@ struct LaneShares {
     /// user behind the group waits for all of it.
     static let shareOfGroup = 16
 
-    private var accounts = [UInt32: ShareAccount]()
+    private var accounts = [TenantID: CPUBudget]()
     private var recent = RecentUsers()
     /// Pieces in the current group, by user.
-    private var counts = [UInt32: Int]()
+    private var counts = [TenantID: Int]()
     private var total = 0
 
     /// Counts a piece of the current group for this user.
-    mutating func count(_ lane: UInt32) {
-        counts[lane, default: 0] += 1
+    mutating func count(_ tenant: TenantID) {
+        counts[tenant, default: 0] += 1
         total += 1
     }
 
     /// Whether another user is in the current group or wanted the thread recently.
-    func hasOther(than lane: UInt32, now: Int64) -> Bool {
-        counts.count > 1 || counts.count == 1 && counts[lane] == nil || recent.hasOther(than: lane, now: now)
+    func hasOther(than tenant: TenantID, now: Int64) -> Bool {
+        counts.count > 1 || counts.count == 1 && counts[tenant] == nil || recent.hasOther(than: tenant, now: now)
     }
 
     /// Whether more than one user wanted the thread recently.
@@ -91,15 +91,15 @@ struct LaneShares {
 
     /// Divides the time of the finished group among its users.
     /// - Parameter throttle: called with each user to throttle and the time until which it is throttled.
-    mutating func settle(used: Int64, percent: Int, now: Int64, rest: (UInt32, Int64) -> Void) {
+    mutating func settle(used: Int64, percent: Int, now: Int64, throttle: (TenantID, Int64) -> Void) {
         guard total > 0 else { return }
-        for lane in counts.keys { recent.note(lane, now: now) }
+        for tenant in counts.keys { recent.note(tenant, now: now) }
         if accounts.count > Self.accountsMax { accounts.removeAll(keepingCapacity: true) }
-        for (lane, count) in counts {
-            let until = accounts[lane, default: ShareAccount()].take(
+        for (tenant, count) in counts {
+            let until = accounts[tenant, default: CPUBudget()].take(
                 used * Int64(count) / Int64(total), percent: percent, free: Self.free,
-                mustShare: recent.hasOther(than: lane, now: now), now: now)
-            if let until { rest(lane, until) }
+                mustShare: recent.hasOther(than: tenant, now: now), now: now)
+            if let until { throttle(tenant, until) }
         }
         counts.removeAll(keepingCapacity: true)
         total = 0

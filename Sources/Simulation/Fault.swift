@@ -39,7 +39,7 @@ public enum Fault: Int, CaseIterable, Sendable {
         case .commitRefused:
             "the store refuses a group: an I/O error, a full disk, a row it does not take; on a disk one call fails"
         case .commitCrash:
-            "the server dies inside a commit: nothing of the group is kept, or all of it and nobody hears; "
+            "the server dies inside a commit: nothing of the group is kept, or all of it and no client is notified; "
                 + "on a disk at any write or sync, also of background work and of a start"
         case .slowRead: "a read takes seconds, its answer meets a later state of the hub"
         case .slowReader: "a client stops reading for 5 to 60 s; over its bound the server drops it with 1013"

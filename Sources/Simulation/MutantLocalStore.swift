@@ -34,7 +34,7 @@ final class MutantLocalStore: LocalStore {
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
         try inner.versions(bucket, limit: limit)
     }
-    func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] { try inner.untold(bucket) }
+    func undelivered(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] { try inner.undelivered(bucket) }
     func close() { inner.close() }
 
     func commit(_ batch: LocalBatch) throws(ClientError) {

@@ -174,9 +174,9 @@ final class MutantWriter: MutantReader, StoreWriter {
 
     func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail { try inner.changeIDTail(of: bucket) }
 
-    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
+    func archivedChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
         if mutation.mutant == .noDuplicateCheck { return nil }
-        return try inner.settledChange(hash: hash, in: bucket)
+        return try inner.archivedChange(hash: hash, in: bucket)
     }
 
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int { try inner.liveCount(in: bucket) }

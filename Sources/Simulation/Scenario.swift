@@ -149,7 +149,7 @@ struct Scenario: Sendable {
         if random.chance(400) { settings.recentChangesMax = random.below(6) }
         if random.chance(200) { settings.recentBytesMax = random.below(2_000) }
         if random.chance(150) { settings.rebaseChangesMax = 1 + random.below(30) }
-        settings.emptyObjectsPerGroup = 1 + random.below(8)
+        settings.clearedObjectsPerGroup = 1 + random.below(8)
         if random.chance(500) {
             settings.keyframes.diffsMin = 1 + random.below(8)
             settings.keyframes.diffsMax = settings.keyframes.diffsMin + random.below(30)

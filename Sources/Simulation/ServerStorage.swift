@@ -12,7 +12,7 @@ protocol ServerStorage: AnyObject {
     func makeWriter() throws(StoreError) -> any StoreWriter
     func makeReader() throws(StoreError) -> any StoreReader
     /// nil: the store has no background work.
-    func makeKeeper() throws(StoreError) -> (any StoreKeeper)?
+    func makeMaintenance() throws(StoreError) -> (any StoreMaintenance)?
     /// The process is killed.
     func crash()
     /// The next process starts.
@@ -55,9 +55,9 @@ final class MemoryServerStorage: ServerStorage {
     var isDown: Bool { store.isDown }
     func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
     func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
-    func makeKeeper() throws(StoreError) -> (any StoreKeeper)? {
+    func makeMaintenance() throws(StoreError) -> (any StoreMaintenance)? {
         guard let retention else { return nil }
-        return try store.makeKeeper(retention)
+        return try store.makeMaintenance(retention)
     }
     func crash() { store.crash() }
     func restart() { store.restart() }
@@ -119,7 +119,7 @@ final class DiskServerStorage: ServerStorage {
         settings.restartPages = settings.passivePages + random.below(120)
         // Heads are behind by a few changes or by all changes; no random number is drawn, so that older seeds stay the
         // same.
-        settings.lateHeadsMax = settings.passivePages % 3 == 0 ? 8_192 : 1 + settings.passivePages * 7 % 48
+        settings.writeBehindHeadsMax = settings.passivePages % 3 == 0 ? 8_192 : 1 + settings.passivePages * 7 % 48
         // Half of the stores leave all of it to the maintenance.
         settings.changeIDRunLength = random.chance(500) ? 6 + random.below(40) : 1_000
         settings.random = { count in
@@ -146,7 +146,7 @@ final class DiskServerStorage: ServerStorage {
     var isDown: Bool { disk.isCrashed }
     func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
     func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
-    func makeKeeper() throws(StoreError) -> (any StoreKeeper)? { try store.makeKeeper(retention) }
+    func makeMaintenance() throws(StoreError) -> (any StoreMaintenance)? { try store.makeMaintenance(retention) }
     func crash() { disk.crash() }
 
     func restart() throws {

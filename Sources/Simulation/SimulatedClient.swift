@@ -171,15 +171,15 @@ final class SimulatedClient: Peer {
             isOpen = true
         }
         look()
-        hearUntold()
+        receiveUndelivered()
         world.after(world.random.delay(10_000, 5_000_000)) { [self] in wake() }
     }
 
     /// Receives the events that the program had stored and not delivered when it died.
-    private func hearUntold() {
+    private func receiveUndelivered() {
         for bucket in world.names.buckets where world.names.isSealed(bucket) {
             do {
-                let taken = try machine.takeUntold(bucket, now: world.milliseconds)
+                let taken = try machine.takeUndelivered(bucket, now: world.milliseconds)
                 for event in taken.0 { follow(bucket, event) }
                 perform(taken.1)
             } catch { world.problem("client \(number) cannot read what it has to tell: \(error)") }

@@ -9,7 +9,7 @@ final class SimulatedServer {
         let hub: Hub
         let core: ShardCore
         let readers: [ReadExecutor]
-        let keeper: (any StoreKeeper)?
+        let maintenance: (any StoreMaintenance)?
         /// For checks from outside of the server.
         let auditor: any StoreReader
         var links = [ConnectionID: Link]()
@@ -22,17 +22,18 @@ final class SimulatedServer {
         var outcomesAt: Int64 = 0
         var reads = 0
         /// Users with a deferred change.
-        var held = Set<UInt32>()
+        var held = Set<TenantID>()
         /// Turns of the shard's thread.
         var turns = 0
 
         init(
-            hub: Hub, core: ShardCore, readers: [ReadExecutor], keeper: (any StoreKeeper)?, auditor: any StoreReader
+            hub: Hub, core: ShardCore, readers: [ReadExecutor], maintenance: (any StoreMaintenance)?,
+            auditor: any StoreReader
         ) {
             self.hub = hub
             self.core = core
             self.readers = readers
-            self.keeper = keeper
+            self.maintenance = maintenance
             self.auditor = auditor
         }
     }
@@ -88,7 +89,7 @@ final class SimulatedServer {
             let life = try makeLife()
             endWrite()
             self.life = life
-            if life.keeper != nil { scheduleKeeper(life) }
+            if life.maintenance != nil { scheduleMaintenance(life) }
             scheduleBackup(life)
         } catch {
             // A crash during the start: the next process starts.
@@ -120,7 +121,7 @@ final class SimulatedServer {
         return Life(
             hub: Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics()),
             core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
-            keeper: try storage.makeKeeper(), auditor: try storage.makeReader())
+            maintenance: try storage.makeMaintenance(), auditor: try storage.makeReader())
     }
 
     /// The process is killed.
@@ -364,7 +365,7 @@ final class SimulatedServer {
         }
         var left = [ShardRequest]()
         for request in life.queue.prefix(count) {
-            if case .change(let change) = request, life.held.contains(change.ticket.tenant) {
+            if case .change(let change) = request, life.held.contains(change.reservation.tenant) {
                 left.append(request)
                 continue
             }
@@ -383,8 +384,8 @@ final class SimulatedServer {
 
     /// Another thread reads the object at one moment, and its result is committed, as the first change of its user, at
     /// another.
-    private func decideElsewhere(_ long: LongDecision, _ life: Life) {
-        let tenant = long.submitted.ticket.tenant
+    private func decideElsewhere(_ long: DeferredChange, _ life: Life) {
+        let tenant = long.submitted.reservation.tenant
         life.held.insert(tenant)
         world.tally.decidedElsewhere += 1
         let reader = world.random.chance(900) ? life.auditor : nil
@@ -430,24 +431,24 @@ final class SimulatedServer {
         return true
     }
 
-    private func scheduleKeeper(_ life: Life) {
+    private func scheduleMaintenance(_ life: Life) {
         world.after(world.random.between(100_000, 2_000_000) * (world.scenario.isDays ? 60 : 1)) { [self] in
-            guard self.life === life, let keeper = life.keeper else { return }
+            guard self.life === life, let maintenance = life.maintenance else { return }
             storage.beginWrite()
-            keep(life, keeper)
+            keep(life, maintenance)
             endWrite()
             if storage.isDown {
                 world.tally.faults[.commitCrash] += 1
                 crash()
             } else {
-                scheduleKeeper(life)
+                scheduleMaintenance(life)
             }
         }
     }
 
-    private func keep(_ life: Life, _ keeper: any StoreKeeper) {
+    private func keep(_ life: Life, _ maintenance: any StoreMaintenance) {
         do {
-            guard let batch = try keeper.nextBatch(now: instant.unix) else { return }
+            guard let batch = try maintenance.nextBatch(now: instant.unix) else { return }
             _ = try life.core.apply(batch)
             world.tally.logCuts += 1
             world.note("log cut", 0)

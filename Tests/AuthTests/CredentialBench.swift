@@ -124,8 +124,8 @@ final class CredentialBench {
     func erase(_ user: String) throws {
         try Database(path: path).execute("INSERT INTO erasure (app, user, created) VALUES ('app', '\(user)', 1)")
         let server: SQLiteStore = try .init(path: path)
-        let (writer, keeper): (any StoreWriter, any StoreKeeper) = (
-            try server.makeWriter(), try server.makeKeeper(RetentionSettings())
+        let (writer, keeper): (any StoreWriter, any StoreMaintenance) = (
+            try server.makeWriter(), try server.makeMaintenance(RetentionSettings())
         )
         while let batch: MaintenanceBatch = try keeper.nextBatch(now: Int64(now * 1_000)) {
             _ = try writer.apply(batch)

@@ -98,10 +98,10 @@ struct ExchangeTests {
                 nil,
                 login(real, now))
             _ = try ask(
-                "And with one that somebody else has signed:", "GET \(path)devices", fields, nil,
+                "And with one that another key has signed:", "GET \(path)devices", fields, nil,
                 String(token.dropLast(2)) + "AA")
             _ = try ask("The user signs out on this device:", "POST /v1/user/logout", fields, "", token)
-            _ = try ask("From then on the token lets nobody in:", "GET \(path)devices", fields, nil, token)
+            _ = try ask("From then on the token is refused:", "GET \(path)devices", fields, nil, token)
             return told.replacing(real, with: entity)
         }
 

@@ -189,7 +189,7 @@ final class PartnerSyncTests {
 
     /// Messages of the server, for the test's thread.
     final class Mails: Sendable, MailOutbox {
-        private let row: WaitingRow<Mail> = .init(bound: 10)
+        private let row: BlockingQueue<Mail> = .init(bound: 10)
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
 

@@ -179,7 +179,7 @@ struct DialogueTests {
         let server: TestServer = try TestServer(store: MemoryStore.forTests())
         defer { server.stop() }
         let client: TestClient = try server.client("c")
-        let replies: WaitingRow<RemoteReply> = .init(bound: 10)
+        let replies: BlockingQueue<RemoteReply> = .init(bound: 10)
         let question: RemoteQuestion = .init(
             bucket: BucketID(
                 app: try AppID("app"), user: try UserID("ann@example.com"), name: try BucketName("notes")),

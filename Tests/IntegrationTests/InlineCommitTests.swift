@@ -55,7 +55,7 @@ import ThicketTestServer
 
     @Test("while commits are slow the loop leaves them to the shard's thread, and hearts go on beating")
     func slowDisk() throws {
-        let (isSlow, stuck, go): (Flag, WaitingRow<Bool>, WaitingRow<Bool>) = (
+        let (isSlow, stuck, go): (Flag, BlockingQueue<Bool>, BlockingQueue<Bool>) = (
             .init(), .init(bound: 100), .init(bound: 1)
         )
         let server: TestServer = try .init(

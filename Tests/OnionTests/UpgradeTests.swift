@@ -83,7 +83,7 @@ struct UpgradeTests {
         }
     }
 
-    private static let weak: AccountDoor.Stretch = { password, salt, _ throws(CryptoError) in
+    private static let weak: AccountAPIClient.Stretch = { password, salt, _ throws(CryptoError) in
         try PasswordKeys(
             password: password, salt: salt, cost: try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1))
     }

@@ -70,10 +70,10 @@ struct TransformTests {
         let base: JSONValue = try JSONValue(parsing: before)
         let earlier: Edit.Applied = try Self.edit(first).apply(to: base)
         let later: Edit.Applied = try Self.edit(second).apply(to: base)
-        let meeting: Meeting = .init(isLater: true, isFirst: !isFirst)
+        let order: TransformOrder = .init(isLater: true, isFirst: !isFirst)
         let (one, two): (Edit, Edit) = (try #require(earlier.edit), try #require(later.edit))
-        let carried: Edit? = try two.transformed(over: one, meeting)
-        let back: Edit? = try one.transformed(over: two, meeting.opposite)
+        let carried: Edit? = try two.transformed(over: one, order)
+        let back: Edit? = try one.transformed(over: two, order.opposite)
         let inOrder: Edit.Applied? = try carried?.apply(to: earlier.value)
         let result: JSONValue = try JSONValue(parsing: after)
         #expect((inOrder?.value ?? earlier.value) == result)
@@ -84,7 +84,7 @@ struct TransformTests {
     }
 
     @Test("two edits made from one object meet in either order, whoever's author id is smaller")
-    func meeting() throws {
+    func order() throws {
         var random: SeededRandom = .init(seed: 31)
         var met: Int = 0
         for number: Int in 0..<3_000 {
@@ -99,9 +99,9 @@ struct TransformTests {
             let a: Edit.Applied = try Edit(.object(random.edit(of: object, .everything, &letters))).apply(to: base)
             let b: Edit.Applied = try Edit(.object(random.edit(of: object, .everything, &letters))).apply(to: base)
             guard let mine: Edit = a.edit, let theirs: Edit = b.edit else { continue }
-            let meeting: Meeting = .init(isLater: true, isFirst: random.below(2) == 0)
-            let carried: Edit? = try mine.transformed(over: theirs, meeting)
-            let back: Edit? = try theirs.transformed(over: mine, meeting.opposite)
+            let order: TransformOrder = .init(isLater: true, isFirst: random.below(2) == 0)
+            let carried: Edit? = try mine.transformed(over: theirs, order)
+            let back: Edit? = try theirs.transformed(over: mine, order.opposite)
             let one: JSONValue? = try carried.map { try $0.apply(to: b.value).value } ?? b.value
             let two: JSONValue? = try back.map { try $0.apply(to: a.value).value } ?? a.value
             #expect(one == two, "case \(number): \(Self.text(mine)) and \(Self.text(theirs)) on \(base)")
@@ -115,12 +115,13 @@ struct TransformTests {
         let base: JSONValue = ["k": 1]
         let gone: Edit = try #require(try Edit.remove().apply(to: base).edit)
         let edit: Edit = try Self.edit(#"{"k":{"o":"I","v":5}}"#)
-        let over: Edit? = try edit.transformed(over: gone, Meeting(isLater: true, isFirst: true))
+        let over: Edit? = try edit.transformed(over: gone, TransformOrder(isLater: true, isFirst: true))
         let back: Edit.Applied = try #require(try over?.apply(to: nil))
         #expect(back.value == ["k": 6])
         #expect(back.conflicts == [SealedConflict(path: [], losing: nil, winning: ["k": 6])])
         #expect(
-            try gone.transformed(over: edit, Meeting(isLater: true, isFirst: true)) == .remove(.init(isContested: true))
+            try gone.transformed(over: edit, TransformOrder(isLater: true, isFirst: true))
+                == .remove(.init(isContested: true))
         )
     }
 

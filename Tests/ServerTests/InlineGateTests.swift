@@ -63,13 +63,13 @@ struct InlineGateTests {
     func admission() throws {
         let shard: TestShard = try TestShard()
         func change(bytes: Int, _ operation: ChangeRequest.Operation = .modify) throws -> ShardRequest {
-            var ticket: ChangeTicket = .init()
-            ticket.bytes = bytes
+            var reservation: QuotaReservation = .init()
+            reservation.bytes = bytes
             let plain: SubmittedChange = try shard.submission("k", operation)
             return .change(
                 SubmittedChange(
                     origin: plain.origin, bucket: plain.bucket, clientID: plain.clientID, library: plain.library,
-                    canWrite: true, request: plain.request, now: plain.now, ticket: ticket))
+                    canWrite: true, request: plain.request, now: plain.now, reservation: reservation))
         }
         let small: ShardRequest = try change(bytes: 100)
         #expect(!InlineGate.admits([]))

@@ -8,7 +8,7 @@ import ThicketTestSupport
 
 /// The shard's thread, and another one in its place.
 struct ShardThreadTests {
-    private typealias Work = (lane: UInt32, work: ServerShard.Work)
+    private typealias Work = (tenant: TenantID, work: ServerShard.Work)
 
     /// A shard's thread over a store, and what it reports.
     private final class Shard {
@@ -39,31 +39,31 @@ struct ShardThreadTests {
         }
 
         var reports: [(outcome: CommitOutcome, isHere: Bool)] { seen.reports.withLock { $0 } }
-        var settledCount: Int { reports.reduce(0) { $0 + $1.outcome.settled.count } }
+        var settledCount: Int { reports.reduce(0) { $0 + $1.outcome.released.count } }
 
         /// A new object of a user, with a number that counts up as its ccid.
-        func change(user: UInt32 = 1) throws -> Work {
+        func change(user: TenantID = 1) throws -> Work {
             try submit(user: user) { ccid in
                 let diff: JSONDocument = try .init(parsing: Array(#"{"n":{"o":"+","v":"\#(ccid)"}}"#.utf8))
                 return ChangeRequest(key: "k\(ccid)", ccid: ccid, operation: .modify, diff: .node(diff.root))
             }
         }
 
-        private func submit(user: UInt32, _ request: (_ ccid: String) throws -> ChangeRequest) throws -> Work {
+        private func submit(user: TenantID, _ request: (_ ccid: String) throws -> ChangeRequest) throws -> Work {
             lastID += 1
             let bucket: BucketID = try .init(
                 app: AppID("app"), user: UserID("user\(user)@example.com"), name: BucketName("notes"))
-            var ticket: ChangeTicket = .init()
-            ticket.tenant = user
-            ticket.arrival = Int64(lastID)
+            var reservation: QuotaReservation = .init()
+            reservation.tenant = user
+            reservation.arrival = Int64(lastID)
             let submitted: SubmittedChange = .init(
                 origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: try ClientID("client"),
-                library: .other, canWrite: true, request: try request("\(lastID)"), now: 1, ticket: ticket)
+                library: .other, canWrite: true, request: try request("\(lastID)"), now: 1, reservation: reservation)
             return (user, .request(.change(submitted)))
         }
 
         /// The whole of one object of a user, long enough to be compared elsewhere.
-        func whole(_ number: Int, user: UInt32) throws -> Work {
+        func whole(_ number: Int, user: TenantID) throws -> Work {
             let text: String = String(repeating: "word ", count: 1_000) + "\(number)"
             let document: JSONDocument = try .init(parsing: Array(#"{"t":"\#(text)"}"#.utf8))
             return try submit(user: user) {
@@ -73,7 +73,7 @@ struct ShardThreadTests {
 
         /// Changes until the gate is open, and one that came through it.
         func warmUp(users: UInt32 = 1) throws {
-            for user: UInt32 in 1...users {
+            for user in (1...users).map({ TenantID($0) }) {
                 for _ in 0..<10 {
                     commitThere([try change(user: user)])
                 }
@@ -82,7 +82,7 @@ struct ShardThreadTests {
         }
 
         /// Tries until the thread has gone to sleep.
-        func commitHere(user: UInt32 = 1) throws {
+        func commitHere(user: TenantID = 1) throws {
             let work: [Work] = [try change(user: user)]
             waitFor { shard.commitNow(work) ? true : nil }
         }
@@ -109,7 +109,7 @@ struct ShardThreadTests {
         var sent: Int = shard.settledCount
         for _ in 0..<300 {
             let work: [Work] = try (0..<(1 + random.next() % 5)).map { _ in
-                try shard.change(user: 1 + UInt32(random.next() % 3))
+                try shard.change(user: TenantID(1 + UInt32(random.next() % 3)))
             }
             sent += work.count
             if random.next() % 3 == 0 || !shard.shard.commitNow(work) { shard.shard.push(work) }
@@ -117,10 +117,10 @@ struct ShardThreadTests {
         }
         shard.awaitReports(sent)
         let reports: [(outcome: CommitOutcome, isHere: Bool)] = shard.reports
-        var last: [UInt32: Int64] = [:]
-        for ticket: ChangeTicket in reports.flatMap(\.outcome.settled) {
-            #expect(last[ticket.tenant] ?? 0 < ticket.arrival, "each user's in the order they came")
-            last[ticket.tenant] = ticket.arrival
+        var last: [TenantID: Int64] = [:]
+        for reservation: QuotaReservation in reports.flatMap(\.outcome.released) {
+            #expect(last[reservation.tenant] ?? 0 < reservation.arrival, "each user's in the order they came")
+            last[reservation.tenant] = reservation.arrival
         }
         let heads: [GlobalID] = reports.map { $0.outcome.buckets.compactMap(\.published).max() ?? 0 }
         #expect(heads == heads.sorted() && Set(heads).count == heads.count)
@@ -138,7 +138,7 @@ struct ShardThreadTests {
         shard.commitThere([try shard.whole(0, user: 1)])
         var sent: Int = shard.settledCount
         for number: Int in 1...60 {
-            let user: UInt32 = 1 + UInt32(random.next() % 2)
+            let user = TenantID(1 + UInt32(random.next() % 2))
             let work: Work = try random.next() % 3 == 0 ? shard.whole(number, user: 1) : shard.change(user: user)
             if random.next() % 3 == 0 || !shard.shard.commitNow([work]) { shard.shard.push([work]) }
             sent += 1
@@ -146,19 +146,19 @@ struct ShardThreadTests {
         shard.finish()
         #expect(shard.settledCount == sent)
         #expect(shard.reports.reduce(0) { $0 + $1.outcome.refusedCount } == 0)
-        var last: [UInt32: Int64] = [:]
-        for ticket: ChangeTicket in shard.reports.flatMap(\.outcome.settled) {
-            #expect(last[ticket.tenant] ?? 0 < ticket.arrival, "each user's in the order they came")
-            last[ticket.tenant] = ticket.arrival
+        var last: [TenantID: Int64] = [:]
+        for reservation: QuotaReservation in shard.reports.flatMap(\.outcome.released) {
+            #expect(last[reservation.tenant] ?? 0 < reservation.arrival, "each user's in the order they came")
+            last[reservation.tenant] = reservation.arrival
         }
-        #expect(shard.metrics.longDecisionSeconds.count > 0)
+        #expect(shard.metrics.deferredChangeSeconds.count > 0)
     }
 
     /// A disk whose commits wait, once it is slow, until they are let go.
     private struct HeldDisk {
         let isSlow: Flag = .init(false)
-        let holds: WaitingRow<Bool> = .init(bound: 9)
-        let free: WaitingRow<Bool> = .init(bound: 9)
+        let holds: BlockingQueue<Bool> = .init(bound: 9)
+        let free: BlockingQueue<Bool> = .init(bound: 9)
 
         func store() -> MemoryStore {
             MemoryStore(faults: { [isSlow, holds, free] _ in
@@ -197,7 +197,7 @@ struct ShardThreadTests {
         shard.shard.push([try shard.change()])
         _ = disk.holds.takeAll()
         // Far more than a user may owe.
-        let end: Int64 = SystemClock.monotonic() + 20 * LaneShares.free
+        let end: Int64 = SystemClock.monotonic() + 20 * TenantShares.free
         while SystemClock.monotonic() < end { OwnThread.yield() }
         disk.free.add(true)
         shard.finish()
@@ -262,7 +262,7 @@ struct ShardThreadTests {
 struct FairQueueTests {
     @Test("a closed queue still hands out what is held, once that has come back")
     func heldAtTheEnd() {
-        let (queue, taken): (FairQueue<Int>, WaitingRow<[Int]>) = (.init(), .init(bound: 100))
+        let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
         queue.push([(1, 10), (1, 11), (2, 20)])
         #expect(queue.take(most: 10, share: 10, waitingSeconds: 0) == [10, 11, 20])
         queue.hold(1, puttingBack: [11])
@@ -274,7 +274,7 @@ struct FairQueueTests {
         thread.join()
     }
 
-    private static func sleeper(_ queue: FairQueue<Int>, _ taken: WaitingRow<[Int]>) -> OwnThread {
+    private static func sleeper(_ queue: FairQueue<Int>, _ taken: BlockingQueue<[Int]>) -> OwnThread {
         OwnThread("sleeper") {
             while let work: [Int] = queue.take(most: 10, share: 10, waitingSeconds: 60) { taken.add(work) }
         }
@@ -282,7 +282,7 @@ struct FairQueueTests {
 
     @Test("it is given only while somebody sleeps there with nothing to do, and what comes meanwhile waits")
     func claims() {
-        let (queue, taken): (FairQueue<Int>, WaitingRow<[Int]>) = (.init(), .init(bound: 100))
+        let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
         #expect(!queue.claim([1]), "nobody sleeps there")
         let thread: OwnThread = Self.sleeper(queue, taken)
         waitFor { queue.claim([1]) ? true : nil }
@@ -295,7 +295,7 @@ struct FairQueueTests {
         waitFor { queue.claim([1]) ? true : nil }
         queue.release(rousing: true)
         #expect(taken.takeAll() == [[]], "roused for nothing")
-        queue.rest(1, until: SystemClock.monotonic() + 3_600_000_000_000)
+        queue.throttle(1, until: SystemClock.monotonic() + 3_600_000_000_000)
         waitFor { queue.claim([2]) ? true : nil }
         queue.release(rousing: false)
         #expect(!queue.claim([2, 1]), "one of them rests")

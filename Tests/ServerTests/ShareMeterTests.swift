@@ -9,7 +9,7 @@ struct ShareMeterTests {
 
     @Test("who takes its part and no more never rests")
     func modest() {
-        var account: ShareAccount = .init()
+        var account: CPUBudget = .init()
         for number: Int64 in 0..<1_000 {
             let rest: Int64? = account.take(
                 Self.millisecond / 4, percent: 25, free: Self.millisecond / 2, mustShare: true,
@@ -20,7 +20,7 @@ struct ShareMeterTests {
 
     @Test("who takes all it can get has its part of the time, whatever the pieces", arguments: [10, 25, 50, 90])
     func greedy(percent: Int) {
-        var account: ShareAccount = .init()
+        var account: CPUBudget = .init()
         var (now, used, pieces): (Int64, Int64, Int64) = (0, 0, 0)
         while now < 10_000 * Self.millisecond {
             pieces += 1
@@ -37,7 +37,7 @@ struct ShareMeterTests {
 
     @Test("who has the thread alone owes nothing, and what it took alone is not held against it")
     func alone() {
-        var account: ShareAccount = .init()
+        var account: CPUBudget = .init()
         let second: Int64 = 1_000 * Self.millisecond
         #expect(account.take(60 * second, percent: 25, free: 0, mustShare: false, now: 60 * second) == nil)
         #expect(account.take(1, percent: 25, free: 1, mustShare: true, now: 60 * second) == nil)
@@ -45,11 +45,11 @@ struct ShareMeterTests {
 
     @Test("a hundred percent is no bound, and a rest has one")
     func bounds() {
-        var account: ShareAccount = .init()
+        var account: CPUBudget = .init()
         let long: Int64 = 1_000_000 * Self.millisecond
         #expect(account.take(long, percent: 100, free: 0, mustShare: true, now: long) == nil)
         let rest: Int64? = account.take(long, percent: 1, free: 0, mustShare: true, now: long)
-        #expect(rest == long + ShareAccount.restMax)
+        #expect(rest == long + CPUBudget.restMax)
     }
 
     @Test("others are those who were there within a second")
@@ -67,26 +67,26 @@ struct ShareMeterTests {
     }
 
     @Test("of a mixed group everybody has the part of its time that it has of its pieces: only the flood rests")
-    func lanes() {
-        var shares: LaneShares = .init()
-        var (rests, now): ([UInt32: Int], Int64) = ([:], 0)
+    func tenants() {
+        var shares: TenantShares = .init()
+        var (throttled, now): ([TenantID: Int], Int64) = ([:], 0)
         for _ in 0..<100 {
             for _ in 0..<15 { shares.count(7) }
             shares.count(8)
             now += Self.millisecond
-            shares.settle(used: Self.millisecond, percent: 25, now: now) { lane, until in
+            shares.settle(used: Self.millisecond, percent: 25, now: now) { tenant, until in
                 #expect(until > now)
-                rests[lane, default: 0] += 1
+                throttled[tenant, default: 0] += 1
             }
         }
-        #expect(rests[7] ?? 0 > 90 && rests[8] == nil, "\(rests)")
+        #expect(throttled[7] ?? 0 > 90 && throttled[8] == nil, "\(throttled)")
         #expect(shares.isShared(now: now))
     }
 
     @Test("work that is no user's changes nothing")
     func nothing() {
-        var shares: LaneShares = .init()
-        shares.settle(used: 1 << 40, percent: 1, now: 1 << 40) { lane, _ in Issue.record("\(lane) rests") }
+        var shares: TenantShares = .init()
+        shares.settle(used: 1 << 40, percent: 1, now: 1 << 40) { tenant, _ in Issue.record("\(tenant) rests") }
         #expect(!shares.isShared(now: 1 << 40))
     }
 

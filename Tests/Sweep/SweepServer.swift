@@ -6,7 +6,7 @@ import ThicketServer
 final class SweepServer {
     let store: SQLiteStore
     let core: ShardCore
-    private let keeper: any StoreKeeper
+    private let maintenance: any StoreMaintenance
     private let reader: any StoreReader
 
     /// What became of a group.
@@ -25,7 +25,7 @@ final class SweepServer {
         // Little memory: most of what is decided was read back.
         (settings.entityCacheBytes, settings.bucketCacheBytes) = (4_000, 20_000)
         core = ShardCore(store: try store.makeWriter(), settings: settings)
-        keeper = try store.makeKeeper(SweepWorkload.retention)
+        maintenance = try store.makeMaintenance(SweepWorkload.retention)
         reader = try store.makeReader()
     }
 
@@ -35,7 +35,7 @@ final class SweepServer {
     /// As the loop does with the first `init` of a sealed bucket: nobody writes before the mode is durable.
     private func seal() throws(IdentifierError) {
         let id: BucketID = try SweepWorkload.bucket(SweepWorkload.sealedBucket)
-        _ = core.receive(.seal(SealRequest(bucket: id, lane: 0)))
+        _ = core.receive(.seal(SealRequest(bucket: id, tenant: 0)))
         isSealed = core.commit().buckets.contains { $0.bucket == id && $0.mode == .mode(.sealed) }
     }
 
@@ -73,7 +73,7 @@ final class SweepServer {
     /// Background work that is due, at most `batches` pieces.
     func keep(now: Int64, batches: Int) throws {
         for _ in 0..<batches {
-            guard let batch: MaintenanceBatch = try keeper.nextBatch(now: now) else { return }
+            guard let batch: MaintenanceBatch = try maintenance.nextBatch(now: now) else { return }
             _ = try core.apply(batch)
         }
     }

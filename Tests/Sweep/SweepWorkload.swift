@@ -142,7 +142,7 @@ struct SweepWorkload: Sendable {
         // Commits go into reserved room first, then beyond it.
         settings.logReservedBytes = 192 << 10
         (settings.busyTimeoutMilliseconds, settings.cacheKiB) = (50, 256)
-        settings.lateHeadsMax = 24
+        settings.writeBehindHeadsMax = 24
         // So that some are settled with a group, and some by the keeper.
         settings.changeIDRunLength = 24
         (settings.passivePages, settings.restartPages, settings.restartWaitMilliseconds) = (40, 110, 0)

@@ -40,7 +40,7 @@ struct PortabilityTests {
                 for word: String in Self.linuxOnly where !Bytes.places(of: word, in: code).isEmpty {
                     #expect(
                         PortabilityTests.isMarked(path),
-                        "\(path) uses \(word) and has no mark 'Linux only: …; on Apple platforms: …'")
+                        "\(path) uses \(word) and has no mark 'Linux only: …. On Apple platforms …'")
                 }
             }
         }
@@ -58,6 +58,6 @@ struct PortabilityTests {
     private static func isMarked(_ path: String) -> Bool {
         let comments: [Substring] = Repository.lines(path).filter { $0.contains("//") }
         let text: String = comments.map { String($0.drop { $0 == " " || $0 == "/" }) }.joined(separator: " ")
-        return text.contains("Linux only:") && text.contains("on Apple platforms:")
+        return text.contains("Linux only:") && text.contains("Apple platforms")
     }
 }

@@ -139,7 +139,7 @@ extension ThicketProgram {
     static let onionsUpgrade = Command(
         "onions upgrade", summary: "give an account of the old notes app keys of its own",
         details: """
-            The account stays, and so do its notes: each is sealed anew under keys that are made here, and then the old login
+            The account stays, and so do its notes: each is sealed again under keys that are made here, and then the old login
             ends. It gets another user name, which the server sees, and another password, which it never does. It may
             stop anywhere, and the same command with the same words goes on; until its end the old login is good,
             too. The server keeps earlier versions of the notes, sealed under the old password, as it keeps those of

@@ -377,7 +377,7 @@ public enum ThicketProgram {
         Who you are: flags over environment (THICKET_SERVER, THICKET_APP, THICKET_TOKEN, THICKET_PROFILE, THICKET_CA,
         THICKET_PROXY, THICKET_TIMEOUT) over the profile that 'thicket login' keeps in THICKET_HOME (~/.thicket).
         Begin: thicket signup --server https://HOST --app APP --api-key KEY --user YOU
-        or, with a token that somebody gave you: thicket login --server https://HOST --app APP
+        or, with a token that you were given: thicket login --server https://HOST --app APP
         """
 
     private static var exitCodes: String {

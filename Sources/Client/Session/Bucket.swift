@@ -344,7 +344,7 @@ public struct Bucket: Sendable {
 
     /// For an app that does not read `changes`: the conflicts and integrity reports that no reader has taken, the
     /// oldest first, at most `StreamLimits.undeliveredMax`. Each is returned once; the store keeps them until then.
-    public func unheard() async -> [BucketEvent] { await engine.takeUnheard(bucket) }
+    public func undelivered() async -> [BucketEvent] { await engine.takeUndelivered(bucket) }
 
     /// The number of objects with edits that the server has not confirmed.
     public var pendingCount: Int {

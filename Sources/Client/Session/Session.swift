@@ -202,9 +202,9 @@ public enum StreamLimits {
     public static let eventsMax = 4_096
     /// Most conflicts and integrity reports of one bucket that wait for a reader; `BucketEvent.overrun` reports how
     /// many more occurred.
-    public static let unheardMax = 256
+    public static let undeliveredMax = 256
     /// Most bytes of JSON in those conflicts and reports.
-    public static let unheardBytesMax = 16 << 20
+    public static let undeliveredBytesMax = 16 << 20
     /// Most statuses that a reader's buffer holds; older ones are dropped.
     public static let statusesMax = 64
     /// Most versions of an object that are requested at the same time.

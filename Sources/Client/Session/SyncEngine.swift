@@ -35,7 +35,7 @@ package actor SyncEngine {
     private var core: Core?
     private var bucketHubs = [BucketName: EventHub<BucketEvent>]()
     /// Buckets with conflicts and integrity reports that no reader has taken. All of them are in the store.
-    private var owed = [BucketName: Owed]()
+    private var undelivered = [BucketName: Undelivered]()
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
     private var syncWaiters = [UInt64: SyncWaiter]()
     private var fetchWaiters = [FetchID: [FetchWaiter]]()
@@ -44,7 +44,7 @@ package actor SyncEngine {
 
     /// The undelivered events of a bucket, read from the store once a reader exists; nil: not read yet. Holds at most
     /// `StreamLimits.undeliveredMax` events and one overrun, and at most `StreamLimits.undeliveredBytesMax` bytes.
-    private struct Owed {
+    private struct Undelivered {
         var events: [BucketEvent]?
         /// More events occurred after these were read; they follow them in the store.
         var hasMore = false
@@ -117,7 +117,7 @@ package actor SyncEngine {
         statusHub.finish()
         for name in bucketHubs.keys { bucketHubs[name]?.finish() }
         bucketHubs = [:]
-        owed = [:]
+        undelivered = [:]
         failWaiters(ClientError(.closed, "the session was closed"))
     }
 
@@ -265,17 +265,17 @@ package actor SyncEngine {
         for edit in (try? core?.machine.refusals(bucket)) ?? [] {
             bucketHubs[bucket]?.greet(.refused(edit))
         }
-        owed[bucket] = Owed()
-        giveOwed(bucket)
+        undelivered[bucket] = Undelivered()
+        deliver(bucket)
     }
 
     /// Takes the conflicts and integrity reports that no reader has taken, also from earlier runs; they are not
     /// reported again. If the store cannot be read now, they stay in it.
-    package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] {
+    package func takeUndelivered(_ bucket: BucketName) -> [BucketEvent] {
         let taken: [BucketEvent]? = try? act { (machine, now) throws(ClientError) in
-            try machine.takeUntold(bucket, now: now)
+            try machine.takeUndelivered(bucket, now: now)
         }
-        if taken != nil { owed[bucket] = nil }
+        if taken != nil { undelivered[bucket] = nil }
         return taken ?? []
     }
 
@@ -286,23 +286,24 @@ package actor SyncEngine {
             return false
         }
         // Only `yield` reveals that a reader has gone. Events that are still undelivered must come before this one.
-        if owed[bucket] == nil, bucketHubs[bucket]?.yield(event) ?? false { return true }
-        owed[bucket, default: Owed()].more()
+        if undelivered[bucket] == nil, bucketHubs[bucket]?.yield(event) ?? false { return true }
+        undelivered[bucket, default: Undelivered()].more()
         return false
     }
 
     /// Gives readers the conflicts and integrity reports for which no reader had room. Those taken are deleted from the
     /// store; the rest follow when a reader has room.
-    private func giveOwed(_ bucket: BucketName) {
-        while let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false {
+    private func deliver(_ bucket: BucketName) {
+        while let known: Undelivered = undelivered[bucket], bucketHubs[bucket]?.canOffer ?? false {
             // If the store cannot be read now, the read is repeated after `overrunPause` at the latest. The status
             // reports a failed store (`storeFailed`) when a turn cannot read it; waiting loses nothing here.
-            guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
+            guard let events: [BucketEvent] = known.events ?? (try? core?.machine.undelivered(bucket)) else { return }
             let hasMore: Bool = known.events != nil && known.hasMore
             var count = 0
             while count < events.count, bucketHubs[bucket]?.offer(events[count]) ?? false { count += 1 }
             let left = Array(events[count...])
-            owed[bucket] = left.isEmpty ? (hasMore ? Owed() : nil) : Owed(events: left, hasMore: hasMore)
+            undelivered[bucket] =
+                left.isEmpty ? (hasMore ? Undelivered() : nil) : Undelivered(events: left, hasMore: hasMore)
             if count > 0 { feed { machine, now in machine.gave(bucket, count: count, now: now) } }
             if !left.isEmpty { return }
         }
@@ -314,11 +315,11 @@ package actor SyncEngine {
     private func attendReaders() -> Bool {
         var isSomebodySlow = false
         // This runs after every turn, and mostly no reader is slow.
-        for name in bucketHubs.keys where owed[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
+        for name in bucketHubs.keys where undelivered[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
             bucketHubs[name]?.settle()
-            giveOwed(name)
+            deliver(name)
             guard let hub: EventHub<BucketEvent> = bucketHubs[name] else { continue }
-            if hub.hasOverrun || (owed[name] != nil && !hub.isEmpty) { isSomebodySlow = true }
+            if hub.hasOverrun || (undelivered[name] != nil && !hub.isEmpty) { isSomebodySlow = true }
         }
         return isSomebodySlow
     }

@@ -108,7 +108,7 @@ package struct EntityRecord: Sendable, Equatable {
 }
 
 /// An index scan of a bucket that has not ended; it continues after a restart.
-package struct IndexWalk: Sendable, Equatable {
+package struct IndexScan: Sendable, Equatable {
     /// Grows with each scan of the bucket.
     package var id: Int64
     /// The start of the next page; nil for the first page.
@@ -135,7 +135,7 @@ package struct BucketRecord: Sendable, Equatable {
     package let name: BucketName
     /// The ghosts include the changes up to this position; nil before the first index scan.
     package var changeVersion: ChangeVersion?
-    package var walk: IndexWalk?
+    package var walk: IndexScan?
     package var walksStarted: Int64
     /// The app has opened the bucket as a sealed one: it stays sealed, whatever the server reports.
     package var isSealed: Bool
@@ -145,7 +145,7 @@ package struct BucketRecord: Sendable, Equatable {
     package var generation: Int64 = 0
 
     package init(
-        name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexWalk? = nil, walksStarted: Int64 = 0,
+        name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexScan? = nil, walksStarted: Int64 = 0,
         isSealed: Bool = false
     ) {
         self.isSealed = isSealed

@@ -81,7 +81,7 @@ package struct LocalBatch: Sendable {
     /// Buckets whose undelivered conflicts and integrity reports have been delivered: the stored ones are deleted.
     package var told: Set<BucketName> = []
     /// Conflicts and integrity reports of this turn; stored after `told` has been processed.
-    package var untold: [UntoldWrite] = []
+    package var undelivered: [UndeliveredWrite] = []
     /// Buckets whose removals belong to another server store: their versions become 0. Done before `entities` are
     /// written.
     package var forgottenRemovals: Set<BucketName> = []
@@ -90,7 +90,7 @@ package struct LocalBatch: Sendable {
     package var isOnDisk: Bool = false
     package init() {}
     package var isEmpty: Bool {
-        arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && told.isEmpty && untold.isEmpty
+        arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && told.isEmpty && undelivered.isEmpty
             && forgottenRemovals.isEmpty
     }
 }
@@ -143,7 +143,7 @@ package protocol LocalStore: AnyObject {
     /// At most `limit` keys and versions of objects that the server has, in byte order.
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)]
     /// The undelivered conflicts and integrity reports of the bucket, ordered by place.
-    func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent]
+    func undelivered(_ bucket: BucketName) throws(ClientError) -> [BucketEvent]
     /// Stores the whole batch or nothing.
     func commit(_ batch: LocalBatch) throws(ClientError)
     /// Releases the lock. No call may follow.

@@ -6,7 +6,7 @@ package final class MemoryLocalStore: LocalStore {
     private var notes = [String: String]()
     private var bucketRecords = [BucketName: BucketRecord]()
     private var entities = [BucketName: [EntityKey: EntityRecord]]()
-    private var untold = [BucketName: [Int: BucketEvent]]()
+    private var undelivered = [BucketName: [Int: BucketEvent]]()
     /// For tests: the next commit fails and changes nothing.
     package var failsNextCommit: Bool = false
     /// For tests: this many commits succeed, and the next one fails; nil: none fails, or it has failed already.
@@ -16,7 +16,7 @@ package final class MemoryLocalStore: LocalStore {
     package private(set) var commitsOnDisk = 0
 
     /// How often all undelivered events of a bucket were read.
-    package private(set) var untoldReads = 0
+    package private(set) var undeliveredReads = 0
 
     /// The object writes of the last commit.
     package private(set) var newest = [EntityWrite]()
@@ -63,9 +63,9 @@ package final class MemoryLocalStore: LocalStore {
     package func versions(_ bucket: BucketName, limit: Int) -> [(key: EntityKey, version: Version)] {
         keys(bucket) { $0.ghost.object != nil }.prefix(limit).map { ($0, entities[bucket]?[$0]?.ghost.version ?? 0) }
     }
-    package func untold(_ bucket: BucketName) -> [BucketEvent] {
-        untoldReads += 1
-        return (untold[bucket] ?? [:]).sorted { $0.key < $1.key }.map(\.value)
+    package func undelivered(_ bucket: BucketName) -> [BucketEvent] {
+        undeliveredReads += 1
+        return (undelivered[bucket] ?? [:]).sorted { $0.key < $1.key }.map(\.value)
     }
 
     package func commit(_ batch: LocalBatch) throws(ClientError) {
@@ -78,8 +78,8 @@ package final class MemoryLocalStore: LocalStore {
         newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record in batch.buckets { bucketRecords[record.name] = record }
-        for bucket in batch.told { untold[bucket] = nil }
-        for write in batch.untold { untold[write.bucket, default: [:]][write.place] = write.event }
+        for bucket in batch.told { undelivered[bucket] = nil }
+        for write in batch.undelivered { undelivered[write.bucket, default: [:]][write.place] = write.event }
         for bucket in batch.forgottenRemovals {
             for (key, record) in entities[bucket] ?? [:] where record.ghost.object == nil {
                 entities[bucket]?[key]?.ghost.version = 0

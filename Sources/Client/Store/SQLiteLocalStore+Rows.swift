@@ -107,15 +107,15 @@ extension SQLiteLocalStore {
 
     /// Deletes the delivered events, and inserts the new undelivered ones.
     static func write(
-        told: Set<BucketName>, untold: [UntoldWrite], _ rows: [BucketName: Int64], to database: Database
+        told: Set<BucketName>, undelivered: [UndeliveredWrite], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
         for name in told.sorted() {
             guard let bucket = rows[name] else { continue }
             try database.statement("DELETE FROM untold WHERE bucket = ?1").bind(1, bucket).run()
         }
-        for write in untold {
+        for write in undelivered {
             guard let bucket = rows[write.bucket] else { throw SQLiteError.unknownBucket }
-            guard let event = UntoldCodec.encode(write.event) else { continue }
+            guard let event = UndeliveredCodec.encode(write.event) else { continue }
             try database.statement("INSERT OR REPLACE INTO untold (bucket, place, event) VALUES (?1, ?2, ?3)")
                 .bind(1, bucket).bind(2, Int64(write.place)).bind(3, event).run()
         }

@@ -101,7 +101,7 @@ package final class SQLiteLocalStore: LocalStore {
                 if version == 0 { try database.execute(Self.schema) }
                 if version < 2 { try database.execute(StoreJournal.schema) }
                 if version < 3 { try database.execute(Self.sealedSchema) }
-                if version < 4 { try database.execute(Self.untoldSchema) }
+                if version < 4 { try database.execute(Self.undeliveredSchema) }
                 if version < 5 { try database.execute(Self.identitySchema) }
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
@@ -187,7 +187,7 @@ package final class SQLiteLocalStore: LocalStore {
         """
 
     /// The conflicts and integrity reports that have not been delivered to the app (`UndeliveredCodec`).
-    private static let untoldSchema = """
+    private static let undeliveredSchema = """
         CREATE TABLE untold (
             bucket INTEGER NOT NULL, place INTEGER NOT NULL, event BLOB NOT NULL, PRIMARY KEY (bucket, place)
         ) WITHOUT ROWID;
@@ -268,7 +268,7 @@ package final class SQLiteLocalStore: LocalStore {
         record.generation = row.integer(10)
         record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
         guard let id = row.optionalInteger(3) else { return record }
-        var walk = IndexWalk(id: id)
+        var walk = IndexScan(id: id)
         walk.mark = row.isNull(4) ? nil : row.text(4)
         walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
         walk.objectsRead = row.integer(6)
@@ -385,7 +385,7 @@ package final class SQLiteLocalStore: LocalStore {
         }
     }
 
-    package func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
+    package func undelivered(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
         guard let row = bucketRows[bucket] else { return [] }
         let found = try sql { (database) throws(SQLiteError) in
             var found = [[UInt8]]()
@@ -396,7 +396,7 @@ package final class SQLiteLocalStore: LocalStore {
             return found
         }
         var events = [BucketEvent]()
-        for bytes in found { events.append(try UntoldCodec.decode(bytes)) }
+        for bytes in found { events.append(try UndeliveredCodec.decode(bytes)) }
         return events
     }
 
@@ -420,7 +420,7 @@ package final class SQLiteLocalStore: LocalStore {
                     for record in batch.buckets {
                         rows[record.name] = try Self.write(record, to: database)
                     }
-                    try Self.write(told: batch.told, untold: batch.untold, rows, to: database)
+                    try Self.write(told: batch.told, undelivered: batch.undelivered, rows, to: database)
                     for name in batch.forgottenRemovals.sorted() {
                         guard let bucket = rows[name] else { throw SQLiteError.unknownBucket }
                         let change = "UPDATE entity SET version = 0 WHERE bucket = ?1 AND is_there = 0 AND version <> 0"

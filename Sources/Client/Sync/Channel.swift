@@ -62,7 +62,7 @@ struct Channel {
     }
 
     /// A change in flight: when it was sent, and its size.
-    struct Flight {
+    struct InFlight {
         let sentAt: Int64
         let bytes: Int
     }
@@ -79,12 +79,12 @@ struct Channel {
     /// Why the server does not open this bucket.
     var unavailable: ClientError?
     /// The scan that ended on this connection, until the changes since its start have arrived.
-    var walked: IndexWalk?
+    var walked: IndexScan?
     /// The start of the page that was requested before the page in front of it was stored; nil when none was.
     var askedAhead: String?
     /// The time on the machine's clock at which an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
-    var inFlight = [EntityKey: Flight]()
+    var inFlight = [EntityKey: InFlight]()
     /// Objects whose change was refused on this connection and is sent again, as an edit of the newest state.
     var refusedWaiting = Set<EntityKey>()
     var bytesInFlight = 0
@@ -105,7 +105,7 @@ struct Channel {
     /// Objects whose ghost is known to be outdated (`wanted`).
     private(set) var stale = Set<EntityKey>()
     /// The undelivered conflicts and integrity reports.
-    var untold = UntoldEvents()
+    var undelivered = UndeliveredEvents()
     /// Objects that are sent again because a bucket that may differ from the previous one did not have them; nil when
     /// not recorded.
     var broughtBack: Set<EntityKey>?

@@ -47,7 +47,7 @@ extension SyncMachine {
     ) throws(ClientError) {
         let pending = entity.record.edits.pending?.changeID.text
         if let pending, change.changeIDs.contains(where: { $0.utf8.elementsEqual(pending.utf8) }) {
-            landed(number, change.key)
+            clearInFlight(number, change.key)
             channels[number].retry.reset()
             if isSettled { backoff.reset() }
             try acknowledged(change, entity, on: number)
@@ -255,7 +255,7 @@ extension SyncMachine {
         }
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
         // The ghost was confirmed by a store that may differ from this one.
-        if entity.record.ghost.isUnproven { return try meetAnew(number, key, next) }
+        if entity.record.ghost.isUnproven { return try rebaseOnUnprovenGhost(number, key, next) }
         guard let pending = entity.record.edits.pending else {
             let change = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)
@@ -263,7 +263,7 @@ extension SyncMachine {
         if pending.isConfirmed || pending.appliedAt.map({ $0 <= next.version }) ?? false {
             return try settle(number, key, at: next)
         }
-        if channels[number].refusedWaiting.contains(key) { return try goesAnew(number, key, of: next) }
+        if channels[number].refusedWaiting.contains(key) { return try rebaseAndResend(number, key, of: next) }
         entity.record.edits.held = next
         put(number, key, entity, .edits)
     }

@@ -40,7 +40,7 @@ extension SyncMachine {
     // MARK: - Index scans
 
     /// Whether the scan was started in a bucket of another identity, on an earlier connection.
-    func isOfAnotherStore(_ walk: IndexWalk, _ number: Int) -> Bool {
+    func isOfAnotherStore(_ walk: IndexScan, _ number: Int) -> Bool {
         walk.mark != nil && !channels[number].isWalkHere && channels[number].storeTold != walk.store
     }
 
@@ -75,7 +75,7 @@ extension SyncMachine {
     }
 
     /// Whether the server has never confirmed anything of the bucket on this device.
-    private func isUntouched(_ number: Int, _ walk: IndexWalk) throws(ClientError) -> Bool {
+    private func isUntouched(_ number: Int, _ walk: IndexScan) throws(ClientError) -> Bool {
         let record = channels[number].record
         guard record.store == nil, record.changeVersion == nil else { return false }
         for (address, entity) in cache where address.bucket == record.name && entity.record.ghost.object != nil {
@@ -86,7 +86,7 @@ extension SyncMachine {
 
     /// The local state belongs to a bucket that may differ from the one being scanned: versions, and answers that the
     /// server has a change, do not apply to it.
-    private mutating func losePosition(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
+    private mutating func losePosition(_ number: Int, _ walk: IndexScan) throws(ClientError) {
         let name = channels[number].record.name
         // In a sealed bucket the changes since the position are requested once more: an honest removal has a tombstone
         // among them.
@@ -121,7 +121,7 @@ extension SyncMachine {
         guard let pending = try entity(number, change.key).record.edits.pending,
             change.ccids.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
         else { return }
-        landed(number, change.key)
+        clearInFlight(number, change.key)
         channels[number].resend.append(change.key)
     }
 
@@ -152,7 +152,7 @@ extension SyncMachine {
         }
         let next = Ghost(version: object.version, object: value)
         if entity.sealed != nil, entity.record.ghost == next, entity.record.edits.held == nil { return }
-        if isKnown, !wasMet { return try meetAnew(number, object.key, next) }
+        if isKnown, !wasMet { return try rebaseOnUnprovenGhost(number, object.key, next) }
         try jump(number, object.key, to: next)
     }
 
@@ -160,13 +160,13 @@ extension SyncMachine {
     ///
     /// Where the two differ, their order is unknown: the server's state prevails, and the state shown here is reported
     /// in full.
-    mutating func meetAnew(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
+    mutating func rebaseOnUnprovenGhost(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
         guard let theirs = next.object else { return try bringBack(number, key) }
         var entity = try entity(number, key)
         let mine = entity.local
         if theirs == mine {
             // It includes everything that was done here.
-            landed(number, key)
+            clearInFlight(number, key)
             entity.record.edits = EditState()
             entity.record.ghost = next
             (entity.base, entity.local) = (theirs, theirs)
@@ -185,7 +185,7 @@ extension SyncMachine {
             }
             if theirs == entity.base { return try settle(number, key, at: next) }
             sendAsNew(pending, &entity, number, key)
-            return try goesAnew(number, key, of: next)
+            return try rebaseAndResend(number, key, of: next)
         }
         try advance(number, key, to: next, by: Edits.gap(entity.record.ghost.object, theirs))
     }
@@ -211,7 +211,7 @@ extension SyncMachine {
     mutating func bringBack(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity = try entity(number, key)
         guard let mine = entity.local else {
-            landed(number, key)
+            clearInFlight(number, key)
             entity.record.edits = EditState()
             entity.record.ghost = Ghost()
             entity.base = nil
@@ -225,9 +225,9 @@ extension SyncMachine {
                 return put(number, key, entity, .edits)
             }
             sendAsNew(pending, &entity, number, key)
-            return try goesAnew(number, key, of: Ghost())
+            return try rebaseAndResend(number, key, of: Ghost())
         }
-        landed(number, key)
+        clearInFlight(number, key)
         entity.record.edits = EditState()
         entity.record.edits.later = Edits.between(nil, mine)
         entity.record.ghost = Ghost()

@@ -80,7 +80,7 @@ extension SyncMachine {
             let known = machine.channels[number].record
             machine.channels[number].record = BucketRecord(name: known.name, walksStarted: known.walksStarted)
             machine.channels[number].sealing = nil
-            machine.forgetUntold(number)
+            machine.forgetUndelivered(number)
             machine.touchChannel(number)
             if machine.link == .open { try machine.openChannel(number) }
         }

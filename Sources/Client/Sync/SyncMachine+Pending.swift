@@ -33,7 +33,7 @@ extension SyncMachine {
         entity.wanted = Wanted()
         put(number, key, entity, .edits)
         sendsNewChange = true
-        launch(number, key, bytes)
+        sendChange(number, key, bytes)
     }
 
     /// Resends a pending change unchanged, or rebased when it was refused; an edit that is not yet a change becomes
@@ -43,12 +43,12 @@ extension SyncMachine {
         guard let pending = record.edits.pending else { return try sendNew(number, key) }
         if channels[number].sealing != nil { return try resendSealed(number, key, pending) }
         if channels[number].refusedWaiting.contains(key) || pending.bytes.isEmpty {
-            return try sendAnew(number, key, pending)
+            return try resendPending(number, key, pending)
         }
         guard isNewest(record, pending.source) || !Messages.hasWhole(pending.bytes) else {
             return try sendWithoutWhole(number, key, pending)
         }
-        launch(number, key, pending.bytes)
+        sendChange(number, key, pending.bytes)
     }
 
     /// Whether nothing is known that is newer than the version on which the change is based.
@@ -57,16 +57,16 @@ extension SyncMachine {
         return isOnGhost && record.edits.held == nil && record.edits.wanted == nil
     }
 
-    mutating func launch(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {
+    mutating func sendChange(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {
         guard channels[number].inFlight[key] == nil else { return }
         channels[number].refusedWaiting.remove(key)
-        channels[number].inFlight[key] = Channel.Flight(sentAt: now, bytes: bytes.count)
+        channels[number].inFlight[key] = Channel.InFlight(sentAt: now, bytes: bytes.count)
         channels[number].bytesInFlight += bytes.count
         send(Messages.onChannel(number, "c:", bytes))
     }
 
     /// The server has answered the object's change.
-    mutating func landed(_ number: Int, _ key: EntityKey) {
+    mutating func clearInFlight(_ number: Int, _ key: EntityKey) {
         guard let flight = channels[number].inFlight.removeValue(forKey: key) else { return }
         channels[number].bytesInFlight -= flight.bytes
     }
@@ -86,7 +86,7 @@ extension SyncMachine {
         guard let pending = known.record.edits.pending,
             changeIDs.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
         else { return }
-        landed(number, key)
+        clearInFlight(number, key)
         let isAboutForm = code < 500 && code != ErrorCode.unauthorized.rawValue
         if channels[number].sealing != nil, isAboutForm { return try refusedSealed(number, key, code: code) }
         switch ErrorCode(rawValue: code) {

@@ -26,7 +26,7 @@ extension SyncMachine {
         entity.record.edits.attempts += 1
         entity.record.edits.wanted = nil
         put(number, key, entity, .edits)
-        try goesAnew(number, key, of: gone)
+        try rebaseAndResend(number, key, of: gone)
     }
 
     /// Whether the object is known to exist, or was requested, in a newer version than the one on which the refused
@@ -46,7 +46,7 @@ extension SyncMachine {
         // The next change is based on a newer version, so earlier refusals do not count.
         entity.record.edits.forgetRefusals()
         put(number, key, entity, .edits)
-        guard isRemoval(entity.record.edits) else { return try goesAnew(number, key) }
+        guard isRemoval(entity.record.edits) else { return try rebaseAndResend(number, key) }
         let held = entity.record.edits.held
         let edits = try takeBack(number, key)
         entity = try self.entity(number, key)
@@ -91,7 +91,7 @@ extension SyncMachine {
         put(number, key, entity, .edits)
         // The newest local version is not the server's: scans the index before anything is sent.
         if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
-        guard isRemoval else { return try goesAnew(number, key) }
+        guard isRemoval else { return try rebaseAndResend(number, key) }
         if let held { try jump(number, key, to: held) }
         queue(number, key, try self.entity(number, key).record.edits)
     }
@@ -101,7 +101,7 @@ extension SyncMachine {
 
     /// Sends the edit of a refused change again, as an edit of `next` or of the newest state known when it is sent. A
     /// requested state comes first: `jump` calls this again with it.
-    mutating func goesAnew(_ number: Int, _ key: EntityKey, of next: Ghost? = nil) throws(ClientError) {
+    mutating func rebaseAndResend(_ number: Int, _ key: EntityKey, of next: Ghost? = nil) throws(ClientError) {
         channels[number].refusedWaiting.insert(key)
         var entity = try entity(number, key)
         guard entity.record.edits.wanted == nil else { return }
@@ -129,7 +129,7 @@ extension SyncMachine {
     }
 
     /// Sends what `rebaseAndResend` has prepared.
-    mutating func sendAnew(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
+    mutating func resendPending(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         let entity = try entity(number, key)
         guard entity.record.edits.wanted == nil else { return }
         // A removal was made after the refusal.
@@ -173,6 +173,6 @@ extension SyncMachine {
             isConfirmed: pending.isConfirmed)
         put(number, key, entity, .edits)
         sendsNewChange = true
-        launch(number, key, bytes)
+        sendChange(number, key, bytes)
     }
 }

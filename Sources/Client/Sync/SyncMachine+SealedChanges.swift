@@ -8,7 +8,7 @@ extension SyncMachine {
         let pending = entity.record.edits.pending
         let isOwn = pending.map { has(change.changeIDs, $0.changeID.text) } ?? false
         if isOwn {
-            landed(number, change.key)
+            clearInFlight(number, change.key)
             channels[number].retry.reset()
             if isSettled { backoff.reset() }
         }
@@ -264,7 +264,7 @@ extension SyncMachine {
         entity.sealed = sealed
         entity.record.ghost = gone
         entity.record.edits.held = nil
-        if isRemoval || entity.record.edits.pending != nil { landed(number, key) }
+        if isRemoval || entity.record.edits.pending != nil { clearInFlight(number, key) }
         entity.record.edits.pending = nil
         entity.record.edits.attempts = 0
         putSealed(number, key, entity, isGhostNew: true)
@@ -338,7 +338,7 @@ extension SyncMachine {
     }
 
     /// Unreadable objects that no index lists any more are gone, if this device has nothing else under their keys.
-    mutating func missUnread(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
+    mutating func missUnread(_ number: Int, _ walk: IndexScan) throws(ClientError) {
         guard channels[number].sealing != nil else { return }
         let name = channels[number].record.name
         var keys = Set(try store.keysHeld(name))

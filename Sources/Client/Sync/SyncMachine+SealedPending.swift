@@ -79,7 +79,7 @@ extension SyncMachine {
             changeID: name, edit: diff == nil ? .remove : nil, source: source, bytes: bytes)
         putSealed(number, key, entity)
         sendsNewChange = true
-        launch(number, key, bytes)
+        sendChange(number, key, bytes)
     }
 
     /// Resends the pending change: the same sealed bytes under the same ccid, with the version that is known now.
@@ -92,7 +92,7 @@ extension SyncMachine {
         // taken back.
         guard let operation = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
             entity.record.ghost.object != nil, !pending.isWhole
-        else { return launch(number, key, pending.bytes) }
+        else { return sendChange(number, key, pending.bytes) }
         let source = entity.record.ghost.version
         let diff = SealedEntity.insertion(Base64.encodeURL(operation))
         let bytes = Messages.change(
@@ -102,7 +102,7 @@ extension SyncMachine {
             isConfirmed: pending.isConfirmed)
         putSealed(number, key, entity)
         sendsNewChange = true
-        launch(number, key, bytes)
+        sendChange(number, key, bytes)
     }
 
     /// The server did not apply the object's change: 400 to 440.

@@ -48,7 +48,7 @@ extension SyncMachine {
             entity.sealed?.keepMine()
             if let held = entity.record.edits.held { entity.record.ghost = held }
             if entity.record.ghost.object == nil { entity.sealed?.hasReplaced() }
-            machine.landed(number, key)
+            machine.clearInFlight(number, key)
             let walk = entity.record.walk
             entity.record.edits = EditState()
             entity.record.walk = walk
@@ -141,7 +141,7 @@ extension SyncMachine {
     ) throws(ClientError) {
         var entity = known
         let next = known.record.edits.held ?? known.record.ghost
-        landed(number, key)
+        clearInFlight(number, key)
         entity.record.edits = EditState()
         switch theirs {
         case .opened(let sealed, let shown, let events):

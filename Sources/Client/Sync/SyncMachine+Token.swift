@@ -109,7 +109,7 @@ extension SyncMachine {
         let strays = channels[number].strays
         channels[number].strays = []
         for key in strays.sorted() where channels[number].inFlight[key] != nil {
-            landed(number, key)
+            clearInFlight(number, key)
             channels[number].resend.append(key)
         }
     }

@@ -6,7 +6,7 @@ extension SyncMachine {
     /// Starts a scan of the whole index. Ghosts are kept; objects that the index does not list are gone at its end.
     mutating func beginWalk(_ number: Int) {
         channels[number].record.walksStarted += 1
-        var walk = IndexWalk(id: channels[number].record.walksStarted)
+        var walk = IndexScan(id: channels[number].record.walksStarted)
         walk.isSame = channels[number].positionHolds
         channels[number].record.walk = walk
         channels[number].isWalkHere = false
@@ -122,7 +122,7 @@ extension SyncMachine {
         try jump(number, object.key, to: Ghost(version: object.version, object: value))
     }
 
-    private mutating func finishWalk(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
+    private mutating func finishWalk(_ number: Int, _ walk: IndexScan) throws(ClientError) {
         let name = channels[number].record.name
         var gone = Set(try store.keysUnseen(name, walk: walk.id))
         // The store does not contain this turn yet.

@@ -81,10 +81,10 @@ package struct SyncMachine {
     /// Buckets whose known removals belong to another store.
     var forgottenRemovals = Set<BucketName>()
     /// The conflicts and integrity reports of this turn, and the buckets whose earlier ones have been delivered.
-    var untoldWrites = [UntoldWrite]()
+    var undeliveredWrites = [UndeliveredWrite]()
     var toldBuckets = Set<BucketName>()
     /// The undelivered events that this turn drops, by channel; restored if the store does not accept the turn.
-    var forgotten = [Int: UntoldEvents]()
+    var forgotten = [Int: UndeliveredEvents]()
     /// The connection at the beginning of the turn.
     private var linkBefore = Link.parked(.requested)
     /// Whether the turn sends a change for the first time.
@@ -116,7 +116,7 @@ package struct SyncMachine {
     mutating func addChannel(_ record: BucketRecord) throws(ClientError) {
         var channel = Channel(record: record)
         try readEdited(&channel)
-        try readUntold(&channel)
+        try readUndelivered(&channel)
         channelNumbers[record.name] = channels.count
         channels.append(channel)
     }
@@ -166,7 +166,7 @@ package struct SyncMachine {
 
     /// Whether the turn has something to store.
     private var hasDecided: Bool {
-        !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty || !untoldWrites.isEmpty
+        !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty || !undeliveredWrites.isEmpty
             || !toldBuckets.isEmpty || !forgottenRemovals.isEmpty
     }
 
@@ -180,7 +180,7 @@ package struct SyncMachine {
             batch.entities.append(touch.write(address, entity.record))
         }
         for number in touchedChannels.sorted() { batch.buckets.append(channels[number].record) }
-        (batch.told, batch.untold) = (toldBuckets, untoldWrites)
+        (batch.told, batch.undelivered) = (toldBuckets, undeliveredWrites)
         batch.forgottenRemovals = forgottenRemovals
         batch.isOnDisk = sendsNewChange
         try store.commit(batch)
@@ -188,7 +188,7 @@ package struct SyncMachine {
         touched.removeAll(keepingCapacity: true)
         touchedChannels.removeAll(keepingCapacity: true)
         arrivals.removeAll()
-        (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
+        (toldBuckets, undeliveredWrites, forgotten) = ([], [], [:])
         if cache.count > SyncLimits.cachedObjectsMax || !forgottenRemovals.isEmpty {
             cache.removeAll(keepingCapacity: true)
         }
@@ -209,9 +209,9 @@ package struct SyncMachine {
         touchedChannels.removeAll()
         arrivals.removeAll()
         for (number, known) in forgotten where channels.indices.contains(number) {
-            channels[number].untold = known
+            channels[number].undelivered = known
         }
-        (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
+        (toldBuckets, undeliveredWrites, forgotten) = ([], [], [:])
         forgottenRemovals = []
         cache.removeAll()
         var undone = [SyncAction]()
@@ -249,7 +249,7 @@ package struct SyncMachine {
                     ?? BucketRecord(name: name, isSealed: renewed[number].record.isSealed)
                 if !renewed[number].record.isSealed { renewed[number].sealing = nil }
                 try readEdited(&renewed[number])
-                try readUntold(&renewed[number])
+                try readUndelivered(&renewed[number])
             }
         } catch {
             return error

@@ -125,7 +125,7 @@ extension ChangeRequest {
             root = try JSONDocument(parsing: json, elementsMax: Limits.changesPerMessageMax).root
         } catch {
             if error.kind == .tooManyElements { return .many([Self.tooMany]) }
-            return .one(ChangeSalvage.request(from: json, error: error))
+            return .one(LenientChangeParser.request(from: json, error: error))
         }
         guard root.kind == .array else { return .one(ChangeRequest(root)) }
         return .many(root.elements.map { ChangeRequest($0) })

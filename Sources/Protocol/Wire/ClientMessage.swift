@@ -48,7 +48,7 @@ extension ClientMessage {
     ///   request.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
         self =
-            switch try UnreadMessage(parsing: message) {
+            switch try UnparsedMessage(parsing: message) {
             case .heartbeat(let count): .heartbeat(count)
             case .log(let argument): .log(Self.log(reading: argument))
             case .channel(let channel, let request): .channel(channel, request.read())

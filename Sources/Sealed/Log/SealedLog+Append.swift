@@ -114,8 +114,8 @@ extension SealedLog {
         guard var edit = operation.edit else { throw DiffError(.malformed) }
         for place in operation.base..<position {
             guard let other = settled(at: place + 1) else { continue }
-            let meeting = Meeting(isLater: true, own: operation.author, other: other.author)
-            guard let moved = try edit.transformed(over: other.edit, meeting) else {
+            let order = TransformOrder(isLater: true, own: operation.author, other: other.author)
+            guard let moved = try edit.transformed(over: other.edit, order) else {
                 return Edit.Applied(value: object.map { .object($0) }, edit: nil)
             }
             edit = moved

@@ -115,18 +115,18 @@ extension SealedObject {
         if next.pending?.isWhole == true || next.isLaterWhole { next.wanted = next.wanted ?? shown }
         if let mine: Edit = pending?.edit {
             // Every device's log will transform it in this way: under the author that it names.
-            let meeting = Meeting(isLater: true, own: pendingAuthor, other: other)
-            next.pending?.edit = try mine.transformed(over: edit, meeting)
-            coming = try edit.transformed(over: mine, meeting.opposite)
+            let order = TransformOrder(isLater: true, own: pendingAuthor, other: other)
+            next.pending?.edit = try mine.transformed(over: edit, order)
+            coming = try edit.transformed(over: mine, order.opposite)
         }
-        let meeting = Meeting(isLater: true, own: author, other: other)
+        let order = TransformOrder(isLater: true, own: author, other: other)
         if let edit = coming {
             let outcome = try edit.apply(to: projected)
             next.projected = outcome.value
             coming = outcome.edit
         }
         if let mine: Edit = later, let edit: Edit = coming {
-            let carried = try mine.transformed(over: edit, meeting)
+            let carried = try mine.transformed(over: edit, order)
             let rest = isLaterWhole ? carried?.sparing(of: next.projected, wanted: next.wanted) : nil
             let moved = rest.map { $0.edit } ?? carried
             // It will be sealed on top of the values that it replaces, so no log will report the conflict.
@@ -141,7 +141,7 @@ extension SealedObject {
                 self = next
                 return [.changed(seen)] + gaveWay
             }
-            coming = try edit.transformed(over: mine, meeting.opposite)
+            coming = try edit.transformed(over: mine, order.opposite)
         }
         if let edit = coming {
             let outcome = try edit.apply(to: shown)

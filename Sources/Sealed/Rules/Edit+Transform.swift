@@ -1,7 +1,7 @@
 import ThicketProtocol
 
 /// The order of two edits of one value during a transform.
-public struct Meeting: Sendable, Equatable {
+public struct TransformOrder: Sendable, Equatable {
     /// The transformed edit is later in the log than the other (pending edits come after all ordered ones): where only
     /// one can prevail, the later does.
     public var isLater: Bool
@@ -21,7 +21,7 @@ public struct Meeting: Sendable, Equatable {
     }
 
     /// The same order seen from the other edit.
-    public var opposite: Meeting { Meeting(isLater: !isLater, isFirst: !isFirst) }
+    public var opposite: TransformOrder { TransformOrder(isLater: !isLater, isFirst: !isFirst) }
 }
 
 extension Edit {
@@ -31,27 +31,27 @@ extension Edit {
     /// - Parameter other: must have been applied, because the values that it replaced and removed are needed.
     /// - Returns: nil when nothing is left to do.
     /// - Throws: `DiffError` when the two cannot have been made from one value.
-    public func transformed(over other: Edit, _ meeting: Meeting) throws(DiffError) -> Edit? {
+    public func transformed(over other: Edit, _ order: TransformOrder) throws(DiffError) -> Edit? {
         switch (self, other) {
         case (.set(let mine, _), .set(let theirs, _)):
-            return meeting.isLater && mine != theirs ? .set(mine, Note(isContested: true)) : nil
+            return order.isLater && mine != theirs ? .set(mine, Note(isContested: true)) : nil
         case (.remove, .remove):
             return nil
         case (.remove, _):
-            return meeting.isLater ? .remove(Note(isContested: true)) : nil
+            return order.isLater ? .remove(Note(isContested: true)) : nil
         case (.set(let mine, _), .remove(let note)):
-            return meeting.isLater ? .set(mine, Note(isContested: note.old != nil)) : nil
+            return order.isLater ? .set(mine, Note(isContested: note.old != nil)) : nil
         case (_, .remove(let note)):
-            return meeting.isLater ? .set(try edited(note.old), Note(isContested: true)) : nil
+            return order.isLater ? .set(try edited(note.old), Note(isContested: true)) : nil
         case (.set(let mine, _), _):
-            if meeting.isLater { return .set(mine, Note(isContested: true)) }
+            if order.isLater { return .set(mine, Note(isContested: true)) }
             // The later edit prevails: applied to this value if it fits, otherwise alone.
             return other.outcome(on: mine).map { .set($0) }
         case (_, .set(let theirs, let note)):
-            guard meeting.isLater else { return nil }
+            guard order.isLater else { return nil }
             return outcome(on: theirs) == nil ? .set(try edited(note.old), Note(isContested: true)) : self
         default:
-            return try merged(over: other, meeting)
+            return try merged(over: other, order)
         }
     }
 
@@ -67,21 +67,21 @@ extension Edit {
         editsText ? nil : (try? apply(to: value))?.value
     }
 
-    private func merged(over other: Edit, _ meeting: Meeting) throws(DiffError) -> Edit? {
+    private func merged(over other: Edit, _ order: TransformOrder) throws(DiffError) -> Edit? {
         switch (self, other) {
         case (.increment, .increment):
             return self
         case (.members(let mine), .members(let theirs)):
-            let members = try Self.transform(mine, over: theirs, meeting)
+            let members = try Self.transform(mine, over: theirs, order)
             return members.isEmpty ? nil : .members(members)
         case (.text(let mine), .text(let theirs)):
             do throws(DeltaError) {
                 let moved = try TextDelta.transform(
-                    mine, over: theirs, tie: meeting.isFirst ? .before : .after)
+                    mine, over: theirs, tie: order.isFirst ? .before : .after)
                 return moved.isIdentity ? nil : .text(moved)
             } catch { throw DiffError(.delta(error)) }
         case (.list(let mine), .list(let theirs)):
-            let moved = Edit.list(try ListMeeting.transform(mine, over: theirs, meeting))
+            let moved = Edit.list(try ListTransform.transform(mine, over: theirs, order))
             return moved.isEmpty ? nil : moved
         default:
             throw DiffError(.wrongType)
@@ -89,7 +89,7 @@ extension Edit {
     }
 
     private static func transform(
-        _ mine: [Member], over theirs: [Member], _ meeting: Meeting
+        _ mine: [Member], over theirs: [Member], _ order: TransformOrder
     ) throws(DiffError) -> [Member] {
         let index = MemberIndex(theirs)
         var result = [Member]()
@@ -99,7 +99,7 @@ extension Edit {
                 result.append(member)
                 continue
             }
-            if let edit = try member.edit.transformed(over: other, meeting) {
+            if let edit = try member.edit.transformed(over: other, order) {
                 result.append(Member(member.key, edit))
             }
         }

@@ -60,8 +60,8 @@ final class ServerAccess: Sendable {
         var admissionBytes = 0
     }
 
-    private let queue = WaitingRow<Work>(bound: queuedMax + admissionsMax + ordersMax)
-    private let costly = WaitingRow<Work>(bound: costlyQueuedMax + ordersMax)
+    private let queue = BlockingQueue<Work>(bound: queuedMax + admissionsMax + ordersMax)
+    private let costly = BlockingQueue<Work>(bound: costlyQueuedMax + ordersMax)
     private let waiting = Mutex<Waiting>(.init())
     private let report: @Sendable (Answered) -> Void
     private let threads = Mutex<[OwnThread]>([])

@@ -31,7 +31,7 @@ final class ServerAccounts: Sendable {
         case rules(AccountService.Rules)
     }
 
-    private let queue = WaitingRow<Work>(bound: queuedMax)
+    private let queue = BlockingQueue<Work>(bound: queuedMax)
     private let thread: OwnThread
 
     /// - Parameters:

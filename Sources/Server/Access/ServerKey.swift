@@ -115,13 +115,13 @@ public struct ServerKey: Sendable {
     // MARK: Successive key files
 
     /// What the next key file needs from this one.
-    var heritage: KeyHeritage { KeyHeritage(pretence: pretending, peppers: peppersBefore + [pepper]) }
+    var keyHistory: KeyHistory { KeyHistory(pretence: pretending, peppers: peppersBefore + [pepper]) }
 
     /// This key with the history of earlier files.
-    func heir(of heritage: KeyHeritage) -> ServerKey {
-        var heir = self
-        (heir.pretending, heir.peppersBefore) = (heritage.pretence, heritage.peppers)
-        return heir
+    func adoptingPrevious(of keyHistory: KeyHistory) -> ServerKey {
+        var adoptingPrevious = self
+        (adoptingPrevious.pretending, adoptingPrevious.peppersBefore) = (keyHistory.pretence, keyHistory.peppers)
+        return adoptingPrevious
     }
 
     /// The verifier of a secret under this file, computed from its verifier under the previous one: the secret is

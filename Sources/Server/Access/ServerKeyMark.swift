@@ -47,7 +47,7 @@ enum ServerKeyMark {
         let database = try SQLiteStore.connect(path, .readWrite, .init())
         return try storing("looking at the mark of the key file") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
-                try claim(key, database) ? try KeyHeritage.heir(key, database) : nil
+                try claim(key, database) ? try KeyHistory.adoptingPrevious(key, database) : nil
             }
         }
     }

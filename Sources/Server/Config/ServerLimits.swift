@@ -163,7 +163,7 @@ public struct ServerLimits: Sendable, Equatable {
     public var segmentCacheBytes: Int = 16 << 20
 
     /// Changes whose objects' heads are kept in memory before they are written to their table, 64...100,000 (0008).
-    public var lateHeadsMax: Int = 8_192
+    public var writeBehindHeadsMax: Int = 8_192
 
     /// Objects of all cached index scans, 1,000...1,000,000,000, about 60 bytes each. Other scans are made again.
     public var walkObjectsMax: Int = 1_000_000

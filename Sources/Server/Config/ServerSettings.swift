@@ -58,7 +58,7 @@ public enum ServerSettings {
     private static let proxies: [Setting] = [
         .networks(
             "trust-proxy", \.trustProxy,
-            "Addresses and networks of proxies, with commas between, whose X-Forwarded-For is believed; none is nobody's."
+            "Addresses and networks of trusted proxies (X-Forwarded-For), separated by commas; none trusts no proxy."
         ),
         .flag(
             "proxy-protocol", \.proxyProtocol,
@@ -272,17 +272,17 @@ public enum ServerSettings {
             "Pages of the database kept by the writer; each reader, and twice the background, keeps a quarter of it."),
         .bytes(
             "change-id-cache-bytes", \.limits.changeIDCacheBytes, mib...64 * gib,
-            "Old ccids kept in memory, where somebody sent one lately. Others are read when they are asked for."),
+            "Archived ccids kept in memory for buckets that sent one lately. Others are read when they are requested."),
         .bytes(
             "segment-cache-bytes", \.limits.segmentCacheBytes, mib...64 * gib,
             "Segments (bodies for index pages) kept in memory for all readers."),
         .integer(
-            "late-heads-max", \.limits.lateHeadsMax, 64...100_000,
+            "late-heads-max", \.limits.writeBehindHeadsMax, 64...100_000,
             "Changes whose objects' heads, 300 bytes each, are kept in memory before they begin to go into their table; half as many again come until they have. More make many writers cheaper, and a start soon after a change longer."
         ),
         .integer(
             "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,
-            "Objects in all index walks that are kept in memory, 60 bytes each. Others are made anew for the next page."
+            "Objects in all index scans that are kept in memory, 60 bytes each. Other scans are made again for the next page."
         ),
         .integer(
             "catch-up-positions-max", \.limits.catchUpPositionsMax, 1_000...1_000 * largest,

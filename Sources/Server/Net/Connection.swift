@@ -17,7 +17,7 @@ final class Connection {
 
     let id: ConnectionID
     let listener: Listener
-    var group: LoopGroup
+    var tenant: LoopTenant
     var phase = Phase.http
 
     /// The delegate accepts no more messages for now.
@@ -31,11 +31,11 @@ final class Connection {
     /// In the loop's list of connections whose waiting input can be handled.
     var isResuming = false
     /// Its tenant's queue, while it waits in it: it is not read until its turn.
-    var row: ConnectionRow?
+    var row: ReadyQueue?
     /// Its place in `row`.
     var place = 0
     /// In its tenant's list of connections to write to after the throttle.
-    var isResting = false
+    var isTenantThrottled = false
     /// In the loop's list of broken connections to end.
     var isBroken = false
     /// The peer sends no more.
@@ -64,9 +64,9 @@ final class Connection {
     /// Input that was read and may not be handled yet.
     var backlog = [UInt8]()
 
-    init(id: ConnectionID, listener: Listener, group: LoopGroup, settings: NetSettings) {
+    init(id: ConnectionID, listener: Listener, tenant: LoopTenant, settings: NetSettings) {
         self.id = id
-        self.group = group
+        self.tenant = tenant
         self.listener = listener
         reader = WebSocketReader(
             role: .server, messageBytesMax: settings.messageBytesMax, takesBinary: settings.takesBinary)

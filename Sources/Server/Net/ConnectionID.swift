@@ -92,9 +92,9 @@ public protocol LoopDelegate: AnyObject {
     /// A signal arrived.
     func signaled(_ signal: LoopSignal)
     /// The tenant that the connection's share of the loop is counted for; 0 while it is unauthenticated.
-    func group(of connection: ConnectionID) -> UInt32
+    func tenant(behind connection: ConnectionID) -> TenantID
     /// Whether another user waits for an answer: it wants the loop, however long ago it asked.
-    func othersWait(than group: UInt32) -> Bool
+    func othersWait(than tenant: TenantID) -> Bool
     /// Everything that was ready has been handled; what is sent now still leaves in this turn.
     func turnEnded()
     /// Until when another thread is expected to answer, in nanoseconds of the monotonic clock: until then the loop
@@ -116,7 +116,7 @@ extension LoopDelegate {
     /// No answer is expected.
     public var expectsAnswerUntil: Int64? { nil }
     /// Counts every connection as unauthenticated.
-    public func group(of connection: ConnectionID) -> UInt32 { 0 }
+    public func tenant(behind connection: ConnectionID) -> TenantID { 0 }
     /// No other user waits.
-    public func othersWait(than group: UInt32) -> Bool { false }
+    public func othersWait(than tenant: TenantID) -> Bool { false }
 }

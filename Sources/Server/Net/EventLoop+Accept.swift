@@ -59,10 +59,10 @@ extension EventLoop {
     /// Accepts until no connection waits or this turn's time for it is over.
     func accept(_ descriptor: Int32, _ listener: Listener) {
         // New connections wait in the kernel while the unauthenticated ones are throttled.
-        guard strangers.restsUntil <= now else {
-            return mute(descriptor, listener, for: .nanoseconds(strangers.restsUntil - now))
+        guard unauthenticated.throttledUntil <= now else {
+            return mute(descriptor, listener, for: .nanoseconds(unauthenticated.throttledUntil - now))
         }
-        timed(strangers) { acceptAll(descriptor, listener) }
+        timed(unauthenticated) { acceptAll(descriptor, listener) }
     }
 
     private func acceptAll(_ descriptor: Int32, _ listener: Listener) {
@@ -85,7 +85,7 @@ extension EventLoop {
 
     /// Pauses a listener that would stay ready forever: the kernel has no memory for another connection, or the server
     /// has too many connections.
-    func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerRest) {
+    func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerPause) {
         let token = UInt64(UInt32(descriptor))
         poller.change(descriptor, reads: false, writes: false, token: token)
         schedule(after: rest) { [unowned self] in
@@ -96,7 +96,7 @@ extension EventLoop {
     }
 
     /// How long a listener pauses when the kernel cannot accept.
-    private static let listenerRest = Duration.milliseconds(100)
+    private static let listenerPause = Duration.milliseconds(100)
 
     private func admit(_ descriptor: Int32, _ listener: Listener) {
         guard connectionCount < settings.connectionsMax && Int(descriptor) < descriptorsMax else {
@@ -116,9 +116,9 @@ extension EventLoop {
             connections.append(contentsOf: repeatElement(nil, count: missing))
             deadlines.append(contentsOf: repeatElement(.max, count: missing))
         }
-        let connection = Connection(id: id, listener: listener, group: strangers, settings: settings)
+        let connection = Connection(id: id, listener: listener, tenant: unauthenticated, settings: settings)
         name(connection)
-        strangers.members += 1
+        unauthenticated.members += 1
         connections[Int(descriptor)] = connection
         if connectionCount == 0 { nextSweep = now + sweepInterval }
         connectionCount += 1

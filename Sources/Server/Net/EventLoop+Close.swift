@@ -94,8 +94,8 @@ extension EventLoop {
         connection.outbox = .init()
         connection.backlog = []
         leaveRow(connection)
-        move(connection, to: strangers)
-        strangers.members -= 1
+        move(connection, to: unauthenticated)
+        unauthenticated.members -= 1
         // TLS closure bytes that the socket does not accept now are skipped.
         _ = connection.tls?.sayFarewell()
         (connection.tls, connection.greeting) = (nil, nil)
@@ -113,7 +113,7 @@ extension EventLoop {
     /// Resets only the count: the delegate may be using the bytes.
     private func forgetGathered(_ connection: Connection) {
         gatheredTotal -= connection.gathered
-        connection.group.gathered -= connection.gathered
+        connection.tenant.gathered -= connection.gathered
         connection.gathered = 0
     }
 

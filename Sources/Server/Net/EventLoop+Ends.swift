@@ -31,7 +31,7 @@ extension EventLoop {
             connection.isBroken = false
             // A connection with read interest is reported again and read to its end.
             guard connection.phase != .dead && !connection.watchesReads else { continue }
-            used += timed(connection.group, isWanted: false) {
+            used += timed(connection.tenant, isWanted: false) {
                 broke(connection)
                 watch(connection)
             }
@@ -44,7 +44,7 @@ extension EventLoop {
     private func beginSweep() {
         nextSweep = now + sweepInterval
         if sweepNext == nil { sweepNext = 0 }
-        forgetGroups()
+        forgetTenants()
     }
 
     /// Deadlines are contiguous in one array, so that checking 100,000 takes microseconds. The sweep has its own time:
@@ -58,7 +58,7 @@ extension EventLoop {
                     sweepNext = slot
                     return
                 }
-                used += timed(connection.group, isWanted: false) { expired(connection) }
+                used += timed(connection.tenant, isWanted: false) { expired(connection) }
             }
             slot += 1
         }

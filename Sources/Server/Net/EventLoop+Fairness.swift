@@ -2,9 +2,9 @@ internal import CThicketNet
 import ThicketProtocol
 
 /// The connections that share one part of the loop: those of one user, or all unauthenticated ones.
-final class LoopGroup {
+final class LoopTenant {
     /// The delegate's number for the tenant; 0: unauthenticated.
-    let number: UInt32
+    let id: TenantID
     var members = 0
     /// The turn to which `reading` and `writing` refer.
     var turn: UInt64 = 0
@@ -16,17 +16,17 @@ final class LoopGroup {
     /// Bytes of its unfinished requests and messages.
     var gathered = 0
     /// The time it used of the loop, reading and writing.
-    var account = ShareAccount()
+    var account = CPUBudget()
     /// Nanoseconds of the monotonic clock until which the tenant is not served.
-    var restsUntil = Int64.min
+    var throttledUntil = Int64.min
     /// Its connections to read after a throttle, or within its share of a later turn.
-    let row = ConnectionRow()
+    let row = ReadyQueue()
     /// Its connections to write to after a throttle. They are separate from `row`, so that input cannot delay answers.
-    var resting = [Connection]()
+    var throttled = [Connection]()
     /// In the loop's list of tenants to continue with.
     var isDue = false
 
-    init(number: UInt32) { self.number = number }
+    init(id: TenantID) { self.id = id }
 }
 
 // Fairness: one turn gives each tenant a bounded time, and each connection a bounded number of messages and bytes, so
@@ -49,12 +49,12 @@ extension EventLoop {
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
         // An authenticated connection must not wait among the unauthenticated ones.
         sort(connection)
-        let group = begin(connection)
-        guard group.restsUntil <= now, group.row.isEmpty || group === served, hasTime(group) else {
-            waits(connection, group)
+        let tenant = begin(connection)
+        guard tenant.throttledUntil <= now, tenant.row.isEmpty || tenant === served, hasTime(tenant) else {
+            waits(connection, tenant)
             return false
         }
-        group.reading += timed(group, body)
+        tenant.reading += timed(tenant, body)
         return true
     }
 
@@ -63,10 +63,10 @@ extension EventLoop {
     func writes(_ connection: Connection, _ body: () -> Void) -> Bool {
         // A client that sent one message and has only received since then is also assigned to its tenant here.
         sort(connection)
-        let group = begin(connection)
-        guard !rests(connection, group) else { return false }
-        guard group.writing < part(of: group) else { return false }
-        group.writing += timed(group, body)
+        let tenant = begin(connection)
+        guard !isThrottled(connection, tenant) else { return false }
+        guard tenant.writing < part(of: tenant) else { return false }
+        tenant.writing += timed(tenant, body)
         return true
     }
 
@@ -75,25 +75,25 @@ extension EventLoop {
     ///   not make other tenants share the loop with this one.
     /// - Returns: nanoseconds used of the loop.
     @discardableResult
-    func timed(_ group: LoopGroup, isWanted: Bool = true, _ body: () -> Void) -> Int64 {
+    func timed(_ tenant: LoopTenant, isWanted: Bool = true, _ body: () -> Void) -> Int64 {
         let begun = thicket_monotonic_ns()
         body()
         let end = thicket_monotonic_ns()
         let used = taken(in: end - begun)
-        if isWanted { wants(group, at: end) }
-        charge(group, used, at: end)
+        if isWanted { wants(tenant, at: end) }
+        charge(tenant, used, at: end)
         return used
     }
 
     /// Does work for several tenants and charges each by its number of pieces. A tenant that has left is not charged.
     /// - Parameter numbers: the tenant of each piece; best with the pieces of one tenant side by side.
-    func timed(_ numbers: some Collection<UInt32>, _ body: () -> Void) {
+    func timed(_ numbers: some Collection<TenantID>, _ body: () -> Void) {
         let begun = thicket_monotonic_ns()
         body()
         let end = thicket_monotonic_ns()
         let used = taken(in: end - begun)
         let part = used / Int64(max(1, numbers.count))
-        var (last, pieces): (UInt32, Int64) = (0, 0)
+        var (last, pieces): (TenantID, Int64) = (0, 0)
         for number in numbers {
             if number != last { chargeIfThere(last, part * pieces, at: end) }
             (last, pieces) = number == last ? (last, pieces + 1) : (number, 1)
@@ -101,10 +101,10 @@ extension EventLoop {
         chargeIfThere(last, part * pieces, at: end)
     }
 
-    private func chargeIfThere(_ number: UInt32, _ used: Int64, at time: Int64) {
-        guard used > 0, let group = number == 0 ? strangers : groups[number] else { return }
-        wants(group, at: time)
-        charge(group, used, at: time)
+    private func chargeIfThere(_ number: TenantID, _ used: Int64, at time: Int64) {
+        guard used > 0, let tenant = number == 0 ? unauthenticated : tenants[number] else { return }
+        wants(tenant, at: time)
+        charge(tenant, used, at: time)
     }
 
     /// The time used of the loop in a span that has just passed. For a long span it is processor time: while other
@@ -119,16 +119,16 @@ extension EventLoop {
     }
 
     /// Nanoseconds of a turn for a tenant's input, and the same again for its output.
-    func part(of group: LoopGroup) -> Int64 {
-        group === strangers ? max(1, settings.turnNanosecondsPerGroup / 4) : settings.turnNanosecondsPerGroup
+    func part(of tenant: LoopTenant) -> Int64 {
+        tenant === unauthenticated ? max(1, settings.turnNanosecondsPerTenant / 4) : settings.turnNanosecondsPerTenant
     }
 
     /// Whether the tenant's connections may be read further in this turn.
-    private func hasTime(_ group: LoopGroup) -> Bool {
-        guard group.reading >= part(of: group) else { return true }
-        if group.reading < .max / 2 {
+    private func hasTime(_ tenant: LoopTenant) -> Bool {
+        guard tenant.reading >= part(of: tenant) else { return true }
+        if tenant.reading < .max / 2 {
             // Counted once per turn.
-            group.reading = .max / 2
+            tenant.reading = .max / 2
             metrics.limitHits.add(1, .turn)
         }
         return false
@@ -136,11 +136,11 @@ extension EventLoop {
 
     /// Sets aside a connection to write to while its tenant is throttled. The connection is still read: of a thousand
     /// receivers of one change, most send nothing.
-    private func rests(_ connection: Connection, _ group: LoopGroup) -> Bool {
-        guard group.restsUntil > now else { return false }
-        if !connection.isResting {
-            connection.isResting = true
-            group.resting.append(connection)
+    private func isThrottled(_ connection: Connection, _ tenant: LoopTenant) -> Bool {
+        guard tenant.throttledUntil > now else { return false }
+        if !connection.isTenantThrottled {
+            connection.isTenantThrottled = true
+            tenant.throttled.append(connection)
         }
         return true
     }
@@ -148,41 +148,41 @@ extension EventLoop {
     /// Sets a connection aside until its tenant's throttle ends, or until the tenant's share of a later turn. Epoll
     /// stops reporting its input: of thousands of ready connections it would report all in each turn, for one or two
     /// that can be read.
-    private func waits(_ connection: Connection, _ group: LoopGroup) {
-        if !connection.isQueued { group.row.append(connection) }
+    private func waits(_ connection: Connection, _ tenant: LoopTenant) {
+        if !connection.isQueued { tenant.row.append(connection) }
         watch(connection)
         // The connections of a throttled tenant are resumed by its timer.
-        if group.restsUntil <= now { makeDue(group) }
+        if tenant.throttledUntil <= now { makeDue(tenant) }
     }
 
-    private func makeDue(_ group: LoopGroup) {
-        guard !group.isDue else { return }
-        group.isDue = true
-        due.append(group)
+    private func makeDue(_ tenant: LoopTenant) {
+        guard !tenant.isDue else { return }
+        tenant.isDue = true
+        due.append(tenant)
     }
 
     /// Continues with waiting connections, before any with new events.
     func serveRows() {
         let batch = due
         due = []
-        for group in batch {
-            group.isDue = false
-            serveRow(of: group)
+        for tenant in batch {
+            tenant.isDue = false
+            serveRow(of: tenant)
         }
     }
 
-    private func serveRow(of group: LoopGroup) {
-        served = group
+    private func serveRow(of tenant: LoopTenant) {
+        served = tenant
         defer { served = nil }
-        begin(group)
+        begin(tenant)
         // At most as many as epoll reports in a turn: connections that are not read use none of the tenant's time.
         for _ in 0..<Poller.eventsMax {
-            guard group.restsUntil <= now, !group.row.isEmpty, hasTime(group),
-                let connection = group.row.popFirst()
+            guard tenant.throttledUntil <= now, !tenant.row.isEmpty, hasTime(tenant),
+                let connection = tenant.row.popFirst()
             else { break }
             serve(connection)
         }
-        if !group.row.isEmpty && group.restsUntil <= now { makeDue(group) }
+        if !tenant.row.isEmpty && tenant.throttledUntil <= now { makeDue(tenant) }
     }
 
     private func serve(_ connection: Connection) {
@@ -195,129 +195,133 @@ extension EventLoop {
         }
         // Its deadline may have passed while it waited.
         guard connection.phase != .dead && deadlines[Int(connection.id.slot)] <= now else { return }
-        let group = connection.group
-        group.reading += timed(group, isWanted: false) { expired(connection) }
+        let tenant = connection.tenant
+        tenant.reading += timed(tenant, isWanted: false) { expired(connection) }
     }
 
-    private func wants(_ group: LoopGroup, at time: Int64) {
-        if group === strangers {
-            strangersWantedAt = time
+    private func wants(_ tenant: LoopTenant, at time: Int64) {
+        if tenant === unauthenticated {
+            unauthenticatedWantedAt = time
         } else {
-            recentGroups.note(group.number, now: time)
+            recentTenants.note(tenant.id, now: time)
         }
     }
 
     /// Charges time of the loop to a tenant. A tenant that exceeds its share while other tenants want theirs is
     /// throttled.
-    func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
-        let rest = group.account.take(
-            used, percent: settings.percentPerGroup, free: Self.owedFree,
-            mustShare: isWanted(beside: group, at: time), now: time)
-        guard let rest else { return }
-        let isResting = group.restsUntil > time
-        group.restsUntil = rest
-        guard !isResting else { return }
+    func charge(_ tenant: LoopTenant, _ used: Int64, at time: Int64) {
+        let until = tenant.account.take(
+            used, percent: settings.percentPerTenant, free: Self.owedFree,
+            mustShare: isWanted(beside: tenant, at: time), now: time)
+        guard let until else { return }
+        let isTenantThrottled = tenant.throttledUntil > time
+        tenant.throttledUntil = until
+        guard !isTenantThrottled else { return }
         metrics.limitHits.add(1, .loopShare)
-        _ = timers.schedule(at: rest) { [unowned self] in wake(group) }
+        _ = timers.schedule(at: until) { [unowned self] in wake(tenant) }
     }
 
     /// Whether another tenant has wanted the loop recently or waits for an answer. Unauthenticated connections count
     /// only while they exist and stay unauthenticated: one that has ended, or has proved to be of this tenant, waits
     /// for nothing.
-    func isWanted(beside group: LoopGroup, at time: Int64) -> Bool {
-        if recentGroups.hasOther(than: group.number, now: time) { return true }
-        if group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory { return true }
-        return delegate?.othersWait(than: group.number) == true
+    func isWanted(beside tenant: LoopTenant, at time: Int64) -> Bool {
+        if recentTenants.hasOther(than: tenant.id, now: time) { return true }
+        if tenant !== unauthenticated && unauthenticated.members > 0
+            && time - unauthenticatedWantedAt < RecentUsers.memory
+        {
+            return true
+        }
+        return delegate?.othersWait(than: tenant.id) == true
     }
 
     /// Ends a throttle: the tenant's connections are written to in this turn and read in the next.
-    func wake(_ group: LoopGroup) {
+    func wake(_ tenant: LoopTenant) {
         // The tenant used more time after the throttle was set.
-        if group.restsUntil > now {
-            _ = timers.schedule(at: group.restsUntil) { [unowned self] in wake(group) }
+        if tenant.throttledUntil > now {
+            _ = timers.schedule(at: tenant.throttledUntil) { [unowned self] in wake(tenant) }
             return
         }
-        let batch = group.resting
-        group.resting = []
+        let batch = tenant.throttled
+        tenant.throttled = []
         for connection in batch where connection.phase != .dead {
-            connection.isResting = false
+            connection.isTenantThrottled = false
             if !connection.outbox.isEmpty { markDirty(connection) }
             watch(connection)
         }
-        if !group.row.isEmpty { makeDue(group) }
+        if !tenant.row.isEmpty { makeDue(tenant) }
     }
 
     /// Forgets tenants without connections. Not at once: a user must not clear its debt by reconnecting.
-    func forgetGroups() {
+    func forgetTenants() {
         emptied.removeAll { number in
-            guard let group = groups[number], group.members == 0 else { return true }
-            guard group.restsUntil <= now else { return false }
-            groups[number] = nil
+            guard let tenant = tenants[number], tenant.members == 0 else { return true }
+            guard tenant.throttledUntil <= now else { return false }
+            tenants[number] = nil
             return true
         }
     }
 
-    private func begin(_ connection: Connection) -> LoopGroup {
-        begin(connection.group)
-        return connection.group
+    private func begin(_ connection: Connection) -> LoopTenant {
+        begin(connection.tenant)
+        return connection.tenant
     }
 
-    private func begin(_ group: LoopGroup) {
-        if group.turn != turnNumber { (group.turn, group.reading, group.writing) = (turnNumber, 0, 0) }
+    private func begin(_ tenant: LoopTenant) {
+        if tenant.turn != turnNumber { (tenant.turn, tenant.reading, tenant.writing) = (turnNumber, 0, 0) }
     }
 
     /// Whether the connection's user has more than half of its allowed bytes queued.
     func isCrowded(_ id: ConnectionID) -> Bool {
         guard let connection = lookup(id) else { return false }
-        return connection.group.pending > settings.pendingBytesPerGroupMax / 2
+        return connection.tenant.pending > settings.pendingBytesPerTenantMax / 2
     }
 
     /// Whether another user has wanted the loop recently.
     func isShared(_ id: ConnectionID) -> Bool {
         guard let connection = lookup(id) else { return true }
-        return isWanted(beside: connection.group, at: now)
+        return isWanted(beside: connection.tenant, at: now)
     }
 
     /// Asks the delegate for the connection's tenant, until the delegate knows it.
     func sort(_ connection: Connection) {
-        guard connection.group.number == 0, connection.phase == .open || connection.exchange?.stream != nil else {
+        guard connection.tenant.id == 0, connection.phase == .open || connection.exchange?.stream != nil else {
             return
         }
-        let number = delegate?.group(of: connection.id) ?? 0
+        let number = delegate?.tenant(behind: connection.id) ?? 0
         guard number != 0 else { return }
         sort(connection, into: number)
     }
 
     /// Assigns a connection to the user that a request on it has authenticated.
     /// - Parameter tenant: the delegate's tenant ID; 0 for unauthenticated.
-    public func count(_ id: ConnectionID, to group: UInt32) {
+    public func count(_ id: ConnectionID, to tenant: TenantID) {
         checkThread()
         guard let connection = lookup(id), connection.phase == .http else { return }
-        if group != 0 { return sort(connection, into: group) }
-        if connection.group !== strangers { move(connection, to: strangers) }
+        if tenant != 0 { return sort(connection, into: tenant) }
+        if connection.tenant !== unauthenticated { move(connection, to: unauthenticated) }
     }
 
     /// Assigns a connection to a tenant.
-    func sort(_ connection: Connection, into number: UInt32) {
-        guard connection.group.number != number else { return }
-        let group = groups[number] ?? LoopGroup(number: number)
-        groups[number] = group
-        move(connection, to: group)
+    func sort(_ connection: Connection, into number: TenantID) {
+        guard connection.tenant.id != number else { return }
+        let tenant = tenants[number] ?? LoopTenant(id: number)
+        tenants[number] = tenant
+        move(connection, to: tenant)
     }
 
-    func move(_ connection: Connection, to group: LoopGroup) {
-        let old = connection.group
+    func move(_ connection: Connection, to tenant: LoopTenant) {
+        let old = connection.tenant
         old.members -= 1
         old.pending -= connection.outbox.count
         old.gathered -= connection.gathered
-        if old.members == 0, old.number != 0 { emptied.append(old.number) }
-        connection.group = group
-        group.members += 1
-        group.pending += connection.outbox.count
-        group.gathered += connection.gathered
+        if old.members == 0, old.id != 0 { emptied.append(old.id) }
+        connection.tenant = tenant
+        tenant.members += 1
+        tenant.pending += connection.outbox.count
+        tenant.gathered += connection.gathered
         // It waits with its new tenant, at the end of that queue.
         guard connection.isQueued, connection.phase != .dead else { return }
         connection.row?.remove(connection)
-        waits(connection, group)
+        waits(connection, tenant)
     }
 }

@@ -39,7 +39,9 @@ extension EventLoop {
     /// Whether a request is handled although its peer is gone. Requests of unauthenticated connections are not: their
     /// answers would be wasted work.
     private func isHeardInTurn(_ connection: Connection) -> Bool {
-        guard connection.phase == .http, connection.group !== strangers, connection.mayConsume else { return false }
+        guard connection.phase == .http, connection.tenant !== unauthenticated, connection.mayConsume else {
+            return false
+        }
         return (connection.isQueued || !connection.backlog.isEmpty) && hasInput(connection)
     }
 

@@ -45,7 +45,7 @@ extension EventLoop {
     func heard(_ connection: Connection, _ count: Int) {
         guard connection.phase == .open else { return }
         guard connection.gathered > 0 else { return touch(connection) }
-        keepPace(connection, count, patience: settings.idleTimeout)
+        holdToDataRate(connection, count, patience: settings.idleTimeout)
     }
 
     /// Handles input as far as it may be handled now; the rest waits in the backlog.
@@ -76,11 +76,11 @@ extension EventLoop {
         case .draining, .dead: return connection.reader.finish()
         }
         gatheredTotal += gathered - connection.gathered
-        connection.group.gathered += gathered - connection.gathered
+        connection.tenant.gathered += gathered - connection.gathered
         connection.gathered = gathered
         let isCrowded =
             gatheredTotal > settings.gatheredBytesTotalMax
-            || connection.group.gathered > settings.gatheredBytesPerGroupMax
+            || connection.tenant.gathered > settings.gatheredBytesPerTenantMax
         if isCrowded && gathered > settings.gatheredBytesFree { refuseCrowd(connection) }
     }
 
@@ -191,7 +191,7 @@ extension EventLoop {
     /// - Parameter count: bytes of a body whose head arrived earlier; nil: none.
     private func awaitRest(_ connection: Connection, _ exchange: HTTPExchange, wasInside: Bool, _ count: Int?) {
         if let count {
-            keepPace(connection, count, patience: settings.requestTimeout)
+            holdToDataRate(connection, count, patience: settings.requestTimeout)
         } else if !wasInside || exchange.requests.isInsideBody {
             if exchange.requests.isInsideRequest { expire(connection, after: settings.requestTimeout) }
         }
@@ -234,13 +234,13 @@ extension EventLoop {
 
     /// Answers a request for which the delegate returned `.later` or `.waits`. Without such a request it has no effect.
     /// - Parameter tenant: the tenant of the request; the answer's bytes are counted for it from now on.
-    public func respond(_ id: ConnectionID, _ response: HTTPResponse, group: UInt32 = 0) {
+    public func respond(_ id: ConnectionID, _ response: HTTPResponse, tenant: TenantID = 0) {
         checkThread()
         guard let connection = lookup(id), let exchange = connection.exchange,
             let request = exchange.awaited, exchange.stream == nil
         else { return }
         (exchange.awaited, exchange.isWatched) = (nil, false)
-        if group != 0 { sort(connection, into: group) }
+        if tenant != 0 { sort(connection, into: tenant) }
         write(response, for: request, connection)
         if connection.phase == .http { resume(connection) }
     }

@@ -29,7 +29,7 @@ extension EventLoop {
         if connection.outbox.count > pendingMax { flush(connection) }
         guard connection.phase != .dead, !connection.isGone else { return }
         guard connection.outbox.count <= pendingMax else { return giveUp(connection) }
-        if connection.group.pending > settings.pendingBytesPerGroupMax,
+        if connection.tenant.pending > settings.pendingBytesPerTenantMax,
             connection.outbox.count > settings.pendingBytesFree
         {
             flush(connection)
@@ -51,7 +51,7 @@ extension EventLoop {
 
     func countPending(_ connection: Connection, _ change: Int) {
         pendingTotal += change
-        connection.group.pending += change
+        connection.tenant.pending += change
         metrics.outboxBytes.add(change)
     }
 
@@ -82,7 +82,7 @@ extension EventLoop {
         dirty = []
         for connection in batch {
             connection.isDirty = false
-            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }), !connection.isResting {
+            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }), !connection.isTenantThrottled {
                 markDirty(connection)
             }
         }
@@ -143,7 +143,7 @@ extension EventLoop {
         guard !connection.outbox.isEmpty, connection.phase != .closing, connection.exchange?.awaited == nil else {
             return
         }
-        keepPace(connection, written, patience: settings.keepAliveTimeout)
+        holdToDataRate(connection, written, patience: settings.keepAliveTimeout)
     }
 
     /// Updates epoll's interest in a connection if it has changed.
@@ -153,7 +153,7 @@ extension EventLoop {
         let reads =
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
             && !isHeld && !connection.isQueued
-        let writes = connection.isBlocked && !connection.isResting
+        let writes = connection.isBlocked && !connection.isTenantThrottled
         // Broken or not, the connection stays in the row, or waits until the delegate accepts input again.
         let once = (connection.isQueued || (connection.isGone || connection.isBroken) && !reads) && !writes
         let told = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)

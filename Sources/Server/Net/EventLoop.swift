@@ -22,7 +22,7 @@ public final class EventLoop {
 
     let metrics: Metrics
     var poller: Poller
-    let bell: Bell
+    let wakeup: Bell
     var drains = [() -> Void]()
     var timers = TimerQueue()
     var signalDescriptor: Int32 = -1
@@ -39,15 +39,15 @@ public final class EventLoop {
     var listenerCount = 0
 
     /// By tenant ID, without the unauthenticated connections.
-    var groups = [UInt32: LoopGroup]()
-    let strangers = LoopGroup(number: 0)
+    var tenants = [TenantID: LoopTenant]()
+    let unauthenticated = LoopTenant(id: 0)
     /// Tenants whose last connection ended since the last sweep, or that were throttled at that sweep.
-    var emptied = [UInt32]()
+    var emptied = [TenantID]()
     var turnNumber: UInt64 = 1
     /// Users that wanted the loop recently.
-    var recentGroups = RecentUsers()
+    var recentTenants = RecentUsers()
     /// When an unauthenticated connection last wanted the loop.
-    var strangersWantedAt = Int64.min / 2
+    var unauthenticatedWantedAt = Int64.min / 2
     /// Messages of the current connection that may still be handled in this turn.
     var messagesLeft = 0
 
@@ -60,14 +60,14 @@ public final class EventLoop {
     /// Connections whose waiting input can be handled.
     var resuming = [Connection]()
     /// Tenants with waiting connections that may be served in the next turn.
-    var due = [LoopGroup]()
+    var due = [LoopTenant]()
     /// The tenant whose `row` is being served.
-    var served: LoopGroup?
+    var served: LoopTenant?
     /// WebSockets that ended, with ends that were not reported to the delegate yet.
     var ended = [(ConnectionID, ConnectionEnd)]()
 
     /// Broken connections that were not ended yet, each once.
-    var broken = WaitingLine<Connection>()
+    var broken = Deque<Connection>()
     var nextSweep: Int64 = 0
     /// The slot whose deadline is checked next; nil between two sweeps.
     var sweepNext: Int?
@@ -101,8 +101,8 @@ public final class EventLoop {
         self.settings = settings
         self.metrics = metrics
         poller = try Poller()
-        bell = try Bell()
-        let work: Mailbox<@Sendable (EventLoop) -> Void> = .init(bell: bell)
+        wakeup = try Bell()
+        let work: Mailbox<@Sendable (EventLoop) -> Void> = .init(wakeup: wakeup)
         handle = LoopHandle(work: work)
         spareDescriptor = thicket_spare_descriptor()
         descriptorsMax = max(64, Int(thicket_raise_file_limit()) - settings.descriptorsReserved)
@@ -116,7 +116,7 @@ public final class EventLoop {
         signal(SIGPIPE, SIG_IGN)
         // A write to a file that may not grow further must fail; it must not end the process.
         signal(SIGXFSZ, SIG_IGN)
-        guard poller.add(bell.descriptor, reads: true, writes: false, token: UInt64(UInt32(bell.descriptor))) else {
+        guard poller.add(wakeup.descriptor, reads: true, writes: false, token: UInt64(UInt32(wakeup.descriptor))) else {
             throw NetError.setup(call: "epoll_ctl", reason: systemReason(errno))
         }
         drains.append { [unowned self] in for work in work.takeAll() { work(self) } }
@@ -156,7 +156,7 @@ public final class EventLoop {
     public func mailbox<Message: Sendable>(
         of type: Message.Type = Message.self, deliver: @escaping ([Message]) -> Void
     ) -> Mailbox<Message> {
-        let mailbox = Mailbox<Message>(bell: bell)
+        let mailbox = Mailbox<Message>(wakeup: wakeup)
         drains.append {
             let batch = mailbox.takeAll()
             if !batch.isEmpty { deliver(batch) }
@@ -188,7 +188,7 @@ public final class EventLoop {
 
     /// Asks the kernel for a short time slice, so that the calling thread (the loop's) runs ahead of computing threads
     /// when it wakes up. No effect on kernels without this feature.
-    public static func overtake() { _ = thicket_short_slices(sliceNanoseconds) }
+    public static func requestShortTimeSlice() { _ = thicket_short_slices(sliceNanoseconds) }
 
     /// Number of cores that the calling thread may use; 0 when the kernel does not report it.
     static var cores: Int { Int(thicket_core_count()) }
@@ -262,8 +262,8 @@ public final class EventLoop {
             guard let connection = lookup(ConnectionID(slot: slot, serial: serial)) else { return }
             return handle(event, connection)
         }
-        if slot == bell.descriptor {
-            bell.answer()
+        if slot == wakeup.descriptor {
+            wakeup.answer()
             for drain in drains { drain() }
         } else if slot == signalDescriptor {
             takeSignals()
@@ -274,13 +274,13 @@ public final class EventLoop {
 
     private func handle(_ event: Poller.Event, _ connection: Connection) {
         if event.isWritable {
-            let wasResting = connection.isResting
-            if !wasResting { connection.isBlocked = false }
+            let wasThrottled = connection.isTenantThrottled
+            if !wasThrottled { connection.isBlocked = false }
             let hasWritten =
-                !wasResting && writes(connection) { flush(connection, most: Self.writtenPerTurn) }
+                !wasThrottled && writes(connection) { flush(connection, most: Self.writtenPerTurn) }
             if !hasWritten && connection.phase != .dead {
                 // A throttled tenant's connections are resumed by a timer; epoll must not report them.
-                if !connection.isResting { markDirty(connection) }
+                if !connection.isTenantThrottled { markDirty(connection) }
                 watch(connection)
             }
         }

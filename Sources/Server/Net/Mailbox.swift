@@ -33,9 +33,9 @@ final class Bell: Sendable {
 /// It has no bound of its own: each sender bounds what it has in progress (the shard its group, a reader its request).
 public final class Mailbox<Message: Sendable>: Sendable {
     private let waiting = Mutex<[Message]>([])
-    private let bell: Bell
+    private let wakeup: Bell
 
-    init(bell: Bell) { self.bell = bell }
+    init(wakeup: Bell) { self.wakeup = wakeup }
 
     /// Posts one message. After the loop has ended it is never read.
     ///
@@ -45,7 +45,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
             waiting.append(message)
             return waiting.count == 1
         }
-        if wasEmpty && rings { bell.ring() }
+        if wasEmpty && rings { wakeup.ring() }
     }
 
     /// Posts several messages that are handled in one batch.
@@ -55,7 +55,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
             defer { waiting.append(contentsOf: messages) }
             return waiting.isEmpty
         }
-        if wasEmpty { bell.ring() }
+        if wasEmpty { wakeup.ring() }
     }
 
     func takeAll() -> [Message] {

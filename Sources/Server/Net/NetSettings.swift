@@ -30,19 +30,19 @@ public struct NetSettings: Sendable {
     /// authentication. Above it a connection that holds more than its share (`gatheredBytesFree`) gets 503 or 1013.
     public var gatheredBytesTotalMax: Int = 512 << 20
     /// The same bound for one user's connections, and for all unauthenticated connections together.
-    public var gatheredBytesPerGroupMax: Int = 16 << 20
+    public var gatheredBytesPerTenantMax: Int = 16 << 20
     /// Bytes of an unfinished request or message that every connection may hold, however much the others hold.
     public var gatheredBytesFree: Int = 1 << 10
     /// Bytes queued for one user's connections together; exceeding it has the effect of `pendingBytesTotalMax`.
-    public var pendingBytesPerGroupMax: Int = 32 << 20
+    public var pendingBytesPerTenantMax: Int = 32 << 20
     /// Bytes queued for one connection above which it is closed when its user has too much queued.
     public var pendingBytesFree: Int = 4 << 10
     /// Nanoseconds of one turn for the input of one user's connections, and the same again for their output. All
     /// unauthenticated connections together have a quarter of it, because a turn also accepts and ends them.
-    public var turnNanosecondsPerGroup: Int64 = 100_000
+    public var turnNanosecondsPerTenant: Int64 = 100_000
     /// Percent of the loop's time for one user's connections, and for all unauthenticated ones, while other users want
     /// the loop; 100 disables the bound.
-    public var percentPerGroup: Int = 25
+    public var percentPerTenant: Int = 25
     /// Bounds of the HTTP parser.
     public var http: HTTPLimits = .init()
 
@@ -79,10 +79,10 @@ public struct NetSettings: Sendable {
         pendingBytesMax = config.limits.pendingBytesPerConnectionMax
         pendingBytesTotalMax = config.limits.pendingBytesTotalMax
         gatheredBytesTotalMax = config.limits.gatheredBytesTotalMax
-        pendingBytesPerGroupMax = config.limits.pendingBytesPerUserMax
-        gatheredBytesPerGroupMax = config.limits.gatheredBytesPerUserMax
-        turnNanosecondsPerGroup = Int64(config.limits.turnMicrosecondsPerUser) * 1_000
-        percentPerGroup = config.limits.threadPercentPerUser
+        pendingBytesPerTenantMax = config.limits.pendingBytesPerUserMax
+        gatheredBytesPerTenantMax = config.limits.gatheredBytesPerUserMax
+        turnNanosecondsPerTenant = Int64(config.limits.turnMicrosecondsPerUser) * 1_000
+        percentPerTenant = config.limits.threadPercentPerUser
         idleTimeout = config.idleTimeout
         requestTimeout = config.requestTimeout
         paceBytesPerSecond = config.paceBytesPerSecond

@@ -143,7 +143,7 @@ public final class Metrics: Sendable {
     public let changeSeconds: Histogram = .seconds(
         "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
     /// Processor time of each deferred change.
-    public let longDecisionSeconds: Histogram = .seconds(
+    public let deferredChangeSeconds: Histogram = .seconds(
         "thicket_long_decision_seconds", "Processor time of each change that was decided beside the others.")
     /// Changes that await their commit.
     public let changesQueued: Gauge = .init("thicket_changes_queued", "Changes that await their commit.")
@@ -160,7 +160,7 @@ public final class Metrics: Sendable {
         "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
     /// Index scans restarted because the log was cut.
     public let walksRestarted: Counter = .init(
-        "thicket_walks_restarted_total", "Index walks that began anew because the log was cut under them.")
+        "thicket_walks_restarted_total", "Index scans that began again because the log was cut under them.")
 
     // MARK: Store
 
@@ -185,7 +185,7 @@ public final class Metrics: Sendable {
     /// Size of the database file.
     public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
     /// Write-behind heads in memory.
-    public let storeLateHeads: Gauge = .init(
+    public let storeWriteBehindHeads: Gauge = .init(
         "thicket_store_late_heads",
         "Heads of changed objects that are kept because they are in the log and not yet, or only just, in their table.")
     /// Size of the write-ahead log.

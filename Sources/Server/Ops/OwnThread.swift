@@ -68,7 +68,7 @@ private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawP
 }
 
 /// A bounded queue from any thread to one reading thread.
-public final class WaitingRow<Element: Sendable>: @unchecked Sendable {
+public final class BlockingQueue<Element: Sendable>: @unchecked Sendable {
     // `waiting` and `isClosed` are accessed only inside `monitor`.
     private let monitor = Monitor()
     private let bound: Int

@@ -7,14 +7,14 @@ extension Hub {
     public func call(_ id: ConnectionID, _ call: RESTCall, now: HubInstant) {
         defer { emptyLeaving() }
         expireDue(now)
-        nextLife += 1
+        nextGeneration += 1
         let session = Session(id: id, app: call.app, limits: limits)
-        session.exchange = RESTExchange(call, life: nextLife)
-        seat(session)
+        session.exchange = RESTExchange(call, generation: nextGeneration)
+        insert(session)
         var request = InitRequest()
         request.deviceID = call.deviceID
         let channel = Channel(
-            session: session, number: Self.callChannel, life: nextLife, clientID: call.clientID,
+            session: session, number: Self.callChannel, generation: nextGeneration, clientID: call.clientID,
             bucketName: call.bucket, request: request)
         session.channels.append(channel)
         read(.grant(token: call.token), for: channel)
@@ -43,7 +43,7 @@ extension Hub {
         leaving.append(session)
         let response = response.adding(exchange.call.answerFields)
         metrics.restAnswers.add(1, .init(status: response.status))
-        actions.append(.respond(session.id, response, lane: session.tenant?.number ?? 0))
+        actions.append(.respond(session.id, response, tenant: session.tenant?.id ?? 0))
     }
 
     // MARK: Steps of a request

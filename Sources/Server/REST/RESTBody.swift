@@ -22,7 +22,7 @@ public struct RESTBody: Sendable {
     let content: Content
     let bytes: [UInt8]
     /// The tenant of the request, set before a reader gets it: `Tenant.number`, 0 when unauthenticated.
-    var tenant: UInt32 = 0
+    var tenant: TenantID = 0
 
     /// Whether a reader's thread parses it.
     var isLarge: Bool { bytes.count >= Hub.largeFrom }
@@ -71,7 +71,7 @@ extension Hub {
             return answer(channel.session, RESTAnswer.busy("Too many changes are under way."))
         }
         var body = body
-        body.tenant = channel.session.tenant?.number ?? 0
+        body.tenant = channel.session.tenant?.id ?? 0
         guard read(.body(body), for: channel) else { return }
         beginReading(body.bytes.count, of: channel.session.tenant)
     }

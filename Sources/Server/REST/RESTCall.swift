@@ -113,7 +113,7 @@ extension ChangeTerms.Condition {
 final class RESTExchange {
     var call: RESTCall
     /// The generation of the session's one channel.
-    let life: UInt64
+    let generation: UInt64
     /// Results of `submit` so far, in order of arrival.
     var results = [[UInt8]]()
     /// Counted among the requests that wait for changes.
@@ -123,7 +123,7 @@ final class RESTExchange {
     /// When its wait ends, in nanoseconds.
     var deadline = Int64.max
 
-    init(_ call: RESTCall, life: UInt64) { (self.call, self.life) = (call, life) }
+    init(_ call: RESTCall, generation: UInt64) { (self.call, self.generation) = (call, generation) }
 }
 
 extension RESTCall {

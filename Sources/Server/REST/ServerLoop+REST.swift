@@ -5,11 +5,11 @@ import ThicketProtocol
 extension ServerLoop {
     /// - Returns: nil for paths that are not the data API's.
     func answerREST(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard RESTDoor.owns(request.path) else { return nil }
+        guard RESTHandler.owns(request.path) else { return nil }
         hub.metrics.httpRequests.add(1, .rest)
-        let door = RESTDoor(
+        let handler = RESTHandler(
             cors: routes.cors, documentBytesMax: hub.limits.documentBytesMax, makeChangeID: { RandomBytes.hex(16) })
-        switch door.read(request) {
+        switch handler.read(request) {
         case .answer(let response):
             hub.metrics.restAnswers.add(1, .init(status: response.status))
             return .respond(response)

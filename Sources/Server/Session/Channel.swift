@@ -66,10 +66,10 @@ final class Channel {
     let session: Session
     let number: ChannelNumber
     /// Unique. Outcomes of changes are addressed to it.
-    let life: UInt64
+    let generation: UInt64
     /// Answers of readers are addressed to it. It changes when the channel lapses, so that nothing read before is
     /// sent.
-    var readLife: UInt64 { didSet { isReading = false } }
+    var readGeneration: UInt64 { didSet { isReading = false } }
     /// A reader is parsing a change of the channel; messages that arrive in that time are kept.
     var isReading = false
     /// From the newest `init`; echoed with the changes made from then on.
@@ -119,7 +119,7 @@ final class Channel {
     /// log or was answered `cv:?`.
     var quietPosition: GlobalID?
     /// It is in `walking` only until a head probe (`i::::1`) is answered.
-    var isGlancing = false
+    var isHeadProbe = false
     /// Whether the hub's `walkers` contain it.
     var isListedWalker = false
     var queuedCatchUps = [GlobalID]()
@@ -129,13 +129,13 @@ final class Channel {
     var hints = RemovalHints()
 
     init(
-        session: Session, number: ChannelNumber, life: UInt64, clientID: ClientID, bucketName: BucketName?,
+        session: Session, number: ChannelNumber, generation: UInt64, clientID: ClientID, bucketName: BucketName?,
         request: InitRequest
     ) {
         self.session = session
         self.number = number
-        self.life = life
-        self.readLife = life
+        self.generation = generation
+        self.readGeneration = generation
         self.clientID = clientID
         self.bucketName = bucketName
         self.library = AuthorLibrary(named: request.library)
@@ -148,7 +148,7 @@ final class Channel {
         self.asksAfterIndex = request.api == nil || removesUnlisted || library == .thicket
     }
 
-    var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: readLife) }
+    var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, generation: readGeneration) }
 
     /// Keeps a command until the `init` is over, or until the large change before it has been parsed.
     /// - Returns: false when a bound is reached.

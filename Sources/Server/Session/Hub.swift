@@ -19,17 +19,17 @@ public final class Hub {
     let metrics: Metrics
     let tailGauge: Gauge
 
-    private var seats = SessionTable()
+    private var sessionTable = SessionTable()
     /// Connections open now, requests of the data API excluded.
     public private(set) var connectionCount: Int = 0
     var feeds = [BucketID: BucketFeed]()
     var tenants = [Tenant.Name: Tenant]()
-    var tenantsByNumber = [UInt32: Tenant]()
-    var lastTenant: UInt32 = 0
-    var left = LeftTenants()
+    var tenantsByID = [TenantID: Tenant]()
+    var lastTenantID: TenantID = 0
+    var recentlyDisconnected = RecentlyDisconnected()
     var actions = [HubAction]()
     private var performed = [HubAction]()
-    var nextLife: UInt64 = 1
+    var nextGeneration: UInt64 = 1
 
     var slowed = [ConnectionID]()
     var walkers = [Channel]()
@@ -48,7 +48,7 @@ public final class Hub {
     /// Whether tokens that look like a partner's are checked (`HubAction.admit`).
     public var knowsPartners: Bool = false
     /// Channels open by tokens of partners, by user and `Channel.generation`.
-    var guests = [UserID: [UInt64: Channel]]()
+    var partnerChannels = [UserID: [UInt64: Channel]]()
     var ends = TokenEnds()
     /// Channels whose token ended during this event.
     var ended = [Channel]()
@@ -72,12 +72,12 @@ public final class Hub {
     /// Sets other bounds from now on, for open connections too.
     public func use(_ limits: ServerLimits) {
         self.limits = limits
-        seats.all.forEach { $0.use(limits) }
+        sessionTable.all.forEach { $0.use(limits) }
     }
 
     deinit {
         // A connection and its channels reference each other.
-        seats.all.forEach { $0.channels = [] }
+        sessionTable.all.forEach { $0.channels = [] }
     }
 
     /// Passes the pending actions to `perform`, in order. Must be called after each event and before the next.
@@ -113,8 +113,8 @@ public final class Hub {
     public var changeCount: Int { inFlight.count }
 
     /// Whether a change or a read of any other tenant is in progress.
-    func othersWait(than lane: UInt32) -> Bool {
-        let tenant = tenantsByNumber[lane]
+    func othersWait(than tenant: TenantID) -> Bool {
+        let tenant = tenantsByID[tenant]
         return inFlight.count > tenant?.changes ?? 0 || readsOutstanding > tenant?.reads ?? 0
     }
 
@@ -123,20 +123,20 @@ public final class Hub {
     /// A WebSocket was opened, or a session that is not tied to a socket (its slot is below 0).
     /// - Parameter app: the app as written in the path.
     public func opened(_ id: ConnectionID, app: String) {
-        seat(Session(id: id, app: try? AppID(app), limits: limits))
+        insert(Session(id: id, app: try? AppID(app), limits: limits))
         connectionCount += 1
     }
 
-    func seat(_ session: Session) {
-        if let old = seats[session.id.slot] { closed(old.id) }
-        seats[session.id.slot] = session
+    func insert(_ session: Session) {
+        if let old = sessionTable[session.id.slot] { closed(old.id) }
+        sessionTable[session.id.slot] = session
         if session.exchange != nil { calls += 1 }
     }
 
     /// A connection has closed, for whatever reason; or the connection of a request that waited for changes has.
     public func closed(_ id: ConnectionID) {
         guard let session = session(id) else { return }
-        seats[id.slot] = nil
+        sessionTable[id.slot] = nil
         if session.exchange == nil { connectionCount -= 1 } else { calls -= 1 }
         session.isClosing = true
         empty(session)
@@ -144,17 +144,17 @@ public final class Hub {
 
     /// Closes all connections because the server stops.
     public func closeAll() {
-        seats.all.forEach { close($0, .goingAway, "the server stops") }
+        sessionTable.all.forEach { close($0, .goingAway, "the server stops") }
         emptyLeaving()
     }
 
     /// The session with this id; nil when it is closed, even if its slot is used again.
     func session(_ id: ConnectionID) -> Session? {
-        guard let session = seats[id.slot], session.id == id else { return nil }
+        guard let session = sessionTable[id.slot], session.id == id else { return nil }
         return session
     }
 
-    var sessions: [Session] { seats.all }
+    var sessions: [Session] { sessionTable.all }
 
     // MARK: Messages
 
@@ -169,9 +169,9 @@ public final class Hub {
         expireDue(now)
         guard let session = session(id), !session.isClosing else { return }
         let isRefused = meter(&session.messages, of: session, limit: .messageRate, now: now)
-        let message: UnreadMessage
+        let message: UnparsedMessage
         do {
-            message = try UnreadMessage(parsing: text[...])
+            message = try UnparsedMessage(parsing: text[...])
         } catch {
             metrics.messagesReceived.add(1, .unknown)
             // The channel is unknown; clients log a `?` wherever it comes.
@@ -291,8 +291,8 @@ public final class Hub {
         for session in sessions {
             empty(session)
             // The HTTP connection stays open for the next request.
-            guard session.exchange != nil, seats[session.id.slot] === session else { continue }
-            seats[session.id.slot] = nil
+            guard session.exchange != nil, sessionTable[session.id.slot] === session else { continue }
+            sessionTable[session.id.slot] = nil
             calls -= 1
         }
     }

@@ -47,11 +47,12 @@ extension Hub {
         endWalk(channel, now: now)
         endSilence(of: channel, now: now)
         let submitted = SubmittedChange(
-            origin: ChangeOrigin(connection: session.id.packed, channel: channel.number, life: channel.life),
+            origin: ChangeOrigin(
+                connection: session.id.packed, channel: channel.number, generation: channel.generation),
             bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix,
-            ticket: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms)
+            reservation: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms)
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) {
@@ -103,7 +104,7 @@ extension Hub {
 
     /// A commit group is on disk, or was refused as a whole: its outcomes are sent, in order.
     public func committed(_ outcome: CommitOutcome, now: HubInstant) {
-        for ticket in outcome.settled { settle(ticket, now: now) }
+        for reservation in outcome.released { release(reservation, now: now) }
         defer { emptyLeaving() }
         expireDue(now)
         for bucket in outcome.buckets { deliver(bucket, now: now) }
@@ -213,7 +214,7 @@ extension Hub {
 
     func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
         guard let channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
-            channel.life == origin.life, channel.feed === feed
+            channel.generation == origin.generation, channel.feed === feed
         else { return nil }
         switch channel.phase {
         case .ready, .lapsed: return channel

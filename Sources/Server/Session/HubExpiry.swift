@@ -65,8 +65,8 @@ extension Hub {
         channel.stream = .suspended(channel.continuation)
         channel.phase = .lapsed
         // Answers that readers are about to give are dropped.
-        nextLife += 1
-        channel.readLife = nextLife
+        nextGeneration += 1
+        channel.readGeneration = nextGeneration
         metrics.channels.subtract()
         tell(channel, .tokenExpired)
         schedule(channel, end: now.unix + Self.graceMilliseconds, now: now)
@@ -91,8 +91,8 @@ extension Hub {
             return refuse(channel.number, of: channel.session, .malformed, expectsExpired: channel.expectsExpired)
         }
         channel.renewal = request
-        nextLife += 1
-        channel.readLife = nextLife
+        nextGeneration += 1
+        channel.readGeneration = nextGeneration
         read(.grant(token: token), for: channel)
     }
 
@@ -129,9 +129,9 @@ extension Hub {
     /// The new token belongs to another user, or grants what the previous one did not: the channel starts from the
     /// beginning, with the commands kept so far.
     private func restart(_ channel: Channel, as request: InitRequest, _ admission: Admission, now: HubInstant) {
-        nextLife += 1
+        nextGeneration += 1
         let fresh = Channel(
-            session: channel.session, number: channel.number, life: nextLife, clientID: channel.clientID,
+            session: channel.session, number: channel.number, generation: nextGeneration, clientID: channel.clientID,
             bucketName: channel.bucketName, request: request)
         for (request, bytes) in channel.takeQueued() { _ = fresh.keep(request, bytes: bytes) }
         remove(channel)
@@ -158,7 +158,7 @@ extension Hub {
     /// Records the partner's pass of a channel and when its token ends.
     func remember(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         channel.pass = admission.pass
-        if admission.pass != nil { guests[admission.user, default: [:]][channel.life] = channel }
+        if admission.pass != nil { partnerChannels[admission.user, default: [:]][channel.generation] = channel }
         if let end = admission.ends { schedule(channel, end: end, now: now) }
     }
 
@@ -168,8 +168,8 @@ extension Hub {
         channel.end = nil
         guard channel.pass != nil, let user = channel.user else { return }
         channel.pass = nil
-        guests[user]?[channel.life] = nil
-        if guests[user]?.isEmpty ?? false { guests[user] = nil }
+        partnerChannels[user]?[channel.generation] = nil
+        if partnerChannels[user]?.isEmpty ?? false { partnerChannels[user] = nil }
     }
 
     /// Ends the channels of revoked tokens, and connections that have no other channel.
@@ -179,16 +179,18 @@ extension Hub {
         var found = [Channel]()
         switch revocation {
         case .partner(let partner):
-            for channels in guests.values {
+            for channels in partnerChannels.values {
                 found += channels.values.filter { $0.pass?.partner.utf8.elementsEqual(partner.utf8) ?? false }
             }
         case .device(let device, let entity):
-            found = guests(of: entity).filter { $0.pass?.device.utf8.elementsEqual(device.utf8) ?? false }
+            found = partnerChannels(of: entity).filter { $0.pass?.device.utf8.elementsEqual(device.utf8) ?? false }
         case .user(let entity, let device):
-            found = guests(of: entity).filter { !($0.pass?.device.utf8.elementsEqual((device ?? "").utf8) ?? false) }
+            found = partnerChannels(of: entity).filter {
+                !($0.pass?.device.utf8.elementsEqual((device ?? "").utf8) ?? false)
+            }
         }
         // By age, because the order of a dictionary is undefined.
-        found.sort { $0.life < $1.life }
+        found.sort { $0.generation < $1.generation }
         let tokens = found.compactMap { $0.pass?.denied }
         for channel in found {
             tell(channel, .signedOut)
@@ -197,9 +199,9 @@ extension Hub {
         return tokens
     }
 
-    private func guests(of entity: String) -> [Channel] {
+    private func partnerChannels(of entity: String) -> [Channel] {
         guard let user = try? UserID(entity) else { return [] }
-        return (guests[user] ?? [:]).values.map { $0 }
+        return (partnerChannels[user] ?? [:]).values.map { $0 }
     }
 
     /// Removes a channel, and closes the connection with its last one.
@@ -240,7 +242,7 @@ extension Hub {
         guard let session = session(request.origin.connection) else { return }
         session.admissions -= 1
         guard !session.isClosing, let channel = session.channel(request.origin.channel),
-            channel.readLife == request.origin.life
+            channel.readGeneration == request.origin.generation
         else { return }
         switch answer {
         case .admitted(let pass):

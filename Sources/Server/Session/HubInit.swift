@@ -53,9 +53,10 @@ extension Hub {
         }
         let name: BucketName = try Self.name(request.name, "Bucket name")
         let clientID: ClientID = try Self.name(request.clientID, "Client id")
-        nextLife += 1
+        nextGeneration += 1
         return Channel(
-            session: session, number: number, life: nextLife, clientID: clientID, bucketName: name, request: request)
+            session: session, number: number, generation: nextGeneration, clientID: clientID, bucketName: name,
+            request: request)
     }
 
     private static func name<Name: Identifier>(_ text: String?, _ what: String) throws(InitRefusal) -> Name {
@@ -77,7 +78,8 @@ extension Hub {
         }
         guard grant.app == channel.session.app else { return turnAway(channel, .invalid, now: now) }
         guard grant.isGood(at: now.unix) else { return turnAway(channel, .tokenExpired, now: now) }
-        guard !signedOut.mayBeOld(Tenant.Name(app: grant.app, user: grant.user), life: channel.readLife) else {
+        guard !signedOut.mayBeOld(Tenant.Name(app: grant.app, user: grant.user), generation: channel.readGeneration)
+        else {
             return signOut(channel)
         }
         let isAdministrator = if case .adminGrant = question { true } else { false }

@@ -25,7 +25,7 @@ extension Hub {
             return true
         }
         let large = LargeChange(
-            request: request, bytes: bytes, tenant: channel.session.tenant?.number ?? 0, isRefused: isRefused)
+            request: request, bytes: bytes, tenant: channel.session.tenant?.id ?? 0, isRefused: isRefused)
         // If false, the connection is being closed: nothing more is done for it.
         guard read(.message(large), for: channel) else { return true }
         beginReading(bytes, of: channel.session.tenant)
@@ -40,7 +40,7 @@ extension Hub {
         // After its own submission, so that the tenant's connections are not resumed for a moment in between.
         defer { if let tenant { hasLess(tenant) } }
         guard let session = session(origin.connection), !session.isClosing else { return }
-        guard let channel = session.channel(origin.channel), channel.readLife == origin.life,
+        guard let channel = session.channel(origin.channel), channel.readGeneration == origin.generation,
             channel.isReady, case .message(let sent) = answer
         else {
             resume(session, .large)
@@ -68,13 +68,13 @@ extension Hub {
 
     /// The bytes have been parsed, or their connection has closed.
     /// - Parameter number: `Tenant.number`, 0 for an unauthenticated connection.
-    func endReading(_ bytes: Int, of number: UInt32) {
+    func endReading(_ bytes: Int, of number: TenantID) {
         if let tenant = take(bytes, of: number) { hasLess(tenant) }
     }
 
-    private func take(_ bytes: Int, of number: UInt32) -> Tenant? {
+    private func take(_ bytes: Int, of number: TenantID) -> Tenant? {
         bytesBeingRead -= bytes
-        guard let tenant = tenantsByNumber[number] else { return nil }
+        guard let tenant = tenantsByID[number] else { return nil }
         tenant.changeBytes -= bytes
         return tenant
     }

@@ -41,7 +41,7 @@ public enum HubAction: Sendable {
     /// Send this reply to the asking administrator.
     indirect case tell(AskID, RemoteReply)
     /// Answer the connection's request. `tenant`: `Tenant.number`, 0 for an unauthenticated connection.
-    indirect case respond(ConnectionID, HTTPResponse, lane: UInt32)
+    indirect case respond(ConnectionID, HTTPResponse, tenant: TenantID)
 }
 
 /// The channel that a read is for. `generation` distinguishes it from a later channel with the same number.
@@ -51,7 +51,7 @@ public struct ReadOrigin: Sendable, Hashable {
     /// The channel's number on the connection.
     public let channel: ChannelNumber
     /// `Channel.readGeneration` when the read was made.
-    public let life: UInt64
+    public let generation: UInt64
 }
 
 /// One question to a reader, which sees only committed data.
@@ -106,7 +106,7 @@ public struct LargeChange: Sendable {
     /// Bytes of the message.
     let bytes: Int
     /// The author's `Tenant.number`, 0 for an unauthenticated connection.
-    let tenant: UInt32
+    let tenant: TenantID
     /// It came faster than its sender may send, and is answered 503.
     let isRefused: Bool
 

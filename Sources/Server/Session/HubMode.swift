@@ -11,7 +11,7 @@ extension Hub {
         feed.sealing.append(channel)
         // One request answers all waiting channels.
         guard feed.sealing.count == 1 else { return true }
-        actions.append(.submit(.seal(SealRequest(bucket: feed.bucket, lane: channel.tenant?.number ?? 0))))
+        actions.append(.submit(.seal(SealRequest(bucket: feed.bucket, tenant: channel.tenant?.id ?? 0))))
         return true
     }
 

@@ -143,7 +143,7 @@ extension Hub {
         }
         if case .body(let body) = request.question { endReading(body.bytes.count, of: body.tenant) }
         guard let session = session(request.origin.connection), !session.isClosing,
-            let channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
+            let channel = session.channel(request.origin.channel), channel.readGeneration == request.origin.generation
         else { return }
         if let exchange = session.exchange,
             answered(exchange, request, answer, on: channel, now: now)
@@ -157,7 +157,7 @@ extension Hub {
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
-            walked(channel, isLast: isLast, isGlance: request.question.isGlance, now: now)
+            walked(channel, isLast: isLast, isHeadProbe: request.question.isHeadProbe, now: now)
         case .indexForgotten: restartWalk(request.question, on: channel, now: now)
         case .changes(let frame, let count, let through, let removals):
             caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)
@@ -171,7 +171,7 @@ extension Hub {
         metrics.readsQueued.set(readsOutstanding)
         // The HTTP connection of an answered request may already carry the next one.
         if let session = session(request.origin.connection),
-            session.exchange == nil || session.exchange?.life == request.origin.life
+            session.exchange == nil || session.exchange?.generation == request.origin.generation
         {
             session.readsOutstanding -= 1
             if let tenant = session.tenant {

@@ -10,14 +10,14 @@ struct SignedOut {
     private var order = [Tenant.Name]()
 
     /// - Parameter generation: the newest generation; channels up to it began before.
-    mutating func note(_ name: Tenant.Name, life: UInt64) {
-        if lives.updateValue(life, forKey: name) == nil { order.append(name) }
+    mutating func note(_ name: Tenant.Name, generation: UInt64) {
+        if lives.updateValue(generation, forKey: name) == nil { order.append(name) }
         guard order.count > Self.namesMax else { return }
         lives[order.removeFirst()] = nil
     }
 
     /// Whether a channel's grant may have been looked up before the user's tokens ended.
-    func mayBeOld(_ name: Tenant.Name, life: UInt64) -> Bool { lives[name].map { life <= $0 } ?? false }
+    func mayBeOld(_ name: Tenant.Name, generation: UInt64) -> Bool { lives[name].map { generation <= $0 } ?? false }
 }
 
 // Tokens that end while connections are open.
@@ -25,7 +25,7 @@ extension Hub {
     /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. A
     /// client with another good token reconnects with it.
     func signOut(_ name: Tenant.Name) {
-        signedOut.note(name, life: nextLife)
+        signedOut.note(name, generation: nextGeneration)
         for session in sessions {
             if let channel = session.channels.first(where: { isOf($0, name) }) { signOut(channel) }
         }

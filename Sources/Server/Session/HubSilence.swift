@@ -10,7 +10,7 @@ extension Hub {
     /// token.
     struct SilentChannel {
         let channel: Channel
-        let life: UInt64
+        let generation: UInt64
         let deadline: Int64
     }
 
@@ -27,7 +27,8 @@ extension Hub {
         guard case .idle = channel.stream, channel.quietPosition != nil else { return }
         silent.append(
             SilentChannel(
-                channel: channel, life: channel.readLife, deadline: now.monotonic + Self.silenceNanoseconds))
+                channel: channel, generation: channel.readGeneration, deadline: now.monotonic + Self.silenceNanoseconds)
+        )
     }
 
     /// Makes a channel live that has asked for nothing: its time is over, or it sends a change.
@@ -43,7 +44,7 @@ extension Hub {
         let due = silent.prefix { $0.deadline <= now.monotonic }
         guard !due.isEmpty else { return }
         silent.removeFirst(due.count)
-        for entry in due where entry.channel.isReady && entry.channel.readLife == entry.life {
+        for entry in due where entry.channel.isReady && entry.channel.readGeneration == entry.generation {
             endSilence(of: entry.channel, now: now)
         }
     }

@@ -3,15 +3,15 @@ import ThicketProtocol
 extension ReadQuestion {
     /// A head probe: an `i` for one entry without its object asks for the bucket's position, because no client
     /// scans a bucket one entry at a time. No change is held back for it, except for clients that send `cv` next.
-    var isGlance: Bool {
-        if case .index(let query, _) = self { return query.isGlance }
+    var isHeadProbe: Bool {
+        if case .index(let query, _) = self { return query.isHeadProbe }
         return false
     }
 }
 
 extension IndexQuery {
     /// As `ReadQuestion.isHeadProbe`. A scan that replaced another is never one, whatever its pages hold.
-    var isGlance: Bool { asksForNewest && told == nil }
+    var isHeadProbe: Bool { asksForNewest && told == nil }
 }
 
 // Index scans (wire contract, section 5; decision 0003).
@@ -25,7 +25,7 @@ extension Hub {
             let page = IndexMessage.empty(
                 channel.number, current: codec.encode(query.current, tag: feed.tag))
             send(page, to: channel.session)
-            return walked(channel, isLast: true, isGlance: query.isGlance, now: now)
+            return walked(channel, isLast: true, isHeadProbe: query.isHeadProbe, now: now)
         }
         read(.index(query, tag: feed.tag), for: channel)
     }
@@ -54,11 +54,11 @@ extension Hub {
         case .walking(let before, _):
             // A head probe during a scan is not part of it: changes held back since the scan began are still to be
             // sent.
-            let begins = isFirst && !query.isGlance
-            if !query.isGlance { channel.isGlancing = false }
+            let begins = isFirst && !query.isHeadProbe
+            if !query.isHeadProbe { channel.isHeadProbe = false }
             channel.stream = .walking(current: begins ? current : before, deadline: deadline)
         case .idle, .live:
-            channel.isGlancing = query.isGlance
+            channel.isHeadProbe = query.isHeadProbe
             guard isFirst else { return resumeWalk(channel, at: current, deadline: deadline) }
             channel.stream = .walking(current: current, deadline: deadline)
             list(channel)
@@ -88,9 +88,9 @@ extension Hub {
 
     /// A page was sent.
     /// - Parameter isHeadProbe: the page answers a head probe; it ends only a scan that the probe began.
-    func walked(_ channel: Channel, isLast: Bool, isGlance: Bool, now: HubInstant) {
+    func walked(_ channel: Channel, isLast: Bool, isHeadProbe: Bool, now: HubInstant) {
         guard case .walking(let current, _) = channel.stream else { return }
-        let isOver = isGlance ? channel.isGlancing : isLast
+        let isOver = isHeadProbe ? channel.isHeadProbe : isLast
         guard isOver, !channel.asksAfterIndex else {
             channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
             return

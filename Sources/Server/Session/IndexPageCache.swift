@@ -75,7 +75,7 @@ public final class IndexPageCache: Sendable {
 }
 
 /// Bodies in index pages that were sent before. Belongs to the thread that makes a page.
-final class PageBodies: KnownBodies {
+final class PageBodies: BodyCache {
     private let pages: [IndexPageCache.Page]
     /// Where the previous body was found: the next one most often follows it.
     private var page = 0

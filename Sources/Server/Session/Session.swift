@@ -33,7 +33,7 @@ final class Session {
     private var readsAtWork = 0
     /// Reads that wait until some of these are answered. A client that asks for 500 objects of 1 MB at once must be
     /// served as fast as it reads, not dropped for reading slowly.
-    var waitingReads = WaitingLine<ReadRequest>()
+    var waitingReads = Deque<ReadRequest>()
     var pauses: Pauses = []
     /// When `Pauses.rate` ends, nanoseconds.
     var slowUntil: Int64 = 0

@@ -11,7 +11,7 @@ final class Tenant {
 
     let name: Name
     /// Its `TenantID` in the queues; never 0, which is that of unauthenticated connections.
-    let number: UInt32
+    let id: TenantID
     var sessions = [ConnectionID]()
     /// Channels that are open or being opened.
     var channels = 0
@@ -24,20 +24,20 @@ final class Tenant {
     /// Connections that are not read because of the bounds on the numbers above.
     var held = [ConnectionID]()
     /// Nothing is read from it before that time (nanoseconds), because it cost too much.
-    var restsUntil = Int64.min
+    var throttledUntil = Int64.min
     /// It is among the recently disconnected.
     var isListed = false
 
-    init(_ name: Name, number: UInt32) { (self.name, self.number) = (name, number) }
+    init(_ name: Name, id: TenantID) { (self.name, self.id) = (name, id) }
 
     /// No connection and no change of it is left.
     var isIdle: Bool { sessions.isEmpty && changes == 0 && changeBytes == 0 }
 }
 
 /// The part of its user's quota that a change holds until it has its outcome.
-public struct ChangeTicket: Sendable, Hashable {
+public struct QuotaReservation: Sendable, Hashable {
     /// The author's `Tenant.number`, 0 for an unauthenticated connection.
-    public var tenant: UInt32 = 0
+    public var tenant: TenantID = 0
     /// Bytes that the change takes in memory.
     public var bytes: Int = 0
     /// When it arrived, nanoseconds.
@@ -50,7 +50,7 @@ public struct ChangeTicket: Sendable, Hashable {
 // Tenants: which connections belong to which user, and what one user may have in progress.
 extension Hub {
     /// The tenant of a connection: `Tenant.number`, 0 while unauthenticated.
-    public func lane(of id: ConnectionID) -> UInt32 { session(id)?.tenant?.number ?? 0 }
+    public func tenant(of id: ConnectionID) -> TenantID { session(id)?.tenant?.id ?? 0 }
 
     /// Counts a connection for the user whose token it has shown. This never changes: the first user of a
     /// connection is charged for what other users do on it.
@@ -60,16 +60,16 @@ extension Hub {
         if let known = tenants[name] {
             tenant = known
         } else {
-            lastTenant = lastTenant == .max ? 1 : lastTenant + 1
-            tenant = Tenant(name, number: lastTenant)
+            lastTenantID = lastTenantID.next
+            tenant = Tenant(name, id: lastTenantID)
             tenants[name] = tenant
-            tenantsByNumber[tenant.number] = tenant
+            tenantsByID[tenant.id] = tenant
         }
         tenant.sessions.append(session.id)
         session.tenant = tenant
         tenant.reads += session.readsOutstanding
         // A user that reconnects stays throttled.
-        if tenant.restsUntil > now.monotonic { slow(session, until: tenant.restsUntil) }
+        if tenant.throttledUntil > now.monotonic { slow(session, until: tenant.throttledUntil) }
         // Otherwise each new connection would bring one more change.
         if isFull(tenant), session.exchange == nil { hold(session, of: tenant, .userChanges) }
         return tenant
@@ -91,19 +91,19 @@ extension Hub {
     private func forgetIfIdle(_ tenant: Tenant) {
         guard tenant.isIdle, !tenant.isListed else { return }
         tenant.isListed = true
-        guard let oldest = left.push(tenant) else { return }
+        guard let oldest = recentlyDisconnected.push(tenant) else { return }
         oldest.isListed = false
         guard oldest.isIdle else { return }
         tenants[oldest.name] = nil
-        tenantsByNumber[oldest.number] = nil
+        tenantsByID[oldest.id] = nil
     }
 
     /// Counts a change of the user that goes to the shard.
-    func begin(_ session: Session, bytes: Int, now: HubInstant) -> ChangeTicket {
-        var ticket = ChangeTicket()
-        (ticket.bytes, ticket.arrival) = (bytes, now.monotonic)
+    func begin(_ session: Session, bytes: Int, now: HubInstant) -> QuotaReservation {
+        var reservation = QuotaReservation()
+        (reservation.bytes, reservation.arrival) = (bytes, now.monotonic)
         if let tenant = session.tenant {
-            ticket.tenant = tenant.number
+            reservation.tenant = tenant.id
             tenant.changes += 1
             tenant.changeBytes += bytes
         }
@@ -114,18 +114,18 @@ extension Hub {
             hold(session, of: tenant, .userChanges)
             holdAllIfFull(tenant)
         }
-        return ticket
+        return reservation
     }
 
     /// A change has its outcome.
-    func settle(_ ticket: ChangeTicket, now: HubInstant) {
-        inFlight.remove(bytes: ticket.bytes)
+    func release(_ reservation: QuotaReservation, now: HubInstant) {
+        inFlight.remove(bytes: reservation.bytes)
         metrics.changesQueued.set(inFlight.count)
         metrics.changesQueuedBytes.set(inFlight.bytes)
-        metrics.changeSeconds.observe(Int((now.monotonic - ticket.arrival) / 1_000))
-        guard let tenant = tenantsByNumber[ticket.tenant] else { return }
+        metrics.changeSeconds.observe(Int((now.monotonic - reservation.arrival) / 1_000))
+        guard let tenant = tenantsByID[reservation.tenant] else { return }
         tenant.changes -= 1
-        tenant.changeBytes -= ticket.bytes
+        tenant.changeBytes -= reservation.bytes
         hasLess(tenant)
     }
 
@@ -179,10 +179,10 @@ extension Hub {
 
     /// The user's messages cost the loop more than they may: all of its connections are throttled.
     /// - Parameter until: nanoseconds.
-    public func rest(_ id: ConnectionID, until: Int64) {
+    public func throttle(_ id: ConnectionID, until: Int64) {
         guard let session = session(id) else { return }
         metrics.limitHits.add(1, .costlyMessages)
-        if let tenant = session.tenant { tenant.restsUntil = max(tenant.restsUntil, until) }
+        if let tenant = session.tenant { tenant.throttledUntil = max(tenant.throttledUntil, until) }
         for id in session.tenant?.sessions ?? [id] {
             if let session = self.session(id) { slow(session, until: until) }
         }
@@ -198,7 +198,7 @@ extension Hub {
 }
 
 /// The users that disconnected last.
-struct LeftTenants {
+struct RecentlyDisconnected {
     /// Users kept, some 200 bytes each.
     static let countMax = 1_024
 

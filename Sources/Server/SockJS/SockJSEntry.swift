@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-extension SockJSDoor {
+extension SockJSHandler {
     /// One session and its resources on the loop.
     final class Entry {
         let id: ConnectionID
@@ -27,7 +27,7 @@ extension SockJSDoor {
         var closeCode = WebSocketCloseCode.normal
         /// Bytes as counted in the sums of `SockJSHandler`.
         var countedBytes = 0
-        var countedLane: UInt32 = 0
+        var countedTenant: TenantID = 0
 
         init(id: ConnectionID, key: Key?, session: SockJSSession, transport: SockJSTransport) {
             (self.id, self.key, self.session, self.transport) = (id, key, session, transport)

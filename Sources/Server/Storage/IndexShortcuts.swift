@@ -37,8 +37,8 @@ extension LogSource {
 
     /// The scan `old`, updated by the changes since `from`; nil when they are too many, or cut from the log.
     func moved(
-        _ old: IndexWalk, of bucket: BucketRow, from: GlobalID, to: GlobalID, floor: GlobalID
-    ) throws(StoreError) -> IndexWalk? {
+        _ old: IndexScan, of bucket: BucketRow, from: GlobalID, to: GlobalID, floor: GlobalID
+    ) throws(StoreError) -> IndexScan? {
         guard from >= floor else { return nil }
         var seen = Set<EntityKey>()
         var fresh = [(key: EntityKey, version: Version, gid: GlobalID)]()
@@ -55,7 +55,7 @@ extension LogSource {
             place = try before(place, step)
         }
         gone.sort(by: >)
-        return IndexWalk(old, without: gone, fresh: fresh)
+        return IndexScan(old, without: gone, fresh: fresh)
     }
 
     private func before(_ place: GlobalID, _ step: LogStep) throws(StoreError) -> GlobalID {

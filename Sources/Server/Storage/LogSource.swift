@@ -201,7 +201,7 @@ extension LogSource {
     /// Body of the object at index `place` of the scan: from memory, from a segment or from the log.
     /// - Parameter ahead: the index up to which the log has been read ahead.
     private func indexBody(
-        _ place: Int, _ walk: IndexWalk, _ bucket: BucketRow, _ known: (any KnownBodies)?, _ ahead: inout Int
+        _ place: Int, _ walk: IndexScan, _ bucket: BucketRow, _ known: (any BodyCache)?, _ ahead: inout Int
     ) throws(StoreError) -> [UInt8] {
         let gid = walk.positions[place]
         if let body = known?.body(of: gid) { return body }
@@ -220,7 +220,7 @@ extension LogSource {
 
     /// A page of the scan: the entries after `query.before`. The byte limit may end it early.
     func page(
-        _ query: IndexQuery, of walk: IndexWalk, known: (any KnownBodies)? = nil
+        _ query: IndexQuery, of walk: IndexScan, known: (any BodyCache)? = nil
     ) throws(StoreError) -> IndexSlice {
         var place = query.before.map { walk.firstBelow($0) } ?? 0
         var ahead = 0

@@ -169,12 +169,12 @@ public struct ChangeIDTail: Hashable, Sendable {
     /// The newest ccids, in no order.
     public let entries: [ChangeIDEntry]
     /// Newest change whose ccid `StoreWriter.archivedChange` finds; 0 when `entries` are complete.
-    public let settled: GlobalID
+    public let archived: GlobalID
 
     /// Creates the in-memory part of a bucket's ccids.
-    public init(entries: [ChangeIDEntry], settled: GlobalID) {
+    public init(entries: [ChangeIDEntry], archived: GlobalID) {
         self.entries = entries
-        self.settled = settled
+        self.archived = archived
     }
 }
 

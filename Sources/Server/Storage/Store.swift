@@ -11,7 +11,7 @@ public protocol Store: AnyObject, Sendable {
     /// Creates a reader for the calling thread.
     func makeReader() throws(StoreError) -> any StoreReader
     /// Creates the planner of retention and segments, for a background thread; `now` is passed to each `nextBatch`.
-    func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper
+    func makeMaintenance(_ settings: RetentionSettings) throws(StoreError) -> any StoreMaintenance
     /// Memory held for all readers; may be read on any thread.
     var memory: StoreMemory { get }
 }
@@ -93,7 +93,7 @@ public protocol StoreReader: AnyObject {
     /// A page of the index; nil when `current` is below the floor or above the head: the client must restart the scan.
     func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice?
     /// The same, with bodies from memory where `known` has them. Optional: a reader may read all bodies itself.
-    func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice?
+    func indexPage(_ query: IndexQuery, known: any BodyCache) throws(StoreError) -> IndexSlice?
 
     /// Changes that all users of an app made in their buckets of one name, oldest first, from a bounded part of the
     /// log. Changes of closed accounts are left out.
@@ -129,13 +129,13 @@ extension StoreReader {
     public func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool { false }
 
     /// Default: ignores `known` and reads all bodies from the store.
-    public func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice? {
+    public func indexPage(_ query: IndexQuery, known: any BodyCache) throws(StoreError) -> IndexSlice? {
         try indexPage(query)
     }
 }
 
 /// Bodies that are in memory. The body after a given change is immutable, so a cached one never becomes stale.
-public protocol KnownBodies: AnyObject {
+public protocol BodyCache: AnyObject {
     /// The body after change `gid`, as JSON; nil when it is not in memory.
     func body(of gid: GlobalID) -> [UInt8]?
 }
@@ -150,7 +150,7 @@ public protocol StoreWriter: StoreReader {
     /// work is bounded regardless of the length of the log.
     /// - Returns: the row that confirms or refutes the match; 0 when retention has cut it and the hash alone decides;
     ///   nil when no such ccid is known.
-    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
+    func archivedChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
     /// Number of in-memory ccids of a bucket at which the next group of that bucket archives a run of them, so that
     /// `archivedChange` finds them. nil when the store has no archive, so that all ccids must stay in memory.
     var changeIDRunLength: Int? { get }
@@ -206,7 +206,7 @@ public struct LiveEntity: Hashable, Sendable {
 }
 
 /// Plans background work with its own reader; the writer applies it between groups.
-public protocol StoreKeeper: AnyObject {
+public protocol StoreMaintenance: AnyObject {
     /// The next small piece of work; nil when none is due. The caller has it applied before the next call.
     /// - Parameter now: milliseconds since 1970.
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch?
@@ -219,5 +219,5 @@ public struct BucketMove: Hashable, Sendable {
     /// The log begins above this position.
     public let floor: GlobalID
     /// New value of `ChangeIDTail.archived`.
-    public let settled: GlobalID
+    public let archived: GlobalID
 }

@@ -14,13 +14,13 @@ final class ActiveBucket: RecencyNode {
     /// Ccids of all changes above `archived`, by keyed hash. The log row confirms or refutes a match.
     private(set) var changeIDs = [UInt64: GlobalID]()
     /// The store looks up ccids of changes up to this position.
-    private var settled: GlobalID = 0
+    private var archived: GlobalID = 0
     /// Objects in memory.
     private(set) var entities = [EntityKey: ActiveEntity]()
     /// From the bucket's row; without a row, the mode that an operator set for new buckets.
     private(set) var mode: BucketMode
     /// Bound on the number of its objects; nil: unlimited.
-    var room: BucketRoom?
+    var room: BucketCapacity?
     /// Number of notes, including the changes of the open group; nil where notes are not limited.
     var noteCount: Int?
     /// Whether the bucket has the name of encrypted notes. The rule of the app is read with each change.
@@ -49,7 +49,7 @@ final class ActiveBucket: RecencyNode {
         mayHoldNotes = NoteRule.isBucket(id.name)
         super.init()
         guard let changeIDs else { return }
-        settled = changeIDs.settled
+        archived = changeIDs.archived
         self.changeIDs.reserveCapacity(changeIDs.entries.count)
         for entry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
     }
@@ -100,7 +100,7 @@ final class ActiveBucket: RecencyNode {
 
     func sighting(ofHash hash: UInt64) -> Sighting {
         let floor = record?.floor ?? 0
-        guard let gid = changeIDs[hash] else { return settled > 0 || floor > 0 ? .notInTail : .new }
+        guard let gid = changeIDs[hash] else { return archived > 0 || floor > 0 ? .notInTail : .new }
         return gid <= floor ? .known : .perhaps(gid)
     }
 
@@ -108,15 +108,15 @@ final class ActiveBucket: RecencyNode {
     /// - Parameter run: the archived ccids; if given, only these entries are visited instead of the whole set.
     func take(_ move: BucketMove, by run: MaintenanceBatch.ChangeIDRun? = nil) {
         record?.floor = move.floor
-        guard move.settled > settled else { return }
-        defer { settled = move.settled }
-        guard let run, run.settledBefore == settled, run.settled == move.settled,
+        guard move.archived > archived else { return }
+        defer { archived = move.archived }
+        guard let run, run.archivedBefore == archived, run.archived == move.archived,
             let block = try? ChangeIDBlock(run.block), Int64(block.count) == run.count
         else {
-            changeIDs = changeIDs.filter { $0.value > move.settled }
+            changeIDs = changeIDs.filter { $0.value > move.archived }
             return
         }
-        for entry in block.entries where changeIDs[entry.hash] ?? .max <= move.settled {
+        for entry in block.entries where changeIDs[entry.hash] ?? .max <= move.archived {
             changeIDs[entry.hash] = nil
         }
     }
@@ -141,7 +141,7 @@ final class ActiveBucket: RecencyNode {
         }
         let newest = entries.reduce(0) { max($0, $1.gid) }
         return MaintenanceBatch.ChangeIDRun(
-            bucket: row, settledBefore: settled, settled: newest,
+            bucket: row, archivedBefore: archived, archived: newest,
             block: ChangeIDBlock(sorted: entries.sorted { $0.hash < $1.hash }).bytes, count: Int64(entries.count))
     }
 }

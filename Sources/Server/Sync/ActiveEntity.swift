@@ -74,7 +74,7 @@ final class ActiveEntity: RecencyNode {
     }
 
     /// Identifies the state on which a change is decided.
-    var basis: LongDecision.Basis { .inMemory(serial: serial, version: state.version) }
+    var basis: DeferredChange.Basis { .inMemory(serial: serial, version: state.version) }
 
     /// Applies a decided change.
     ///

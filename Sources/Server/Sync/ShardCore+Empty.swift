@@ -6,34 +6,34 @@ extension ShardCore {
     func enqueueEmpty(
         _ change: CheckedChange, _ submitted: SubmittedChange, _ bucket: ActiveBucket
     ) throws(ChangeRejection) {
-        let isUnderWay = emptyJobs.contains {
+        let isUnderWay = clearJobs.contains {
             $0.submitted.bucket == bucket.id && $0.change.changeID == change.changeID
         }
         guard !isUnderWay else { throw ChangeRejection(.unavailable, "this EMPTY is under way") }
-        guard emptyJobs.count < settings.emptyJobsMax else {
-            throw ChangeRejection(.unavailable, "\(emptyJobs.count) EMPTY requests are under way")
+        guard clearJobs.count < settings.clearJobsMax else {
+            throw ChangeRejection(.unavailable, "\(clearJobs.count) EMPTY requests are under way")
         }
         guard bucket.head > 0 else { throw ChangeRejection(.emptyChange, "the bucket is empty") }
-        emptyJobs.append(EmptyJob(submitted: submitted, change: change, snapshot: bucket.head))
+        clearJobs.append(ClearBucketJob(submitted: submitted, change: change, snapshot: bucket.head))
     }
 
     /// Does this group's share of the work for the oldest requests.
-    func advanceEmptyJobs() {
-        var budget = settings.emptyObjectsPerGroup
-        while budget > 0, let index = emptyJobs.firstIndex(where: { $0.isReady && !$0.isDone }) {
-            var job = emptyJobs[index]
+    func advanceClearJobs() {
+        var budget = settings.clearedObjectsPerGroup
+        while budget > 0, let index = clearJobs.firstIndex(where: { $0.isReady && !$0.isDone }) {
+            var job = clearJobs[index]
             do {
                 job.isDone = try advance(&job, &budget)
             } catch {
                 refuse(job.submitted, error)
                 job.isDone = true
             }
-            emptyJobs[index] = job
+            clearJobs[index] = job
         }
     }
 
     /// - Returns: whether the request has been answered.
-    private func advance(_ job: inout EmptyJob, _ budget: inout Int) throws(ChangeRejection) -> Bool {
+    private func advance(_ job: inout ClearBucketJob, _ budget: inout Int) throws(ChangeRejection) -> Bool {
         let bucket = try activeBucket(job.submitted.bucket)
         guard let row = bucket.record?.row else {
             throw ChangeRejection(.emptyChange, "the bucket is empty")
@@ -65,7 +65,7 @@ extension ShardCore {
 
     /// The object, if it has not changed since the request was received.
     private func target(
-        _ key: EntityKey, in bucket: ActiveBucket, of job: EmptyJob
+        _ key: EntityKey, in bucket: ActiveBucket, of job: ClearBucketJob
     ) throws(ChangeRejection) -> ActiveEntity? {
         guard let entity = try activeEntity(key, in: bucket), !entity.state.isDeleted,
             entity.gid <= job.snapshot
@@ -73,7 +73,7 @@ extension ShardCore {
         return entity
     }
 
-    private func remove(_ entity: ActiveEntity, isLast: Bool, _ job: inout EmptyJob) throws(ChangeRejection) {
+    private func remove(_ entity: ActiveEntity, isLast: Bool, _ job: inout ClearBucketJob) throws(ChangeRejection) {
         try takePosition()
         let next = nextGlobalID ?? 0
         guard let changeID = isLast ? job.change.changeID : job.changeID(for: entity.key, gid: next) else {

@@ -28,7 +28,7 @@ extension ShardCore {
         outcome.rebasedCount = group.rebasedCount
         outcome.keyframeCount = group.keyframeCount
         outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count
-        emptyJobs.removeAll(where: \.isDone)
+        clearJobs.removeAll(where: \.isDone)
         close()
         return outcome
     }
@@ -39,7 +39,7 @@ extension ShardCore {
             guard let bucket = group.buckets.first(where: { $0.record?.row == run.bucket }),
                 let floor = bucket.record?.floor
             else { continue }
-            bucket.take(BucketMove(bucket: run.bucket, floor: floor, settled: run.settled), by: run)
+            bucket.take(BucketMove(bucket: run.bucket, floor: floor, archived: run.archived), by: run)
         }
     }
 
@@ -50,7 +50,7 @@ extension ShardCore {
         if error.kind == .stale {
             // The decisions were based on a mode that an operator has changed since.
             return retryOneByOne(error)
-        } else if error.kind == .constraint || error.kind == .corrupt, group.requests.count + emptyJobs.count > 1 {
+        } else if error.kind == .constraint || error.kind == .corrupt, group.requests.count + clearJobs.count > 1 {
             outcome = retryOneByOne(error)
         } else {
             let isBadRow = error.kind == .constraint || error.kind == .corrupt
@@ -70,7 +70,7 @@ extension ShardCore {
         var parts = group.parts.filter { !$0.isTouched }
         let unsealed = group.parts.filter { $0.isTouched && $0.mode != nil }.map(\.bucket)
         let requests = group.requests.filter { touched.contains($0.bucket) }
-        let jobs = emptyJobs.filter { $0.isReady && touched.contains($0.submitted.bucket) }
+        let jobs = clearJobs.filter { $0.isReady && touched.contains($0.submitted.bucket) }
         rollBack()
         var again = ShardGroup()
         for submitted in requests {
@@ -81,7 +81,7 @@ extension ShardCore {
             again.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
         for bucket in unsealed { again.noteModeUnknown(of: bucket, active: nil) }
-        emptyJobs.removeAll { touched.contains($0.submitted.bucket) || $0.isDone }
+        clearJobs.removeAll { touched.contains($0.submitted.bucket) || $0.isDone }
         parts.append(contentsOf: again.parts)
         for part in parts {
             outcome.refusedCount += part.events.count
@@ -107,14 +107,14 @@ extension ShardCore {
         let touched = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
         let asked = group.parts.filter { $0.mode != nil }.map(\.bucket)
         // Requests received with this group are received again below; those in progress have rows in the failed group.
-        emptyJobs.removeAll { !$0.isReady }
+        clearJobs.removeAll { !$0.isReady }
         rollBack()
         var outcome = CommitOutcome()
-        for job in emptyJobs where job.isReady && (touched.contains(job.submitted.bucket) || job.isDone) {
+        for job in clearJobs where job.isReady && (touched.contains(job.submitted.bucket) || job.isDone) {
             let reason = ChangeRejection(.unavailable, error.description)
             group.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
-        emptyJobs.removeAll { $0.isDone || touched.contains($0.submitted.bucket) }
+        clearJobs.removeAll { $0.isDone || touched.contains($0.submitted.bucket) }
         for bucket in asked { group.noteModeUnknown(of: bucket, active: nil) }
         outcome.merge(settle())
         for submitted in requests {
@@ -147,7 +147,7 @@ extension ShardCore {
     private func close() {
         for bucket in group.buckets { bucket.groupIndex = nil }
         for entity in group.entities { entity.isInGroup = false }
-        for index in emptyJobs.indices { emptyJobs[index].isReady = true }
+        for index in clearJobs.indices { clearJobs[index].isReady = true }
         group = ShardGroup(reserving: min(group.requests.count, settings.groupChangesMax))
         evict()
     }

@@ -60,7 +60,7 @@ extension ShardCore {
 
     private func use(_ entity: ActiveEntity) {
         objects.use(entity, share: settings.entityCacheBytesPerUser)
-        objects.makeRoom(for: entity, share: settings.entityCacheBytesPerUser)
+        objects.evict(for: entity, share: settings.entityCacheBytesPerUser)
     }
 
     func newEntity(_ key: EntityKey, in bucket: ActiveBucket) -> ActiveEntity {
@@ -99,7 +99,7 @@ extension ShardCore {
     }
 
     /// Takes an object into memory that another thread has read, if it has not changed since.
-    func takeIn(_ result: LongDecision.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
+    func takeIn(_ result: DeferredChange.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
         guard let head = result.head, let state = result.state,
             let row = bucket.record?.row, bucket.entities[head.record.key] == nil
         else { return }

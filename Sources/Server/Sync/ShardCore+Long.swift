@@ -6,35 +6,35 @@ extension ShardCore {
     /// The state of a change after consideration.
     enum Consideration {
         case decided(ChangeEngine.Outcome, of: ActiveEntity?, keyframe: [UInt8]?)
-        case givenOut(LongDecision)
+        case offloaded(DeferredChange)
     }
 
     /// Decides a valid, new change, or uses the result from another thread if the object is unchanged since.
     /// - Parameter mayTakeLong: decides on this thread regardless of the cost.
     func consider(
         _ change: CheckedChange, _ shape: SealedShape.Change?, _ submitted: SubmittedChange, in bucket: ActiveBucket,
-        _ result: LongDecision.Result?, mayTakeLong: Bool
+        _ result: DeferredChange.Result?, mayTakeLong: Bool
     ) throws(ChangeRejection) -> Consideration {
         // Changes of sealed buckets are always short.
         let mayGiveOut =
             !mayTakeLong && shape == nil && settings.decidedHereMax < .max
-            && result?.tries ?? 0 < LongDecision.triesMax
-        let object: LongDecision.Object
+            && result?.tries ?? 0 < DeferredChange.triesMax
+        let object: DeferredChange.Object
         var known = result
         if let result, case .stored(let record)? = result.basis {
             try takeIn(result, in: bucket)
             if bucket.entities[change.key]?.isAs(record) != true { known = nil }
         } else if mayGiveOut, bucket.large.contains(change.key), let row = bucket.record?.row {
             object = .stored(row, history: historyBounds)
-            return .givenOut(longDecision(on: change, submitted, object, nil, after: result))
+            return .offloaded(deferredChange(on: change, submitted, object, nil, after: result))
         }
         let entity = try foundEntity(change.key, in: bucket)
         try submitted.terms?.condition?.check(entity?.state)
         let basis = entity?.basis ?? .nothing
         if known?.head == nil, known?.basis != basis { known = nil }
-        if known == nil, mayGiveOut, LongDecision.work(change, on: entity?.state) > settings.decidedHereMax {
+        if known == nil, mayGiveOut, DeferredChange.work(change, on: entity?.state) > settings.decidedHereMax {
             object = entity.map { .inMemory(knowing($0)) } ?? .none
-            return .givenOut(longDecision(on: change, submitted, object, basis, after: result))
+            return .offloaded(deferredChange(on: change, submitted, object, basis, after: result))
         }
         if let state = known?.state { entity?.take(made: state) }
         if let outcome = known?.outcome {
@@ -54,17 +54,17 @@ extension ShardCore {
         }
     }
 
-    private func longDecision(
-        on change: CheckedChange, _ submitted: SubmittedChange, _ object: LongDecision.Object,
-        _ basis: LongDecision.Basis?, after result: LongDecision.Result?
-    ) -> LongDecision {
-        LongDecision(
+    private func deferredChange(
+        on change: CheckedChange, _ submitted: SubmittedChange, _ object: DeferredChange.Object,
+        _ basis: DeferredChange.Basis?, after result: DeferredChange.Result?
+    ) -> DeferredChange {
+        DeferredChange(
             submitted: submitted, change: change, tries: result?.tries ?? 0, engine: engine,
             keyframes: settings.keyframes, object: object, basis: basis)
     }
 
-    private func knowing(_ entity: ActiveEntity) -> LongDecision.Known {
-        LongDecision.Known(
+    private func knowing(_ entity: ActiveEntity) -> DeferredChange.Known {
+        DeferredChange.Known(
             state: entity.state, history: history(of: entity), diffsSinceKeyframe: entity.diffsSinceKeyframe,
             diffBytesSinceKeyframe: entity.diffBytesSinceKeyframe)
     }

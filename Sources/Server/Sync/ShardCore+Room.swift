@@ -2,7 +2,7 @@ import ThicketCrypto
 import ThicketProtocol
 
 /// The shard's state for a bucket whose options bound the number of its objects.
-struct BucketRoom {
+struct BucketCapacity {
     /// Maximum number of objects.
     let capacity: Int
     /// Number of objects, including the changes of the open group.
@@ -25,7 +25,7 @@ struct BucketRoom {
 /// removals that all clients receive.
 extension ShardCore {
     /// The capacity of a bucket being loaded; nil: unlimited.
-    func room(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketRoom? {
+    func room(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketCapacity? {
         guard !BucketOptions.isBucket(id.name), let place = BucketOptions.bucket(of: id.app),
             let key = try? EntityKey(id.name.text)
         else { return nil }
@@ -40,7 +40,7 @@ extension ShardCore {
         let count = try reading { () throws(StoreError) in
             try record.map { (record) throws(StoreError) in try store.liveCount(in: record.row) } ?? 0
         }
-        return BucketRoom(capacity: capacity, count: count)
+        return BucketCapacity(capacity: capacity, count: count)
     }
 
     /// Records changed options: the buckets they apply to are loaded again with the next group.
@@ -59,10 +59,10 @@ extension ShardCore {
     }
 
     /// Removes objects above the capacity after a creation. If the store cannot be read, the next creation does it.
-    func makeRoom(in bucket: ActiveBucket, now: Int64) {
-        for step in 0..<BucketRoom.removalsMax {
+    func evict(in bucket: ActiveBucket, now: Int64) {
+        for step in 0..<BucketCapacity.removalsMax {
             guard let room = bucket.room, room.count > room.capacity,
-                step == 0 || group.extraRemovals < settings.emptyObjectsPerGroup,
+                step == 0 || group.extraRemovals < settings.clearedObjectsPerGroup,
                 let entity = (try? leastRecent(in: bucket)) ?? nil, remove(entity, now: now)
             else { return }
             if step > 0 { group.extraRemovals += 1 }
@@ -73,12 +73,12 @@ extension ShardCore {
         guard let row = bucket.record?.row else { return nil }
         if let entity = try nextOldest(of: bucket) { return entity }
         let found = try reading { () throws(StoreError) in
-            try store.leastRecent(in: row, limit: BucketRoom.oldestMax)
+            try store.leastRecent(in: row, limit: BucketCapacity.oldestMax)
         }
         bucket.room?.oldest = found[...]
         if let entity = try nextOldest(of: bucket) { return entity }
         // All objects on disk were changed in this group, so the group's own changes are the oldest.
-        guard found.count < BucketRoom.oldestMax else { return nil }
+        guard found.count < BucketCapacity.oldestMax else { return nil }
         return group.entities.filter { $0.bucket === bucket && !$0.state.isDeleted }.min { $0.gid < $1.gid }
     }
 

@@ -24,7 +24,7 @@ public final class ShardCore {
     var objects = ObjectCache()
     var group = ShardGroup()
     /// Quota reservations of the changes received since the last commit.
-    private var tickets = [ChangeTicket]()
+    private var reservations = [QuotaReservation]()
     /// Dropped values that take long to deallocate.
     var garbage = [any Sendable]()
     /// Serial of the object loaded last.
@@ -32,7 +32,7 @@ public final class ShardCore {
     /// Next position of the log; nil when it must be read from the store.
     var nextGlobalID: GlobalID?
     /// Oldest first.
-    var emptyJobs = [EmptyJob]()
+    var clearJobs = [ClearBucketJob]()
     /// Buckets to be dropped at the end of the group.
     var forgotten = [BucketID]()
     /// Options that the open group changes; the buckets they apply to are dropped at its end.
@@ -61,7 +61,7 @@ public final class ShardCore {
     }
 
     /// Whether to commit again even when no request was received: an `EMPTY` is in progress.
-    public var hasBacklog: Bool { !emptyJobs.isEmpty }
+    public var hasBacklog: Bool { !clearJobs.isEmpty }
 
     /// Memory usage, for the metrics.
     public var memory: ShardMemory {
@@ -78,7 +78,7 @@ public final class ShardCore {
     /// - Returns: nil, or a change that would take long (`ShardSettings.decidedHereMax`). The caller decides it on
     ///   another thread and passes the result as `.decided`; until then it must not pass later changes of the same
     ///   author.
-    public func receive(_ request: ShardRequest) -> LongDecision? {
+    public func receive(_ request: ShardRequest) -> DeferredChange? {
         switch request {
         case .change(let submitted):
             return receive(submitted, nil)
@@ -94,10 +94,10 @@ public final class ShardCore {
         }
     }
 
-    private func receive(_ submitted: SubmittedChange, _ result: LongDecision.Result?) -> LongDecision? {
+    private func receive(_ submitted: SubmittedChange, _ result: DeferredChange.Result?) -> DeferredChange? {
         if group.requests.isEmpty { store.beginReads() }
         if let long = decide(submitted, result, mayTakeLong: false) { return long }
-        tickets.append(submitted.ticket)
+        reservations.append(submitted.reservation)
         group.requests.append(submitted)
         return nil
     }
@@ -106,16 +106,16 @@ public final class ShardCore {
     ///
     /// - Returns: every answer of the group, in order. Never throws: a failing store results in refusals with 503.
     public func commit() -> CommitOutcome {
-        let settled = tickets
+        let released = reservations
         var outcome = commitGroup()
-        outcome.settled = settled
+        outcome.released = released
         // Requests that are retried one by one keep their reservations.
-        tickets.removeAll(keepingCapacity: true)
+        reservations.removeAll(keepingCapacity: true)
         return outcome
     }
 
     private func commitGroup() -> CommitOutcome {
-        advanceEmptyJobs()
+        advanceClearJobs()
         defer {
             store.endReads()
             forgetWhatWasAsked()
@@ -165,8 +165,8 @@ public final class ShardCore {
     ///   - result: the decision from another thread.
     ///   - mayTakeLong: decides on this thread regardless of the cost.
     func decide(
-        _ submitted: SubmittedChange, _ result: LongDecision.Result? = nil, mayTakeLong: Bool
-    ) -> LongDecision? {
+        _ submitted: SubmittedChange, _ result: DeferredChange.Result? = nil, mayTakeLong: Bool
+    ) -> DeferredChange? {
         do {
             return try take(submitted, result, mayTakeLong: mayTakeLong)
         } catch {
@@ -176,8 +176,8 @@ public final class ShardCore {
     }
 
     private func take(
-        _ submitted: SubmittedChange, _ result: LongDecision.Result?, mayTakeLong: Bool
-    ) throws(ChangeRejection) -> LongDecision? {
+        _ submitted: SubmittedChange, _ result: DeferredChange.Result?, mayTakeLong: Bool
+    ) throws(ChangeRejection) -> DeferredChange? {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
             throw ChangeRejection(.unauthorized, "the user's account has ended")
         }
@@ -197,7 +197,7 @@ public final class ShardCore {
         let found: ChangeEngine.Outcome
         let keyframe: [UInt8]?
         switch try consider(change, shape, submitted, in: bucket, result, mayTakeLong: mayTakeLong) {
-        case .givenOut(let long): return long
+        case .offloaded(let long): return long
         case .decided(let outcome, let target, let made): (found, entity, keyframe) = (outcome, target, made)
         }
         let decision = try found.get()
@@ -211,7 +211,7 @@ public final class ShardCore {
         let isCreation = target.state.isDeleted
         write(
             decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
-        if isCreation, bucket.room != nil { makeRoom(in: bucket, now: submitted.now) }
+        if isCreation, bucket.room != nil { evict(in: bucket, now: submitted.now) }
         return nil
     }
 
@@ -237,7 +237,7 @@ public final class ShardCore {
         case .notInTail:
             guard let record = bucket.record else { return false }
             return try reading { () throws(StoreError) in
-                guard let gid = try store.settledChange(hash: hash, in: record) else { return false }
+                guard let gid = try store.archivedChange(hash: hash, in: record) else { return false }
                 if gid == 0 { return true }
                 return try store.confirms(changeID, at: gid)
             }

@@ -8,13 +8,13 @@ public struct ChangeOrigin: Sendable, Hashable {
     public let channel: ChannelNumber
     /// Distinguishes the channel from a later one with the same number; the later channel learns of the change by its
     /// own `cv`.
-    public let life: UInt64
+    public let generation: UInt64
 
     /// Creates the origin of a change.
-    public init(connection: UInt64, channel: ChannelNumber, life: UInt64 = 0) {
+    public init(connection: UInt64, channel: ChannelNumber, generation: UInt64 = 0) {
         self.connection = connection
         self.channel = channel
-        self.life = life
+        self.generation = generation
     }
 }
 
@@ -65,14 +65,15 @@ public final class SubmittedChange: Sendable {
     /// Time of arrival, milliseconds since 1970.
     public let now: Int64
     /// The quota reservation of the hub; returned in `CommitOutcome.settled`.
-    public let ticket: ChangeTicket
+    public let reservation: QuotaReservation
     /// Conditions that only HTTP requests can set; nil for changes from sockets.
     public let terms: ChangeTerms?
 
     /// Creates a change to be decided; `now` is in milliseconds since 1970.
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
-        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64, ticket: ChangeTicket = ChangeTicket(),
+        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64,
+        reservation: QuotaReservation = QuotaReservation(),
         terms: ChangeTerms? = nil
     ) {
         self.origin = origin
@@ -83,7 +84,7 @@ public final class SubmittedChange: Sendable {
         self.echoesRemoval = echoesRemoval
         self.request = request
         self.now = now
-        self.ticket = ticket
+        self.reservation = reservation
         self.terms = terms
     }
 }
@@ -93,10 +94,10 @@ public struct SealRequest: Sendable, Hashable {
     /// The bucket to seal.
     public let bucket: BucketID
     /// The tenant whose share of the shard's time the request uses.
-    public let lane: UInt32
+    public let tenant: TenantID
 
     /// Creates a request to seal `bucket`.
-    public init(bucket: BucketID, lane: UInt32) { (self.bucket, self.lane) = (bucket, lane) }
+    public init(bucket: BucketID, tenant: TenantID) { (self.bucket, self.tenant) = (bucket, tenant) }
 }
 
 /// A request of the loop to the shard.
@@ -106,7 +107,7 @@ public enum ShardRequest: Sendable {
     /// Decides this change. An `EMPTY` is also a change, identified by its operation.
     case change(SubmittedChange)
     /// The result of a change that `receive` returned to be decided on another thread.
-    indirect case decided(LongDecision.Result)
+    indirect case decided(DeferredChange.Result)
     /// Drops this bucket from memory, because another process (a restore, an administrator) wrote to the store.
     case forget(BucketID)
 }
@@ -193,7 +194,7 @@ public struct CommitOutcome: Sendable {
     /// Number of changes refused in this group.
     public var refusedCount: Int = 0
     /// Quota reservations of all changes received since the previous outcome, applied or not.
-    public var settled: [ChangeTicket] = []
+    public var released: [QuotaReservation] = []
     /// The reason why the store refused the group, in which case all of its changes were answered with 503; otherwise
     /// nil.
     public var failure: String?

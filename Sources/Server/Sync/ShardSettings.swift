@@ -31,9 +31,9 @@ public struct ShardSettings: Sendable, Equatable {
     /// change is decided on another thread. By default all changes are decided on the shard's thread.
     public var decidedHereMax: Int = .max
     /// Number of objects that one `EMPTY` removes per group.
-    public var emptyObjectsPerGroup: Int = 128
+    public var clearedObjectsPerGroup: Int = 128
     /// Maximum number of `EMPTY` requests in progress; a further one is answered with 503.
-    public var emptyJobsMax: Int = 64
+    public var clearJobsMax: Int = 64
 
     /// Creates the defaults.
     public init() {}

@@ -71,7 +71,7 @@ struct ObjectCache {
 
     /// Evicts the least recently used objects of the object's user until the share holds, before the tree of a change
     /// is built beside them. Objects that the open group changes stay, as does the object itself.
-    mutating func makeRoom(for entity: ActiveEntity, share: Int) {
+    mutating func evict(for entity: ActiveEntity, share: Int) {
         let user = entity.bucket.owner
         while user.recency.bytes > share, let oldest = user.recency.oldest, oldest !== entity,
             !oldest.isInGroup

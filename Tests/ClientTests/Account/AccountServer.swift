@@ -27,7 +27,7 @@ final class AccountServer: Sendable {
 
     /// What the server sends.
     private final class Mails: MailOutbox, Sendable {
-        private let row: WaitingRow<Mail> = .init(bound: 10)
+        private let row: BlockingQueue<Mail> = .init(bound: 10)
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
 

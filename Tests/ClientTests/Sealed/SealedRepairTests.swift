@@ -15,7 +15,7 @@ struct SealedRepairTests {
     }
 
     /// A device sends the creation of an object, and its connection ends with that on its way.
-    private func createUnheard(
+    private func createUndelivered(
         _ world: inout Simulation, _ key: EntityKey
     ) throws -> (creation: [UInt8], connection: Int) {
         try world.set(0, key, to: ["t": "first"])
@@ -141,7 +141,7 @@ struct SealedRepairTests {
     func lateCreation() throws {
         var world: Simulation = try .sealed(2, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
-        let (creation, connection): ([UInt8], Int) = try createUnheard(&world, key)
+        let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
         // Meanwhile another has made the key: the first one's is refused, and goes on top.
         try world.set(1, key, to: ["o": 1])
         world.rest(only: 1)
@@ -179,7 +179,7 @@ struct SealedRepairTests {
         for crashes: Bool in [false, true] {
             var world: Simulation = try .sealed(2, seed: 2)
             let key: EntityKey = try EntityKey("doc0")
-            let (creation, connection): ([UInt8], Int) = try createUnheard(&world, key)
+            let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
             // It arrives; its answer does not.
             world.serve(connection, creation)
             world.rest(only: 1)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Streams of events and who reads them")
 struct EventHubTests {
     @Test("what nobody has got is known to be unheard: without a reader, and when the last one has gone")
-    func unheard() {
+    func undelivered() {
         var hub: EventHub<Int> = EventHub(overrun: { -$0 })
         let isHeardByNobody: Bool = hub.yield(1)
         #expect(!isHeardByNobody)

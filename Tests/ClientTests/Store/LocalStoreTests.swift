@@ -163,7 +163,7 @@ struct LocalStoreTests {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         var record: BucketRecord = BucketRecord(
             name: test.bucket, changeVersion: try ChangeVersion("cv1"), walksStarted: 4)
-        record.walk = IndexWalk(id: 4)
+        record.walk = IndexScan(id: 4)
         record.walk?.mark = "m"
         record.walk?.current = try ChangeVersion("cv2")
         record.walk?.objectsRead = 10

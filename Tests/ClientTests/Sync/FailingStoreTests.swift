@@ -48,9 +48,9 @@ private final class FlakyStore: LocalStore {
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
         kept.versions(bucket, limit: limit)
     }
-    func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
+    func undelivered(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
         try check()
-        return kept.untold(bucket)
+        return kept.undelivered(bucket)
     }
     func commit(_ batch: LocalBatch) throws(ClientError) {
         try check()

@@ -77,7 +77,7 @@ struct GaveWayTests {
         _ = talk.connect()
         _ = talk.hear("0:auth:user@example.com", foreign(#"{"tag":{"o":"+","v":"theirs"}}"#), "0:c:[]")
         talk = try talk.restarted()
-        let events = try talk.machine.takeUntold(talk.notes, now: talk.now).0
+        let events = try talk.machine.takeUndelivered(talk.notes, now: talk.now).0
         guard case .conflict(let report)? = events.first else {
             Issue.record("nothing was kept: \(events)")
             return

@@ -124,12 +124,12 @@ struct LostPositionTests {
         #expect(talk.hear("0:c:[]").isEmpty)
         #expect(try talk.ghost("a") == (3, #"{"t":"older"}"#) && talk.ghost("b") == (7, #"{"t":"b"}"#))
         var next = try talk.restarted()
-        let untold = try next.machine.takeUntold(next.notes, now: next.now).0
-        #expect(untold.count == 1, "objects that are equal are not told: \(untold)")
-        guard case .conflict(let report)? = untold.first else { return }
+        let undelivered = try next.machine.takeUndelivered(next.notes, now: next.now).0
+        #expect(undelivered.count == 1, "objects that are equal are not told: \(undelivered)")
+        guard case .conflict(let report)? = undelivered.first else { return }
         #expect(report.key == "a" && report.path.isEmpty)
         #expect(report.losing == ["t": "abc"] && report.winning == ["t": "older"])
-        #expect(try next.machine.takeUntold(next.notes, now: next.now).0.isEmpty)
+        #expect(try next.machine.takeUndelivered(next.notes, now: next.now).0.isEmpty)
     }
 
     @Test("edits that were not sent go on the state that is there; an object that was removed here is not sent again")

@@ -117,7 +117,7 @@ struct ChannelTokenTests {
     @Test(
         "refused at the door, the connection stays and the bucket is opened with the next token",
         arguments: BucketKind.allCases)
-    func door(kind: BucketKind) throws {
+    func api(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind, renewsToken: true)
         _ = talk.connect()
         let told: [SyncAction] = talk.actions([Self.expired])

@@ -186,7 +186,7 @@ private final class RedirectServer: Sendable {
     }
 
     init(_ files: TLSFiles, to target: String) throws {
-        let started: WaitingRow<(Int, LoopHandle)?> = .init(bound: 1)
+        let started: BlockingQueue<(Int, LoopHandle)?> = .init(bound: 1)
         thread = OwnThread("redirects", stackBytes: 1 << 20) {
             guard let loop: EventLoop = try? .init(), let context: TLSContext = try? .init(files) else {
                 started.add(nil)

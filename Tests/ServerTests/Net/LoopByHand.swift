@@ -17,9 +17,9 @@ final class LoopByHand {
     /// - Parameter part: nanoseconds of a turn that a group has; 1: one connection.
     init(part: Int64 = 1, change: (inout NetSettings) -> Void = { _ in }) throws {
         var settings: NetSettings = .init()
-        (settings.turnNanosecondsPerGroup, settings.acceptNanosecondsPerTurn) = (part, .max / 4)
+        (settings.turnNanosecondsPerTenant, settings.acceptNanosecondsPerTurn) = (part, .max / 4)
         // Nobody rests but whom the test tells to.
-        settings.percentPerGroup = 100
+        settings.percentPerTenant = 100
         settings.endNanosecondsPerTurn = .max / 4
         change(&settings)
         loop = try EventLoop(settings: settings)
@@ -40,7 +40,7 @@ final class LoopByHand {
 
     /// Another connection, accepted. Wakes the strangers, beside whom the listener would rest.
     func join(overTCP: Bool = false) throws -> (TestPeer, Connection) {
-        wake(loop.strangers)
+        wake(loop.unauthenticated)
         let before: UInt32 = loop.lastSerial
         let peer: TestPeer = try overTCP ? .init(port: listening(), isPlain: true) : .init(path: path)
         let connection: Connection = waitFor {
@@ -60,14 +60,14 @@ final class LoopByHand {
     }
 
     /// A WebSocket of a user; 0: of nobody.
-    func open(user: UInt32, overTCP: Bool = false) throws -> (TestPeer, Connection) {
+    func open(user: TenantID, overTCP: Bool = false) throws -> (TestPeer, Connection) {
         let (peer, connection): (TestPeer, Connection) = try join(overTCP: overTCP)
         try peer.send(Told.upgrade("/ws"))
         turns { connection.phase == .open }
         told.users[connection.id] = user
         loop.sort(connection)
         turn()
-        guard connection.phase == .open, connection.group.number == user else {
+        guard connection.phase == .open, connection.tenant.id == user else {
             throw TestPeer.PeerError(what: "it was not opened")
         }
         return (peer, connection)
@@ -81,12 +81,12 @@ final class LoopByHand {
         }
     }
 
-    func rest(_ group: LoopGroup) { group.restsUntil = .max }
+    func throttle(_ tenant: LoopTenant) { tenant.throttledUntil = .max }
 
-    func wake(_ group: LoopGroup) {
-        guard group.restsUntil == .max else { return }
-        group.restsUntil = .min
-        loop.wake(group)
+    func wake(_ tenant: LoopTenant) {
+        guard tenant.throttledUntil == .max else { return }
+        tenant.throttledUntil = .min
+        loop.wake(tenant)
     }
 
     /// What keeps it from sleeping until somebody says something, whatever its clock says; empty: nothing.
@@ -117,9 +117,9 @@ extension EventLoop {
 
 /// What a loop tells, by connection, and who its connections are.
 final class Told: LoopDelegate {
-    var users: [ConnectionID: UInt32] = [:]
+    var users: [ConnectionID: TenantID] = [:]
     /// Users who wait for an answer.
-    var waiting: Set<UInt32> = []
+    var waiting: Set<TenantID> = []
     private(set) var paths: [ConnectionID: [String]] = [:]
     private(set) var messages: [ConnectionID: [String]] = [:]
     private(set) var ends: [ConnectionID: [ConnectionEnd]] = [:]
@@ -146,6 +146,6 @@ final class Told: LoopDelegate {
         onMessage(id)
     }
     func closed(_ id: ConnectionID, _ end: ConnectionEnd) { ends[id, default: []].append(end) }
-    func group(of id: ConnectionID) -> UInt32 { users[id] ?? 0 }
-    func othersWait(than group: UInt32) -> Bool { !waiting.subtracting([group]).isEmpty }
+    func tenant(behind id: ConnectionID) -> TenantID { users[id] ?? 0 }
+    func othersWait(than tenant: TenantID) -> Bool { !waiting.subtracting([tenant]).isEmpty }
 }

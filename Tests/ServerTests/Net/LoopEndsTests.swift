@@ -13,13 +13,13 @@ struct LoopEndsTests {
 
     private var loop: EventLoop { hand.loop }
 
-    private func strangers(_ count: Int) throws -> [(TestPeer, Connection)] {
+    private func unauthenticated(_ count: Int) throws -> [(TestPeer, Connection)] {
         try (0..<count).map { _ in try hand.join() }
     }
 
     /// Strangers that a sweep looks at after another connection. Slots are numbers of files, of which tests that run at the same
     /// time take and give back lower ones, too: connections that get such a one stay and are not part of the test.
-    private func strangers(_ count: Int, behind first: Connection) throws -> [(TestPeer, Connection)] {
+    private func unauthenticated(_ count: Int, behind first: Connection) throws -> [(TestPeer, Connection)] {
         var found: [(TestPeer, Connection)] = []
         while found.count < count {
             let stranger = try hand.join()
@@ -39,7 +39,7 @@ struct LoopEndsTests {
 
     @Test("of five whose time is over one is ended in each turn, and the loop does not sleep before all are")
     func deadlines() throws {
-        let all: [(TestPeer, Connection)] = try strangers(5)
+        let all: [(TestPeer, Connection)] = try unauthenticated(5)
         runOut(all.map(\.1))
         for turn: Int in 1...5 {
             #expect(turn == 1 || loop.waitMilliseconds() == 0)
@@ -55,7 +55,7 @@ struct LoopEndsTests {
         // The delegate has paused it: at each look its time begins anew, and the test has it over again for the next.
         let (peer, first): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(first.id)
-        let all: [(TestPeer, Connection)] = try strangers(4, behind: first)
+        let all: [(TestPeer, Connection)] = try unauthenticated(4, behind: first)
         runOut([first] + all.map(\.1))
         hand.turn()
         #expect(dead(all) == 0 && loop.sweepNext != nil)
@@ -71,23 +71,23 @@ struct LoopEndsTests {
     func waitingInRow() throws {
         let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 7)
         try peer.send(Told.frame("first"))
-        hand.rest(speaker.group)
+        hand.throttle(speaker.tenant)
         hand.turn()
         #expect(speaker.isQueued)
-        let all: [(TestPeer, Connection)] = try strangers(2)
+        let all: [(TestPeer, Connection)] = try unauthenticated(2)
         runOut([speaker] + all.map(\.1))
         hand.turn()
         #expect(dead(all) == 1 && speaker.phase == .open)
         hand.turn(2)
         #expect(dead(all) == 2 && speaker.phase == .open && loop.sweepNext == nil)
-        hand.wake(speaker.group)
+        hand.wake(speaker.tenant)
         hand.turn(2)
         #expect(hand.told.messages[speaker.id] == ["first"])
     }
 
     @Test("who speaks while a sweep has not come to it is not given up")
     func speaksInTime() throws {
-        let all: [(TestPeer, Connection)] = try strangers(4)
+        let all: [(TestPeer, Connection)] = try unauthenticated(4)
         runOut(all.map(\.1))
         hand.turn()
         let (peer, last): (TestPeer, Connection) = all[3]
@@ -101,7 +101,7 @@ struct LoopEndsTests {
     func others() throws {
         let (speaker, connection): (TestPeer, Connection) = try hand.open(user: 7)
         #expect(try speaker.readResponse().status == 101)
-        let all: [(TestPeer, Connection)] = try strangers(4)
+        let all: [(TestPeer, Connection)] = try unauthenticated(4)
         runOut(all.map(\.1))
         for turn: Int in 1...4 {
             try speaker.send(Told.frame("\(turn)"))
@@ -112,18 +112,20 @@ struct LoopEndsTests {
         }
     }
 
-    @Test("ending is on the account of those who are ended, and on nobody else's", arguments: [UInt32(0), 7])
-    func account(user: UInt32) throws {
-        let hand: LoopByHand = try .init { $0.percentPerGroup = 1 }
+    @Test(
+        "ending is on the account of those who are ended, and on nobody else's",
+        arguments: [TenantID.unauthenticated, 7])
+    func account(user: TenantID) throws {
+        let hand: LoopByHand = try .init { $0.percentPerTenant = 1 }
         let (first, speaker): (TestPeer, Connection) = try hand.open(user: 9)
         let others: [(TestPeer, Connection)] = try (0..<400).map { _ in
-            hand.loop.groups.values.forEach { $0.restsUntil = .min }
-            hand.loop.strangers.restsUntil = .min
+            hand.loop.tenants.values.forEach { $0.throttledUntil = .min }
+            hand.loop.unauthenticated.throttledUntil = .min
             return user == 0 ? try hand.join() : try hand.open(user: user)
         }
-        let ended: LoopGroup = others[0].1.group
-        #expect(ended.number == user)
-        (ended.account, ended.restsUntil, speaker.group.restsUntil) = (.init(), .min, .min)
+        let ended: LoopTenant = others[0].1.tenant
+        #expect(ended.id == user)
+        (ended.account, ended.throttledUntil, speaker.tenant.throttledUntil) = (.init(), .min, .min)
         for (_, connection): (TestPeer, Connection) in others {
             hand.loop.deadlines[Int(connection.id.slot)] = hand.loop.now - 1
         }
@@ -131,23 +133,23 @@ struct LoopEndsTests {
         hand.turn()
         hand.loop.sweepNow()
         #expect(others.allSatisfy { $0.1.phase == .dead || $0.1.phase == .closing })
-        #expect(ended.restsUntil > hand.loop.now)
-        #expect(speaker.group.restsUntil <= hand.loop.now)
-        #expect(user == 0 || hand.loop.strangers.restsUntil <= hand.loop.now)
+        #expect(ended.throttledUntil > hand.loop.now)
+        #expect(speaker.tenant.throttledUntil <= hand.loop.now)
+        #expect(user == 0 || hand.loop.unauthenticated.throttledUntil <= hand.loop.now)
     }
 
     @Test("who is ended has not wanted the loop: a user who is alone but for that shares with nobody")
     func alone() throws {
         let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 9)
         let idle: [(TestPeer, Connection)] = [try hand.open(user: 7), try hand.join()]
-        loop.recentGroups = .init()
-        loop.strangersWantedAt = .min / 2
+        loop.recentTenants = .init()
+        loop.unauthenticatedWantedAt = .min / 2
         for (_, connection): (TestPeer, Connection) in idle { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
         loop.sweepNow()
         #expect(idle[0].1.phase == .closing && idle[1].1.phase == .dead)
-        #expect(!loop.isWanted(beside: speaker.group, at: loop.now))
-        loop.timed(idle[0].1.group) {}
-        #expect(loop.isWanted(beside: speaker.group, at: loop.now))
+        #expect(!loop.isWanted(beside: speaker.tenant, at: loop.now))
+        loop.timed(idle[0].1.tenant) {}
+        #expect(loop.isWanted(beside: speaker.tenant, at: loop.now))
         withExtendedLifetime(peer) {}
     }
 
@@ -208,7 +210,7 @@ struct LoopEndsTests {
     @Test("however many peers go, those whose time is over are ended, and the other way round")
     func bothKinds() throws {
         let gone: [(TestPeer, Connection)] = try paused(4)
-        let late: [(TestPeer, Connection)] = try strangers(4)
+        let late: [(TestPeer, Connection)] = try unauthenticated(4)
         runOut(late.map(\.1))
         for (peer, _): (TestPeer, Connection) in gone { peer.reset() }
         for turn: Int in 1...4 {
@@ -246,10 +248,10 @@ struct LoopEndsTests {
     @Test("strangers have a quarter of a user's part of a turn, and never nothing")
     func parts() throws {
         let (_, connection): (TestPeer, Connection) = try hand.open(user: 7)
-        #expect(loop.part(of: connection.group) == 1 && loop.part(of: loop.strangers) == 1)
+        #expect(loop.part(of: connection.tenant) == 1 && loop.part(of: loop.unauthenticated) == 1)
         var settings: NetSettings = loop.settings
-        settings.turnNanosecondsPerGroup = 100_000
+        settings.turnNanosecondsPerTenant = 100_000
         loop.use(settings)
-        #expect(loop.part(of: connection.group) == 100_000 && loop.part(of: loop.strangers) == 25_000)
+        #expect(loop.part(of: connection.tenant) == 100_000 && loop.part(of: loop.unauthenticated) == 25_000)
     }
 }

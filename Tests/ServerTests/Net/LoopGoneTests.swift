@@ -47,7 +47,7 @@ struct LoopGoneTests {
         let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
         try peer.send(Told.frame("heard"))
         hand.turns { messages(connection) == ["heard"] }
-        hand.rest(connection.group)
+        hand.throttle(connection.tenant)
         go(peer, end)
         hand.turns { connection.phase == .dead }
         checkGone(connection)
@@ -59,7 +59,7 @@ struct LoopGoneTests {
         [true, false])
     func afterRest(end: End, overTCP: Bool) throws {
         let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
-        hand.rest(connection.group)
+        hand.throttle(connection.tenant)
         try peer.send(Told.frame("first") + Told.frame("second"))
         hand.turns { connection.isQueued }
         go(peer, end)
@@ -69,7 +69,7 @@ struct LoopGoneTests {
             #expect(loop.poller.wait(milliseconds: 0) == 0)
         }
         #expect(connection.phase == .open && messages(connection).isEmpty)
-        hand.wake(connection.group)
+        hand.wake(connection.tenant)
         hand.turns { connection.phase == .dead }
         #expect(messages(connection) == ["first", "second"])
         checkGone(connection)
@@ -177,7 +177,7 @@ struct LoopGoneTests {
         let (peer, connection): (TestPeer, Connection) = try hand.join()
         let (idlePeer, idle): (TestPeer, Connection) = try hand.join()
         for each: Connection in [connection, idle] { loop.count(each.id, to: 7) }
-        hand.rest(connection.group)
+        hand.throttle(connection.tenant)
         try peer.send("GET /mine HTTP/1.1\r\nHost: x\r\n\r\n")
         hand.turn()
         #expect(connection.isQueued)
@@ -185,7 +185,7 @@ struct LoopGoneTests {
         idlePeer.end()
         hand.turn(3)
         #expect(connection.phase == .http && idle.phase == .dead)
-        hand.wake(connection.group)
+        hand.wake(connection.tenant)
         hand.turn(4)
         #expect(hand.told.paths[connection.id] == ["/mine"])
         #expect(connection.phase == .dead && loop.connectionCount == 0 && hand.isQuiet)
@@ -198,15 +198,15 @@ struct LoopGoneTests {
         let peer: TestPeer = try .init(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
-        try server.onLoop { $0.strangers.restsUntil = .max }
+        try server.onLoop { $0.unauthenticated.throttledUntil = .max }
         // Over TLS they are two records, the second of which is read after a write has failed.
         for _: Int in 0..<2 { try peer.send((0..<50).flatMap { Told.frame("message \($0)") }) }
         peer.reset()
         waitFor { (try? server.onLoop { $0.lookup(id)?.isGone }) == true ? true : nil }
         #expect(diary.received.value == 0)
         try server.onLoop { loop in
-            loop.strangers.restsUntil = .min
-            loop.wake(loop.strangers)
+            loop.unauthenticated.throttledUntil = .min
+            loop.wake(loop.unauthenticated)
         }
         waitFor { diary.ends.isEmpty ? nil : true }
         #expect(diary.received.value == 100)

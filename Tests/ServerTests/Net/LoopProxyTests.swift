@@ -66,7 +66,7 @@ struct LoopProxyTests {
     }
 
     @Test("a stranger's word counts for nothing: neither the field nor the preface")
-    func strangers() throws {
+    func unauthenticated() throws {
         for (trusted, prefaces): (String, Bool) in [("none", false), ("10.0.0.0/8", false), ("10.0.0.0/8", true)] {
             let server: LoopThread = try serve(trusted, prefaces: prefaces)
             let peer: TestPeer = try .init(port: server.port)

@@ -18,7 +18,7 @@ import ThicketProtocol
             diary.received.add()
         }
         func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {}
-        func group(of connection: ConnectionID) -> UInt32 { known.contains(connection) ? 7 : 0 }
+        func tenant(behind connection: ConnectionID) -> TenantID { known.contains(connection) ? 7 : 0 }
     }
 
     private func stage() throws -> (LoopThread, TestPeer, ConnectionID) {
@@ -34,10 +34,10 @@ import ThicketProtocol
     @Test("who has said once who it is, and listens since then, is no stranger to what it is sent")
     func listener() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
-        #expect(try server.onLoop { $0.lookup(id)?.group.number } == 0, "it has sent nothing since")
+        #expect(try server.onLoop { $0.lookup(id)?.tenant.id } == 0, "it has sent nothing since")
         try server.handle.post { $0.send(id, text: Array("news".utf8)) }
         #expect(try peer.readAnswer() == .text(Array("news".utf8)))
-        #expect(try server.onLoop { $0.lookup(id)?.group.number } == 7)
+        #expect(try server.onLoop { $0.lookup(id)?.tenant.id } == 7)
         try server.stop()
     }
 
@@ -49,7 +49,7 @@ import ThicketProtocol
         try server.handle.post { $0.send(id, text: Array("news".utf8)) }
         _ = try peer.readAnswer()
         func isAlone() throws -> Bool {
-            try server.onLoop { loop in loop.lookup(id).map { !loop.isWanted(beside: $0.group, at: loop.now) } ?? false
+            try server.onLoop { loop in loop.lookup(id).map { !loop.isWanted(beside: $0.tenant, at: loop.now) } ?? false
             }
         }
         #expect(try isAlone())
@@ -64,21 +64,21 @@ import ThicketProtocol
     @Test("a user who rests and comes back on another connection rests on, and is forgotten when it has")
     func comesBack() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
-        let rest: Int64 = 3_600_000_000_000
+        let throttle: Int64 = 3_600_000_000_000
         try server.onLoop { loop in
             guard let connection: Connection = loop.lookup(id) else { return }
             loop.sort(connection)
-            connection.group.restsUntil = loop.now + rest
+            connection.tenant.throttledUntil = loop.now + throttle
         }
         peer.reset()
         waitFor { (try? server.onLoop { $0.lookup(id) == nil }) == true ? true : nil }
-        try server.onLoop { $0.forgetGroups() }
-        #expect(try server.onLoop { $0.groups[7].map { $0.restsUntil > 0 && $0.members == 0 } } == true)
+        try server.onLoop { $0.forgetTenants() }
+        #expect(try server.onLoop { $0.tenants[7].map { $0.throttledUntil > 0 && $0.members == 0 } } == true)
         try server.onLoop { loop in
-            loop.now += rest + 1
-            loop.forgetGroups()
+            loop.now += throttle + 1
+            loop.forgetTenants()
         }
-        #expect(try server.onLoop { $0.groups.isEmpty && $0.emptied.isEmpty })
+        #expect(try server.onLoop { $0.tenants.isEmpty && $0.emptied.isEmpty })
         try server.stop()
     }
 
@@ -89,63 +89,65 @@ import ThicketProtocol
         try server.handle.post { loop in
             guard let connection: Connection = loop.lookup(id) else { return }
             loop.sort(connection)
-            connection.group.restsUntil = loop.now + 20_000_000
-            _ = loop.timers.schedule(at: connection.group.restsUntil) { [unowned loop] in loop.wake(connection.group) }
+            connection.tenant.throttledUntil = loop.now + 20_000_000
+            _ = loop.timers.schedule(at: connection.tenant.throttledUntil) { [unowned loop] in
+                loop.wake(connection.tenant)
+            }
             loop.send(id, text: Array("later".utf8))
             loop.flushDirty()
-            isAside.value.withLock { $0 = connection.isResting && connection.watchesReads }
+            isAside.value.withLock { $0 = connection.isTenantThrottled && connection.watchesReads }
         }
         #expect(waitFor { isAside.value.withLock { $0 } })
         #expect(try peer.readAnswer() == .text(Array("later".utf8)))
-        #expect(try server.onLoop { $0.lookup(id)?.isResting } == false)
+        #expect(try server.onLoop { $0.lookup(id)?.isTenantThrottled } == false)
         try server.stop()
     }
 
     @Test("a user does not rest for the time in which others had the core")
     func blockedHandler() throws {
-        let (stage, group): (LoopByHand, LoopGroup) = try shared()
-        let (used, rests): (Int64, Bool) = (
-            stage.loop.timed(group) {
+        let (stage, tenant): (LoopByHand, LoopTenant) = try shared()
+        let (used, isThrottled): (Int64, Bool) = (
+            stage.loop.timed(tenant) {
                 // The thread does nothing while this passes.
                 _ = poll(nil, 0, 20)
-            }, group.restsUntil > stage.loop.now
+            }, tenant.throttledUntil > stage.loop.now
         )
-        #expect(used < 10_000_000 && !rests, "\(used) ns")
+        #expect(used < 10_000_000 && !isThrottled, "\(used) ns")
     }
 
     @Test("a user that computes for long rests while others want the loop")
     func busyHandler() throws {
-        let (stage, group): (LoopByHand, LoopGroup) = try shared()
-        let used: Int64 = stage.loop.timed(group) { Self.compute(20_000_000) }
-        #expect(used >= 20_000_000 && group.restsUntil > stage.loop.now)
+        let (stage, tenant): (LoopByHand, LoopTenant) = try shared()
+        let used: Int64 = stage.loop.timed(tenant) { Self.compute(20_000_000) }
+        #expect(used >= 20_000_000 && tenant.throttledUntil > stage.loop.now)
     }
 
     @Test("who has three of four answers pays three quarters of what they took, who has none nothing")
     func answers() throws {
-        let (stage, first): (LoopByHand, LoopGroup) = try shared()
+        let (stage, first): (LoopByHand, LoopTenant) = try shared()
         let (cid, third): (TestPeer, Connection) = try stage.open(user: 3)
         stage.kept.append(cid)
-        let second: LoopGroup = try #require(stage.loop.groups[2])
+        let second: LoopTenant = try #require(stage.loop.tenants[2])
         // Between the two, one that has gone.
         stage.loop.timed([1, 1, 99, 1, 2]) { Self.compute(20_000_000) }
         let now: Int64 = stage.loop.now
-        #expect(first.restsUntil - now >= 3 * 4 * 4_000_000 && second.restsUntil - now >= 4 * 4_000_000)
-        #expect(first.restsUntil > second.restsUntil)
-        #expect(third.group.restsUntil <= now)
+        #expect(first.throttledUntil - now >= 3 * 4 * 4_000_000 && second.throttledUntil - now >= 4 * 4_000_000)
+        #expect(first.throttledUntil > second.throttledUntil)
+        #expect(third.tenant.throttledUntil <= now)
     }
 
     @Test("answers for nobody are nobody's, and strangers pay for theirs")
     func answersOfStrangers() throws {
-        let (stage, first): (LoopByHand, LoopGroup) = try shared()
-        stage.loop.timed([UInt32]()) { Self.compute(5_000_000) }
-        #expect(stage.loop.strangers.restsUntil <= stage.loop.now && first.restsUntil <= stage.loop.now)
+        let (stage, first): (LoopByHand, LoopTenant) = try shared()
+        stage.loop.timed([TenantID]()) { Self.compute(5_000_000) }
+        #expect(stage.loop.unauthenticated.throttledUntil <= stage.loop.now && first.throttledUntil <= stage.loop.now)
         stage.loop.timed([0, 0]) { Self.compute(5_000_000) }
-        #expect(stage.loop.strangers.restsUntil > stage.loop.now)
+        #expect(stage.loop.unauthenticated.throttledUntil > stage.loop.now)
     }
 
     @Test("somebody who waits for an answer wants the loop, however long ago the question was")
     func waitsForAnswer() throws {
-        let (stage, first): (LoopByHand, LoopGroup) = try shared()
+        let (stage, first): (LoopByHand, LoopTenant) = try shared()
         let later: Int64 = stage.loop.now + 2 * RecentUsers.memory
         #expect(!stage.loop.isWanted(beside: first, at: later))
         stage.told.waiting = [2]
@@ -160,14 +162,14 @@ import ThicketProtocol
     }
 
     /// A loop that two users want, and the first one's group.
-    private func shared() throws -> (LoopByHand, LoopGroup) {
-        let stage: LoopByHand = try .init { $0.percentPerGroup = 25 }
+    private func shared() throws -> (LoopByHand, LoopTenant) {
+        let stage: LoopByHand = try .init { $0.percentPerTenant = 25 }
         let (ann, first): (TestPeer, Connection) = try stage.open(user: 1)
         let (bob, second): (TestPeer, Connection) = try stage.open(user: 2)
         stage.kept = [ann, bob]
-        stage.loop.timed(second.group) {}
+        stage.loop.timed(second.tenant) {}
         stage.turn()
-        try #require(first.group.restsUntil <= stage.loop.now)
-        return (stage, first.group)
+        try #require(first.tenant.throttledUntil <= stage.loop.now)
+        return (stage, first.tenant)
     }
 }

@@ -34,10 +34,10 @@ struct LoopRowEndsTests {
         let (peer, last): (TestPeer, Connection) = all[3]
         try peer.send(Told.frame("second") + Told.frame("third"))
         peer.reset()
-        if turnsResting > 0 { hand.rest(last.group) }
+        if turnsResting > 0 { hand.throttle(last.tenant) }
         hand.turn(turnsResting)
         #expect(turnsResting == 0 || loop.poller.wait(milliseconds: 0) == 0, "epoll tells it once, not in every turn")
-        hand.wake(last.group)
+        hand.wake(last.tenant)
         hand.turn(6)
         #expect(messages(last) == ["first", "second", "third"])
         #expect(hand.told.ends[last.id] == [.vanished])
@@ -73,11 +73,11 @@ struct LoopRowEndsTests {
         let all: [(TestPeer, Connection)] = try (0..<4).map { _ in try hand.join() }
         for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
         hand.turn()
-        hand.rest(loop.strangers)
+        hand.throttle(loop.unauthenticated)
         all[3].0.reset()
         hand.turn()
         #expect(all[3].1.phase == .dead)
-        hand.wake(loop.strangers)
+        hand.wake(loop.unauthenticated)
         hand.turn(4)
         #expect(all.map { hand.told.paths[$0.1.id]?.count } == [1, 1, 1, nil])
     }
@@ -89,8 +89,8 @@ struct LoopRowEndsTests {
         hand.turn(2)
         try peer.send(Array(Told.frame(String(repeating: "x", count: 100_000)).prefix(50_000)))
         hand.turn()
-        #expect(last.reader.gatheredBytes > 0 && last.group.gathered == last.reader.gatheredBytes)
-        hand.rest(last.group)
+        #expect(last.reader.gatheredBytes > 0 && last.tenant.gathered == last.reader.gatheredBytes)
+        hand.throttle(last.tenant)
         try peer.send("more")
         hand.turn()
         #expect(last.isQueued)
@@ -100,10 +100,10 @@ struct LoopRowEndsTests {
 
     @Test("a row does not hold whom it has handed out")
     func nothingHeld() throws {
-        let row: ConnectionRow = .init()
+        let row: ReadyQueue = .init()
         let (_, model): (TestPeer, Connection) = try hand.join()
         func make() -> Connection {
-            .init(id: model.id, listener: model.listener, group: loop.strangers, settings: loop.settings)
+            .init(id: model.id, listener: model.listener, tenant: loop.unauthenticated, settings: loop.settings)
         }
         weak var first: Connection? = nil
         do {
@@ -124,11 +124,11 @@ struct LoopRowEndsTests {
         let all: [(TestPeer, Connection)] = try waiting(8)
         let (peer, last): (TestPeer, Connection) = all[7]
         _ = try peer.readResponse()
-        hand.rest(last.group)
+        hand.throttle(last.tenant)
         loop.send(last.id, text: Array("news".utf8))
         hand.turn(2)
         #expect(!last.outbox.isEmpty)
-        hand.wake(last.group)
+        hand.wake(last.tenant)
         hand.turn()
         #expect(last.outbox.isEmpty)
         #expect(try peer.readAnswer() == .text(Array("news".utf8)))
@@ -140,14 +140,14 @@ struct LoopRowEndsTests {
 
     // MARK: Somebody else's
 
-    private func strangers(_ count: Int) throws -> [(TestPeer, Connection)] {
+    private func unauthenticated(_ count: Int) throws -> [(TestPeer, Connection)] {
         try (0..<count).map { _ in try hand.join() }
     }
 
     @Test("who is known to be a user's does not wait with the strangers")
     func known() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
-        let others: [(TestPeer, Connection)] = try strangers(8)
+        let others: [(TestPeer, Connection)] = try unauthenticated(8)
         hand.told.users[connection.id] = 7
         for (other, _): (TestPeer, Connection) in others { try other.send("GET /hello HTTP/1.1\r\n") }
         try peer.send(Told.frame("change"))
@@ -159,11 +159,11 @@ struct LoopRowEndsTests {
     @Test("who turns out to be a user's while it waits leaves the strangers' row, and is heard once")
     func moves() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
-        let others: [(TestPeer, Connection)] = try strangers(8)
+        let others: [(TestPeer, Connection)] = try unauthenticated(8)
         for (other, _): (TestPeer, Connection) in others { try other.send("GET /hello HTTP/1.1\r\n") }
         try peer.send(Told.frame("change"))
         hand.turn()
-        #expect(connection.isQueued && connection.group === loop.strangers)
+        #expect(connection.isQueued && connection.tenant === loop.unauthenticated)
         hand.told.users[connection.id] = 7
         loop.send(connection.id, text: Array("welcome".utf8))
         hand.turn(2)
@@ -181,17 +181,17 @@ struct LoopRowEndsTests {
     /// Strangers that have said this before the strangers rested, and that while they rest: all of them wait, and longer than
     /// they may.
     private func overdue(_ before: String, _ text: String) throws -> [(TestPeer, Connection)] {
-        let all: [(TestPeer, Connection)] = try strangers(5)
+        let all: [(TestPeer, Connection)] = try unauthenticated(5)
         for (peer, _): (TestPeer, Connection) in all where !before.isEmpty { try peer.send(before) }
         hand.turn(5)
-        hand.rest(loop.strangers)
+        hand.throttle(loop.unauthenticated)
         for (peer, _): (TestPeer, Connection) in all { try peer.send(text) }
         hand.turn()
         #expect(all.allSatisfy { $0.1.isQueued })
         for (_, connection): (TestPeer, Connection) in all { runOut(connection) }
         loop.sweepNow()
         #expect(all.allSatisfy { $0.1.isQueued && $0.1.phase == .http })
-        hand.wake(loop.strangers)
+        hand.wake(loop.unauthenticated)
         return all
     }
 
@@ -238,7 +238,7 @@ struct LoopRowEndsTests {
 
     @Test("nobody is given up for the time that it waited: what it said is read first")
     func inTime() throws {
-        let all: [(TestPeer, Connection)] = try strangers(6)
+        let all: [(TestPeer, Connection)] = try unauthenticated(6)
         for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
         hand.turn()
         loop.now += 11_000_000_000

@@ -20,10 +20,11 @@ struct LoopRowModelTests {
         var random: SeededRandom = .init(seed: UInt64(seed))
         let hand: LoopByHand = try .init()
         let (peer, model): (TestPeer, Connection) = try hand.join()
-        let (row, other): (ConnectionRow, ConnectionRow) = (.init(), .init())
+        let (row, other): (ReadyQueue, ReadyQueue) = (.init(), .init())
         let all: [Connection] = (0..<50).map { number in
             .init(
-                id: ConnectionID(slot: Int32(number), serial: 1), listener: model.listener, group: hand.loop.strangers,
+                id: ConnectionID(slot: Int32(number), serial: 1), listener: model.listener,
+                tenant: hand.loop.unauthenticated,
                 settings: hand.loop.settings)
         }
         var expected: [Connection] = []
@@ -59,7 +60,7 @@ private final class World {
         let peer: TestPeer
         let connection: Connection
         /// 0: a stranger, who sends requests. The others have WebSockets.
-        let user: UInt32
+        let user: TenantID
         var said: [String] = []
         var heard: Int = 0
         /// Turns that were over when it said something that was not heard.
@@ -67,11 +68,11 @@ private final class World {
         /// Turns that were over when it went, or when it was heard after that.
         var goneSince: Int?
         var wasGivenUp: Bool = false
-        init(_ peer: TestPeer, _ connection: Connection, user: UInt32) {
+        init(_ peer: TestPeer, _ connection: Connection, user: TenantID) {
             (self.peer, self.connection, self.user) = (peer, connection, user)
         }
         var isHere: Bool { connection.phase != .dead }
-        var unheard: Int { said.count - heard }
+        var undelivered: Int { said.count - heard }
         /// It may say something.
         var speaks: Bool { isHere && goneSince == nil && !wasGivenUp }
     }
@@ -79,9 +80,9 @@ private final class World {
     private let hand: LoopByHand
     private var random: SeededRandom
     private var members: [Member] = []
-    private var resting: Set<UInt32> = []
+    private var throttled: Set<TenantID> = []
     /// By user: who was sent something that has not left, and for how many turns of the user.
-    private var answers: [UInt32: (member: Member, turns: Int)] = [:]
+    private var answers: [TenantID: (member: Member, turns: Int)] = [:]
     private var turns: Int = 0
     private var loop: EventLoop { hand.loop }
 
@@ -93,7 +94,7 @@ private final class World {
             (settings.closeTimeout, settings.lingerTimeout) = (hour, hour)
         }
         for number: Int in 0..<32 {
-            let user: UInt32 = UInt32(number % 4)
+            let user: TenantID = TenantID(UInt32(number % 4))
             let (peer, connection): (TestPeer, Connection) = try user == 0 ? hand.join() : hand.open(user: user)
             members.append(Member(peer, connection, user: user))
         }
@@ -106,7 +107,7 @@ private final class World {
         let all: [Member] = members.filter(fits)
         return all.isEmpty ? nil : all[pick(all.count)]
     }
-    private func group(_ user: UInt32) -> LoopGroup? { user == 0 ? loop.strangers : loop.groups[user] }
+    private func tenant(_ user: TenantID) -> LoopTenant? { user == 0 ? loop.unauthenticated : loop.tenants[user] }
 
     // MARK: What happens
 
@@ -114,9 +115,9 @@ private final class World {
         switch pick(20) {
         case 0...7: if let member: Member = one(\.speaks) { try speak(member) }
         case 8: if pick(3) == 0, let member: Member = one(\.speaks) { go(member) }
-        case 9: answer(UInt32(1 + pick(3)))
-        case 10: rest(UInt32(pick(4)))
-        case 11: wake(UInt32(pick(4)))
+        case 9: answer(TenantID(UInt32(1 + pick(3))))
+        case 10: throttle(TenantID(UInt32(pick(4))))
+        case 11: wake(TenantID(UInt32(pick(4))))
         case 12: if let member: Member = one(\.isHere) { runOut(member) }
         case 13: if pick(4) == 0 { checkSilence() }
         default: turn()
@@ -125,7 +126,7 @@ private final class World {
 
     private func speak(_ member: Member) throws {
         // As much as is read at once: 32 messages, or four requests.
-        guard member.unheard < (member.user == 0 ? 3 : 24) else { return }
+        guard member.undelivered < (member.user == 0 ? 3 : 24) else { return }
         var bytes: [UInt8] = []
         for _: Int in 0..<(member.user == 0 ? 1 : 1 + pick(3)) {
             let word: String = "/\(member.said.count)"
@@ -142,21 +143,21 @@ private final class World {
         if answers[member.user]?.member === member { answers[member.user] = nil }
     }
 
-    private func answer(_ user: UInt32) {
+    private func answer(_ user: TenantID) {
         guard answers[user] == nil, let member: Member = one({ $0.user == user && $0.speaks }) else { return }
         loop.send(member.connection.id, text: Array("news".utf8))
         answers[user] = (member, 0)
     }
 
-    private func rest(_ user: UInt32) {
-        guard let group: LoopGroup = group(user) else { return }
-        hand.rest(group)
-        resting.insert(user)
+    private func throttle(_ user: TenantID) {
+        guard let tenant: LoopTenant = tenant(user) else { return }
+        hand.throttle(tenant)
+        throttled.insert(user)
     }
 
-    private func wake(_ user: UInt32) {
-        guard resting.remove(user) != nil, let group: LoopGroup = group(user) else { return }
-        hand.wake(group)
+    private func wake(_ user: TenantID) {
+        guard throttled.remove(user) != nil, let tenant: LoopTenant = tenant(user) else { return }
+        hand.wake(tenant)
     }
 
     /// Whoever has said something that the server has not read stays; whoever has not is given up, which is rare here.
@@ -177,7 +178,7 @@ private final class World {
 
     /// While all rest, those that wait cost nothing, whoever has gone among them.
     private func checkSilence() {
-        for user: UInt32 in 0..<4 { rest(user) }
+        for user in (0..<4).map({ TenantID($0) }) { throttle(user) }
         for _: Int in 0..<3 { turn() }
         for member: Member in members where member.wasGivenUp && member.isHere { return }
         #expect(loop.poller.wait(milliseconds: 0) == 0)
@@ -193,30 +194,30 @@ private final class World {
     }
 
     private func turn() {
-        let waited: [Member] = members.filter { $0.isHere && $0.readySince != nil && !resting.contains($0.user) }
+        let waited: [Member] = members.filter { $0.isHere && $0.readySince != nil && !throttled.contains($0.user) }
         let here: [Member] = members.filter(\.isHere)
         hand.turn()
         turns += 1
-        for user: UInt32 in 0..<4 {
+        for user in (0..<4).map({ TenantID($0) }) {
             let ofGroup: [Member] = waited.filter { $0.user == user }
             let served: [Member] = members.filter { $0.user == user && words($0).count > $0.heard }
             let hadEnds: Bool = here.contains { $0.user == user && !$0.isHere }
-            checkServed(served, ofGroup, isResting: resting.contains(user), hadEnds: hadEnds)
+            checkServed(served, ofGroup, isTenantThrottled: throttled.contains(user), hadEnds: hadEnds)
         }
         for member: Member in members { checkEnd(member) }
-        for user: UInt32 in Array(answers.keys) where !resting.contains(user) { checkAnswer(user) }
+        for user: TenantID in Array(answers.keys) where !throttled.contains(user) { checkAnswer(user) }
     }
 
     /// It is written, whoever waits to be read. One connection a turn is written to; those that are given up are, too.
-    private func checkAnswer(_ user: UInt32) {
+    private func checkAnswer(_ user: TenantID) {
         guard let (member, passed): (Member, Int) = answers[user] else { return }
         let isOut: Bool = member.connection.outbox.isEmpty
         #expect(isOut || passed < members.count { $0.user == user && $0.wasGivenUp }, "an answer waits")
         answers[user] = isOut ? nil : (member, passed + 1)
     }
 
-    private func checkServed(_ served: [Member], _ waited: [Member], isResting: Bool, hadEnds: Bool) {
-        #expect(!isResting || served.isEmpty)
+    private func checkServed(_ served: [Member], _ waited: [Member], isTenantThrottled: Bool, hadEnds: Bool) {
+        #expect(!isTenantThrottled || served.isEmpty)
         #expect(served.count <= 1)
         // To find that a connection has ended is a turn's work too.
         #expect(waited.isEmpty || !served.isEmpty || hadEnds, "somebody waits, and nobody was served")
@@ -249,7 +250,7 @@ private final class World {
 
     /// All that was said is heard, in as many turns as connections wait, and nothing is left over.
     func finish() throws {
-        for user: UInt32 in 0..<4 { wake(user) }
+        for user in (0..<4).map({ TenantID($0) }) { wake(user) }
         for _: Int in 0..<(2 * members.count) { turn() }
         #expect(members.allSatisfy { !$0.isHere || $0.readySince == nil })
         for member: Member in members where member.user != 0 { #expect(words(member) == member.said) }
@@ -257,8 +258,8 @@ private final class World {
         hand.turns { loop.connectionCount == 0 }
         // The rows meet those that have left.
         hand.turn(2)
-        let groups: [LoopGroup] = [loop.strangers] + loop.groups.values
-        #expect(groups.allSatisfy { $0.row.isEmpty && $0.members == 0 && $0.gathered == 0 && $0.pending == 0 })
+        let tenants: [LoopTenant] = [loop.unauthenticated] + loop.tenants.values
+        #expect(tenants.allSatisfy { $0.row.isEmpty && $0.members == 0 && $0.gathered == 0 && $0.pending == 0 })
         #expect(loop.gatheredTotal == 0 && loop.pendingTotal == 0 && loop.metrics.connections.value == 0)
         #expect(hand.isQuiet)
     }

@@ -23,7 +23,7 @@ struct LoopRowStormTests {
     @Test("peers that share a part of one connection a turn get all their answers, in order")
     func crowd() throws {
         var settings: NetSettings = .init()
-        settings.turnNanosecondsPerGroup = 1
+        settings.turnNanosecondsPerTenant = 1
         let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
         let peers: [TestPeer] = try (0..<6).map { _ in
             let peer: TestPeer = try .init(port: server.port)
@@ -97,7 +97,7 @@ private final class Storm {
 
     private func answer(_ request: HTTPRequest, _ id: ConnectionID) -> HTTPDisposition {
         if request.path.hasPrefix("/ws") { return .upgrade }
-        if request.path.hasPrefix("/mine") { loop.count(id, to: UInt32(pick(3))) }
+        if request.path.hasPrefix("/mine") { loop.count(id, to: TenantID(UInt32(pick(3)))) }
         guard request.path.hasPrefix("/later") || request.path.hasPrefix("/waits") else {
             return .respond(.text(200, "hello"))
         }
@@ -112,19 +112,21 @@ private final class Storm {
 
     private func respond() {
         guard !awaited.isEmpty else { return }
-        loop.respond(awaited.remove(at: pick(awaited.count)), .text(200, "at last"), group: UInt32(pick(4)))
+        loop.respond(awaited.remove(at: pick(awaited.count)), .text(200, "at last"), tenant: TenantID(UInt32(pick(4))))
     }
 
-    private var groups: [LoopGroup] { [loop.strangers] + loop.groups.values.sorted { $0.number < $1.number } }
+    private var tenants: [LoopTenant] {
+        [loop.unauthenticated] + loop.tenants.values.sorted { $0.id.rawValue < $1.id.rawValue }
+    }
 
     private func serverStep() {
         switch pick(8) {
         case 0: respond()
-        case 1: hand.rest(groups[pick(groups.count)])
-        case 2, 3: hand.wake(groups[pick(groups.count)])
+        case 1: hand.throttle(tenants[pick(tenants.count)])
+        case 2, 3: hand.wake(tenants[pick(tenants.count)])
         case 4:
             guard let member: Member = one({ $0.fate == .stays && $0.isSocket }) else { return }
-            if hand.told.users[member.id] == nil { hand.told.users[member.id] = UInt32(1 + pick(3)) }
+            if hand.told.users[member.id] == nil { hand.told.users[member.id] = TenantID(UInt32(1 + pick(3))) }
         case 5:
             guard let member: Member = one({ $0.fate == .stays && $0.isSocket }) else { return }
             loop.pauseReading(member.id)
@@ -239,7 +241,7 @@ private final class Storm {
     /// Nobody rests, and every request has its answer.
     /// - Returns: whether there is something to do for the loop.
     private func serve() -> Bool {
-        for group: LoopGroup in groups { hand.wake(group) }
+        for tenant: LoopTenant in tenants { hand.wake(tenant) }
         while !awaited.isEmpty { respond() }
         return !hand.isQuiet
     }
@@ -274,15 +276,15 @@ private final class Storm {
 
     func checkLoop() {
         let here: [Connection] = hand.connections
-        #expect(here.allSatisfy { !$0.isQueued && !$0.isResting && !$0.isDirty })
+        #expect(here.allSatisfy { !$0.isQueued && !$0.isTenantThrottled && !$0.isDirty })
         #expect(here.allSatisfy { $0.backlog.isEmpty && $0.outbox.isEmpty })
-        #expect(groups.allSatisfy { $0.row.isEmpty && $0.resting.isEmpty && !$0.isDue })
+        #expect(tenants.allSatisfy { $0.row.isEmpty && $0.throttled.isEmpty && !$0.isDue })
         #expect(loop.connectionCount == here.count)
-        #expect(loop.pendingTotal == 0 && groups.allSatisfy { $0.pending == 0 })
+        #expect(loop.pendingTotal == 0 && tenants.allSatisfy { $0.pending == 0 })
         #expect(loop.gatheredTotal == here.reduce(0) { $0 + $1.gathered })
-        for group: LoopGroup in groups {
-            #expect(group.members == here.count { $0.group === group })
-            #expect(group.gathered == here.reduce(0) { $0 + ($1.group === group ? $1.gathered : 0) })
+        for tenant: LoopTenant in tenants {
+            #expect(tenant.members == here.count { $0.tenant === tenant })
+            #expect(tenant.gathered == here.reduce(0) { $0 + ($1.tenant === tenant ? $1.gathered : 0) })
         }
     }
 
@@ -290,7 +292,7 @@ private final class Storm {
     func leave() {
         for member: Member in members where member.fate != .ends { member.peer?.reset() }
         hand.turns { loop.connectionCount == 0 }
-        #expect(hand.connections.isEmpty && groups.allSatisfy { $0.members == 0 })
+        #expect(hand.connections.isEmpty && tenants.allSatisfy { $0.members == 0 })
         #expect(loop.gatheredTotal == 0 && loop.pendingTotal == 0 && loop.metrics.connections.value == 0)
     }
 }

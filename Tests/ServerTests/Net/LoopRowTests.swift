@@ -14,7 +14,7 @@ struct LoopRowTests {
 
     init() throws {
         var settings: NetSettings = .init()
-        (settings.turnNanosecondsPerGroup, settings.acceptNanosecondsPerTurn) = (1, .max / 4)
+        (settings.turnNanosecondsPerTenant, settings.acceptNanosecondsPerTurn) = (1, .max / 4)
         loop = try EventLoop(settings: settings)
         let path: String = folder.path + "/socket"
         _ = try loop.listen(path: path)
@@ -36,7 +36,7 @@ struct LoopRowTests {
         #expect(begun.count == 1)
         let waiting: [Connection] = connections.filter(\.isQueued)
         #expect(waiting.count == peers.count - 1)
-        #expect(waiting.allSatisfy { !$0.watchesReads && !$0.isResting })
+        #expect(waiting.allSatisfy { !$0.watchesReads && !$0.isTenantThrottled })
         let events: Int = loop.poller.wait(milliseconds: 0)
         #expect(events == 0)
         for turn: Int in 2...peers.count {
@@ -45,7 +45,7 @@ struct LoopRowTests {
         }
         #expect(connections.allSatisfy { $0.watchesReads && !$0.isQueued })
         #expect(loop.due.isEmpty)
-        #expect(loop.strangers.row.isEmpty)
+        #expect(loop.unauthenticated.row.isEmpty)
     }
 
     @Test("the loop does not sleep while somebody waits, and does when nobody does any more")
@@ -83,10 +83,10 @@ struct LoopRowTests {
     }
 
     @Test("while the group rests nobody is served; afterwards all are, one in each turn")
-    func resting() throws {
+    func throttled() throws {
         try beginAll()
         loop.turn()
-        loop.strangers.restsUntil = .max
+        loop.unauthenticated.throttledUntil = .max
         for _: Int in 0..<3 {
             // Something else to do: it would wait for it.
             loop.handle.post { _ in }
@@ -94,8 +94,8 @@ struct LoopRowTests {
         }
         #expect(begun.count == 1)
         #expect(loop.due.isEmpty, "it does not keep the loop awake")
-        loop.strangers.restsUntil = .min
-        loop.wake(loop.strangers)
+        loop.unauthenticated.throttledUntil = .min
+        loop.wake(loop.unauthenticated)
         for turn: Int in 2...peers.count {
             loop.turn()
             #expect(begun.count == turn)
@@ -124,19 +124,19 @@ struct LoopRowTests {
         for connection: Connection in waiting.dropLast() { loop.drop(connection, .vanished) }
         loop.turn()
         #expect(begun.count == 2)
-        #expect(loop.strangers.row.isEmpty)
+        #expect(loop.unauthenticated.row.isEmpty)
         #expect(loop.connectionCount == 2)
     }
 
     @Test("a row keeps few of those that have ended, and its order")
     func bounded() throws {
-        let row: ConnectionRow = .init()
+        let row: ReadyQueue = .init()
         let living: [Connection] = Array(connections.prefix(3))
         for connection: Connection in living { row.append(connection) }
         for number: Int in 0..<10_000 {
             let ended: Connection = .init(
                 id: ConnectionID(slot: Int32(number), serial: 1), listener: living[0].listener,
-                group: loop.strangers, settings: loop.settings)
+                tenant: loop.unauthenticated, settings: loop.settings)
             row.append(ended)
             row.remove(ended)
             #expect(row.count == 3 && row.placeCount <= 64)

@@ -10,7 +10,7 @@ import ThicketTestSupport
     func mode() throws {
         let folder: TemporaryFolder = .init()
         let (path, file): (String, String) = (folder.path, folder.path + "/file")
-        let modes: WaitingRow<[mode_t]> = .init(bound: 8)
+        let modes: BlockingQueue<[mode_t]> = .init(bound: 8)
         let threads: [OwnThread] = (0..<4).map { (number: Int) in
             OwnThread("listen-\(number)") { modes.add(Self.modes(ofSocketsAt: path + "/\(number)")) }
         }

@@ -115,7 +115,7 @@ struct ControlSocketTests {
 
     @Test("a row gives what was added, refuses what is over its bound, and ends when closed")
     func row() {
-        let row: WaitingRow<Int> = .init(bound: 2)
+        let row: BlockingQueue<Int> = .init(bound: 2)
         #expect(row.add(1) && row.add(2) && !row.add(3))
         #expect(row.takeAll() == [1, 2])
         #expect(row.takeAll(until: OwnThread.steadyTime() + .milliseconds(1)) == [])
@@ -127,7 +127,7 @@ struct ControlSocketTests {
     }
 
     private final class Shared: Sendable {
-        let cancelled: WaitingRow<Void> = .init(bound: 10)
+        let cancelled: BlockingQueue<Void> = .init(bound: 10)
         let asked: Mutex<[RemoteQuestion]> = .init([])
     }
 }

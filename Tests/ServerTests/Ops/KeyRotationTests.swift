@@ -82,7 +82,7 @@ struct KeyRotationTests {
     /// All that the first key file sealed opens under the one that is there now, `rotations` files later.
     private func expectAll(_ bench: Bench, rotations: Int, like first: ServerKey) throws {
         let key: ServerKey = try bench.own()
-        #expect(key.heritage.peppers.count == rotations + 1)
+        #expect(key.keyHistory.peppers.count == rotations + 1)
         let partner: Partner? = try PartnerStore(path: bench.database, key: key).partner(apiKey: Self.apiKey)
         #expect(partner == Partner(id: "12", authKeys: Self.authKeys.reversed().map { Array($0.utf8) }))
         #expect(try PartnerAdmin(path: bench.database, key: key).list().first?.apiKey == Self.apiKey)

@@ -18,7 +18,7 @@ struct LargeBodyTests {
             var input: UnsafeRawBufferPointer = bytes
             return try reader.next(&input)
         }
-        let door: RESTDoor = .init(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
+        let door: RESTHandler = .init(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
         guard case .call(let call) = door.read(try #require(request)) else {
             Issue.record("\(line) was answered at once")
             throw Unexpected()

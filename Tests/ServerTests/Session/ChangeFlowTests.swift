@@ -75,7 +75,7 @@ struct ChangeFlowTests {
     func othersWait() throws {
         let harness: HubHarness = try HubHarness()
         let (ann, bob): (Peer, Peer) = (harness.client("ann"), harness.client("bob", token: "bob-token"))
-        let (first, second): (UInt32, UInt32) = (harness.hub.lane(of: ann.id), harness.hub.lane(of: bob.id))
+        let (first, second): (TenantID, TenantID) = (harness.hub.tenant(of: ann.id), harness.hub.tenant(of: bob.id))
         func waits() -> [Bool] { [first, second, 0].map { harness.hub.othersWait(than: $0) } }
         #expect(waits() == [false, false, false])
         harness.holdsCommits = true

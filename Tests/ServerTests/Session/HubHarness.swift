@@ -149,8 +149,10 @@ final class HubHarness {
         var settings: RetentionSettings = .init()
         settings.logAgeMin = 0
         settings.logChangesMin = count
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: now.unix + 1_000) { _ = try core.apply(batch) }
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: now.unix + 1_000) {
+            _ = try core.apply(batch)
+        }
     }
 
     func ask(_ question: RemoteQuestion) {

@@ -37,12 +37,12 @@ struct PacingTests {
     func comesBack() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
-        let lane: UInt32 = harness.hub.lane(of: peer.id)
-        harness.hub.rest(peer.id, until: harness.now.monotonic + 2_000_000_000)
+        let tenant: TenantID = harness.hub.tenant(of: peer.id)
+        harness.hub.throttle(peer.id, until: harness.now.monotonic + 2_000_000_000)
         harness.close(peer.id)
         let again: Peer = harness.client("c")
         let other: Peer = harness.client("d", token: "bob-token")
-        #expect(harness.hub.lane(of: again.id) == lane && harness.hub.lane(of: other.id) != lane)
+        #expect(harness.hub.tenant(of: again.id) == tenant && harness.hub.tenant(of: other.id) != tenant)
         #expect(harness.paused.contains(again.id) && !harness.paused.contains(other.id))
         harness.pass(seconds: 2.1)
         #expect(!harness.paused.contains(again.id))
@@ -53,19 +53,19 @@ struct PacingTests {
     @Test("of users who have left the last 1,024 are known; one who comes and goes is known once")
     func left() throws {
         let harness: HubHarness = try HubHarness()
-        func visit(_ user: Int) throws -> UInt32 {
+        func visit(_ user: Int) throws -> TenantID {
             try harness.grant("token-\(user)", user: "user\(user)@example.com")
             let peer: Peer = harness.client("c", token: "token-\(user)")
             defer { harness.close(peer.id) }
-            return harness.hub.lane(of: peer.id)
+            return harness.hub.tenant(of: peer.id)
         }
-        let first: UInt32 = try visit(0)
-        for _ in 0..<2_000 { #expect(try visit(1) == first + 1) }
+        let first: TenantID = try visit(0)
+        for _ in 0..<2_000 { #expect(try visit(1) == TenantID(first.rawValue + 1)) }
         #expect(try visit(0) == first)
-        for user: Int in 2...LeftTenants.countMax + 1 { _ = try visit(user) }
-        #expect(harness.hub.tenants.count == LeftTenants.countMax)
-        #expect(harness.hub.tenantsByNumber.count == LeftTenants.countMax)
-        #expect(try visit(0) > first + 1_024)
+        for user: Int in 2...RecentlyDisconnected.countMax + 1 { _ = try visit(user) }
+        #expect(harness.hub.tenants.count == RecentlyDisconnected.countMax)
+        #expect(harness.hub.tenantsByID.count == RecentlyDisconnected.countMax)
+        #expect(try visit(0).rawValue > first.rawValue + 1_024)
     }
 
     @Test("changes far above the rate are refused with 503, other messages by a question mark")

@@ -356,11 +356,11 @@ struct TokenEndTests {
         stage.harness.admit(.admitted(stage.pass(60)))
         #expect(lapsed.take().isEmpty, "the renewal that was under way has nobody to go to")
         #expect(other.ask("0:cv:\(try stage.cv(0))") == ["0:c:[]"])
-        #expect(stage.harness.hub.guests.values.map(\.count) == [1])
+        #expect(stage.harness.hub.partnerChannels.values.map(\.count) == [1])
         #expect(stage.harness.revoke(.partner("13")).isEmpty)
         #expect(stage.harness.revoke(.partner("12")).count == 1)
         #expect(stage.harness.closed[other.id] == .policyViolation)
-        #expect(stage.harness.hub.guests.isEmpty && stage.harness.hub.ends.isEmpty)
+        #expect(stage.harness.hub.partnerChannels.isEmpty && stage.harness.hub.ends.isEmpty)
     }
 
     @Test("a user whose bucket is still being opened is signed out, too, and its token may end then")

@@ -133,8 +133,8 @@ struct UserMemoryTests {
             return
         }
         // A word for each element.
-        #expect(submitted.ticket.bytes >= message.utf8.count + 8 * count)
-        #expect(submitted.ticket.bytes < message.utf8.count + 8 * (count + 64))
+        #expect(submitted.reservation.bytes >= message.utf8.count + 8 * count)
+        #expect(submitted.reservation.bytes < message.utf8.count + 8 * (count + 64))
         harness.commit()
         #expect(peer.take().contains { $0.contains("\"ccids\":[\"1\"]") })
     }
@@ -148,7 +148,7 @@ struct UserMemoryTests {
         let message: String = "0:c:[\(changes.joined(separator: ","))]"
         peer.send(message)
         var bytes: Int = 0
-        for case .change(let submitted) in harness.requests { bytes += submitted.ticket.bytes }
+        for case .change(let submitted) in harness.requests { bytes += submitted.reservation.bytes }
         #expect(harness.requests.count == 10)
         #expect((message.utf8.count..<message.utf8.count * 5).contains(bytes))
         harness.commit()

@@ -110,8 +110,8 @@ struct BucketModeTests {
         for number: Int in 1...60 { try shard.insert(number, sv: 1) }
         var settings: RetentionSettings = .init()
         (settings.logAgeMin, settings.logChangesMin) = (0, 10)
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
         #expect(try shard.log().count == 10)
         #expect(try shard.insert(61, sv: 1).version == 62)
         #expect(try shard.compact(30, over: [0], removing: 30..<60, sv: 40) == .error(405), "too old to be carried")
@@ -152,8 +152,8 @@ struct BucketModeTests {
         try shard.create()
         try folder.run(
             "INSERT INTO erasure (app, user, created) VALUES ('app', 'ann@example.com', 1)", in: "thicket.db")
-        let keeper: any StoreKeeper = try store.makeKeeper(.init())
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(.init())
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
         #expect(try store.makeReader().bucket(shard.bucket) == nil)
         #expect(shard.seal() == .unknown, "nobody seals a bucket for a user who is gone")
     }

@@ -24,8 +24,8 @@ struct BucketOptionsTests {
         try driver.commit()
         var settings: RetentionSettings = .init()
         (settings.logAgeMin, settings.logChangesMin, settings.versionsNewest, settings.versionsSparse) = (0, 1, 20, 1)
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now + 1_000_000) {
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now + 1_000_000) {
             _ = try driver.writer.apply(batch)
         }
         let reader: any StoreReader = try store.makeReader()

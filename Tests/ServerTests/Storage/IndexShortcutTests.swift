@@ -8,7 +8,7 @@ import ThicketTestSupport
 /// Index pages that are made from what is known of the bucket: the same as those made from the file alone.
 @Suite("Index pages from what is known") struct IndexShortcutTests {
     /// Bodies of pages that were made before, as the cache of pages gives them.
-    private final class Remembered: KnownBodies {
+    private final class Remembered: BodyCache {
         var bodies: [GlobalID: [UInt8]] = [:]
         private(set) var given: Int = 0
         func body(of gid: GlobalID) -> [UInt8]? {
@@ -96,7 +96,7 @@ import ThicketTestSupport
             let bucket: BucketRecord = try #require(driver.buckets[id]).record
             let query: IndexQuery = .init(bucket: bucket.row, current: bucket.head, limit: 100, withData: true)
             let request: ReadRequest = .init(
-                origin: ReadOrigin(connection: ConnectionID(slot: 1, serial: 1), channel: 0, life: 0),
+                origin: ReadOrigin(connection: ConnectionID(slot: 1, serial: 1), channel: 0, generation: 0),
                 question: .index(query, tag: codec.tag(of: id)))
             let plain: ReadExecutor = .init(
                 reader: try SQLiteStore(path: store.path, settings: .testing).makeReader(), codec: codec,

@@ -44,9 +44,9 @@ import ThicketTestSupport
         for changes: Int in [1_200, 60] {
             try driver.run(changes, in: ids, keys: 60)
             driver.now += 10_000
-            let keeper: any StoreKeeper = try store.makeKeeper(settings)
+            let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
             var steps: Int = 0
-            while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+            while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
                 steps += 1
                 try #require(steps < 10_000, "the keeper never ends")
                 #expect(batch.rowCount <= rowsMax(settings), "\(batch.rowCount) rows in one step")
@@ -103,14 +103,14 @@ import ThicketTestSupport
             log: .silent
         ) { _, _ in }
         shard.awaitOpening()
-        let answers: WaitingRow<Bool> = .init(bound: 1)
-        let keeper: any StoreKeeper = try store.makeKeeper(tiny())
+        let answers: BlockingQueue<Bool> = .init(bound: 1)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(tiny())
         driver.now += 10_000
-        var batch: MaintenanceBatch? = try keeper.nextBatch(now: driver.now)
+        var batch: MaintenanceBatch? = try maintenance.nextBatch(now: driver.now)
         while let next: MaintenanceBatch = batch, next.changeIDMerges.isEmpty {
             shard.maintain(next) { answers.add($0) }
             #expect(answers.takeAll() == [true])
-            batch = try keeper.nextBatch(now: driver.now)
+            batch = try maintenance.nextBatch(now: driver.now)
         }
         disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
         shard.maintain(try #require(batch)) { answers.add($0) }

@@ -28,15 +28,17 @@ import ThicketTestSupport
     }
 
     /// Applies all that the keeper plans, and holds it to its bounds.
-    private func keep(_ keeper: any StoreKeeper, _ driver: StoreDriver, _ settings: RetentionSettings) throws -> Int {
+    private func keep(_ maintenance: any StoreMaintenance, _ driver: StoreDriver, _ settings: RetentionSettings) throws
+        -> Int
+    {
         var batches: Int = 0
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             batches += 1
             try #require(batches < 10_000, "the keeper never ends")
             for cut: MaintenanceBatch.Cut in batch.cuts { #expect(cut.rows.count <= settings.rowsPerBatch) }
             for move: BucketMove in try driver.writer.apply(batch) {
                 for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
-                    #expect(move.floor >= bucket.record.floor && move.settled <= bucket.record.head)
+                    #expect(move.floor >= bucket.record.floor && move.archived <= bucket.record.head)
                     driver.buckets[id]?.record.floor = move.floor
                 }
             }
@@ -53,13 +55,13 @@ import ThicketTestSupport
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
         driver.policy.diffsMin = 4
         let settings: RetentionSettings = tiny()
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let reader: any StoreReader = try store.makeReader()
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         for _ in 0..<6 {
             try driver.run(50, in: ids, keys: 6)
             driver.now += 9_000
-            _ = try keep(keeper, driver, settings)
+            _ = try keep(maintenance, driver, settings)
             for id: BucketID in ids {
                 try audit(try #require(driver.buckets[id]), id, driver, reader, settings)
             }
@@ -148,14 +150,14 @@ import ThicketTestSupport
         let store: any Store = try kind.make(folder)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 35)
         let settings: RetentionSettings = tiny()
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(100, in: [id])
         driver.now += 100_000
-        _ = try keep(keeper, driver, settings)
+        _ = try keep(maintenance, driver, settings)
         #expect(try driver.knownChanges(in: try #require(driver.buckets[id]).record).count == 100)
         driver.now += 300_000
-        _ = try keep(keeper, driver, settings)
+        _ = try keep(maintenance, driver, settings)
         let record: BucketRecord = try #require(driver.buckets[id]).record
         #expect(try driver.knownChanges(in: record).count == settings.logChangesMin)
     }
@@ -166,13 +168,13 @@ import ThicketTestSupport
         let store: any Store = try kind.make(folder)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 38)
         let settings: RetentionSettings = tiny()
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let (id, key): (BucketID, EntityKey) = (try StoreDriver.id("a"), try EntityKey("gone"))
         try driver.put(key, ["a": 1], in: id)
         try driver.put(key, nil, in: id)
         try driver.run(60, in: [id])
         driver.now += 100_000
-        _ = try keep(keeper, driver, settings)
+        _ = try keep(maintenance, driver, settings)
         let row: BucketRow = try #require(driver.buckets[id]).record.row
         #expect(try driver.writer.change(2) == nil)
         #expect(
@@ -196,8 +198,8 @@ import ThicketTestSupport
         driver.now += 100_000
         var batches: [MaintenanceBatch] = []
         for _ in 0..<2 {
-            let keeper: any StoreKeeper = try store.makeKeeper(settings)
-            while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+            let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
+            while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
                 guard !batch.cuts.isEmpty else { continue }
                 batches.append(batch)
                 break
@@ -213,13 +215,13 @@ import ThicketTestSupport
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 37)
         let settings: RetentionSettings = tiny()
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
         var built: Int = 0
         for round: Int in 0..<12 {
             try driver.run(round == 0 ? 300 : 30, in: [id], keys: 90)
             driver.now += 3_000
-            built += try keep(keeper, driver, settings)
+            built += try keep(maintenance, driver, settings)
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
             let reader: SQLiteReader = try store.makeSQLiteReader()
             try auditWalks(bucket, id, driver, reader)
@@ -244,13 +246,13 @@ import ThicketTestSupport
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 41)
         let settings: RetentionSettings = tiny()
-        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
         let old: SQLiteReader = try store.makeSQLiteReader()
         for round: Int in 0..<12 {
             try driver.run(round == 0 ? 300 : 30, in: [id], keys: 90)
             driver.now += 3_000
-            _ = try keep(keeper, driver, settings)
+            _ = try keep(maintenance, driver, settings)
             // Remembers nothing of what the others have read.
             let stranger: SQLiteStore = try .init(path: store.path, settings: .testing)
             let fresh: SQLiteReader = try stranger.makeSQLiteReader()
@@ -270,7 +272,7 @@ import ThicketTestSupport
         let settings: RetentionSettings = tiny()
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(300, in: [id], keys: 90)
-        _ = try keep(try store.makeKeeper(settings), driver, settings)
+        _ = try keep(try store.makeMaintenance(settings), driver, settings)
         let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
         func bodies(_ store: SQLiteStore) throws -> [[UInt8]] {
             let reader: SQLiteReader = try store.makeSQLiteReader()

@@ -62,10 +62,10 @@ import ThicketSQLite
         var retention: RetentionSettings = .init()
         (retention.logAgeMin, retention.logChangesMin, retention.sweepInterval) = (5_000, 40, 1_000)
         (retention.segmentLogBytesMin, retention.segmentInterval) = (2_000, 1_000)
-        let keeper: any StoreKeeper = try store.makeKeeper(retention)
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(retention)
         for _ in 0..<50 {
             try driver.run(8, in: [id], keys: 40)
-            if let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+            if let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
                 _ = try driver.writer.apply(batch)
             }
         }

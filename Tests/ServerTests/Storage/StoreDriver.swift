@@ -108,7 +108,7 @@ final class StoreDriver {
         var known: Set<GlobalID> = []
         for change: ChangeRecord in buckets[bucket.id]?.log ?? [] {
             let hash: UInt64 = writer.identity.hash(of: change.changeID)
-            let found: GlobalID? = try newest[hash] ?? writer.settledChange(hash: hash, in: bucket)
+            let found: GlobalID? = try newest[hash] ?? writer.archivedChange(hash: hash, in: bucket)
             if found == change.gid || found == 0 { known.insert(change.gid) }
         }
         return known

@@ -42,8 +42,8 @@ import ThicketTestSupport
         for _ in 0..<2 {
             try driver.run(600, in: ids, keys: 60)
             driver.now += 10_000
-            let keeper: any StoreKeeper = try store.makeKeeper(tiny())
-            while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+            let maintenance: any StoreMaintenance = try store.makeMaintenance(tiny())
+            while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
                 for move: BucketMove in try driver.writer.apply(batch) {
                     for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
                         driver.buckets[id]?.record.floor = move.floor
@@ -69,9 +69,9 @@ import ThicketTestSupport
         let newest: GlobalID = try driver.writer.lastGlobalID()
         let settings: RetentionSettings = tiny()
         try end("ann", database)
-        var keeper: any StoreKeeper = try store.makeKeeper(settings)
+        var maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         var steps: Int = 0
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now), !batch.erasures.isEmpty {
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now), !batch.erasures.isEmpty {
             steps += 1
             try #require(steps < 10_000, "it never ends")
             let before: Int64 = try rows(database)
@@ -82,7 +82,7 @@ import ThicketTestSupport
             if crashes {
                 store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
                 driver.writer = try store.makeWriter()
-                keeper = try store.makeKeeper(settings)
+                maintenance = try store.makeMaintenance(settings)
             }
         }
         #expect(steps > 20)
@@ -131,8 +131,10 @@ import ThicketTestSupport
         let before: Int = try places("canary", "thicket.db")
         #expect(before > 2_000)
         try end("ann", database)
-        let keeper: any StoreKeeper = try store.makeKeeper(tiny())
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) { _ = try driver.writer.apply(batch) }
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(tiny())
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
+            _ = try driver.writer.apply(batch)
+        }
         try database.checkpoint(.truncate)
         // What SQLite has left where it moved rows.
         #expect(try places("canary", "thicket.db") < before / 4)
@@ -161,8 +163,8 @@ import ThicketTestSupport
         // Twice: what is remembered of the first erasure does not hide the second.
         for _ in 0..<2 {
             try end("bob", try Database(path: store.path))
-            let keeper = try store.makeKeeper(tiny())
-            while let batch = try keeper.nextBatch(now: driver.now) { _ = try driver.writer.apply(batch) }
+            let maintenance = try store.makeMaintenance(tiny())
+            while let batch = try maintenance.nextBatch(now: driver.now) { _ = try driver.writer.apply(batch) }
             #expect(try driver.writer.bucket(bob) == nil)
             if restarts { store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing) }
             driver = try StoreDriver(try store.makeWriter(), seed: 205)
@@ -191,8 +193,8 @@ import ThicketTestSupport
         #expect(try change("c1", of: ann, core) == nil)
         #expect(try change("c1", of: bob, core) == nil)
         try end("ann", try Database(path: store.path))
-        let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: 1), !batch.erasures.isEmpty {
+        let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
+        while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1), !batch.erasures.isEmpty {
             _ = try core.apply(batch)
         }
         #expect(try change("c2", of: ann, core) == .unauthorized)

@@ -73,7 +73,7 @@ import ThicketTestSupport
                 let disk: FaultVFS = .init(name: "every-\(number)-\(operation)")
                 let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
                 let driver: StoreDriver = try .init(try store.makeWriter(), seed: 41)
-                let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+                let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
                 let id: BucketID = try StoreDriver.id("a")
                 for round: Int in 0..<40 {
                     let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
@@ -82,7 +82,7 @@ import ThicketTestSupport
                     do {
                         try driver.commit()
                         // The fault may hit the keeper instead, whose work is never owed to anybody.
-                        _ = try? keeper.nextBatch(now: driver.now)
+                        _ = try? maintenance.nextBatch(now: driver.now)
                     } catch let error as StoreError {
                         #expect(error.kind == (failure == .full ? .full : .io))
                         driver.forgetBatch(saved)
@@ -141,7 +141,7 @@ import ThicketTestSupport
             do {
                 let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
                 let driver: StoreDriver = try .init(try store.makeWriter(), seed: UInt64(point))
-                let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+                let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
                 let base: Int = disk.calls(of: .change)
                 for _ in 0..<60 where !disk.isCrashed {
                     for _ in 0..<2 { try driver.step(in: id, keys: 4) }
@@ -157,7 +157,7 @@ import ThicketTestSupport
                     }
                     try driver.commit()
                     acknowledged = driver.buckets
-                    _ = try? keeper.nextBatch(now: driver.now)
+                    _ = try? maintenance.nextBatch(now: driver.now)
                 }
                 if !disk.isCrashed {
                     disk.crash()
@@ -189,13 +189,13 @@ import ThicketTestSupport
             do {
                 let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
                 let driver: StoreDriver = try .init(try store.makeWriter(), seed: UInt64(point))
-                let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+                let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
                 disk.fail(FaultRule(.change, .crash, skipping: point * 3))
                 for _ in 0..<200 where !disk.isCrashed {
                     for _ in 0..<3 { try driver.step(in: id, keys: 4) }
                     guard (try? driver.commit()) != nil else { break }
                     acknowledged = driver.buckets
-                    _ = try? keeper.nextBatch(now: driver.now)
+                    _ = try? maintenance.nextBatch(now: driver.now)
                 }
                 #expect(disk.isCrashed)
             }

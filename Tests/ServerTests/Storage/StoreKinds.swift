@@ -24,7 +24,7 @@ extension StoreSettings {
         settings.busyTimeoutMilliseconds = 50
         settings.mappedBytes = 1 << 26
         // So that heads are late, being written and in their table, all at once.
-        settings.lateHeadsMax = 13
+        settings.writeBehindHeadsMax = 13
         return settings
     }
 }
@@ -92,7 +92,7 @@ final class StoreFolder: Sendable {
     /// Brings the heads of a store that nobody has open into their table, so that one of them can be broken there.
     func settleHeads(in name: String) throws {
         let database: Database = try Database(path: path(name))
-        try database.transaction(.immediate) { () throws(SQLiteError) in try LateHeads.settle(database) }
+        try database.transaction(.immediate) { () throws(SQLiteError) in try WriteBehindHeads.settle(database) }
     }
 
     deinit {

@@ -116,9 +116,9 @@ import ThicketTestSupport
     @Test(
         "so do a change with which heads of earlier ones are written, and one without",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
-    func perChangeWithLateHeads() throws {
+    func perChangeWithWriteBehindHeads() throws {
         var settings: StoreSettings = .init()
-        settings.lateHeadsMax = 64
+        settings.writeBehindHeadsMax = 64
         let counts: [[Int]] = try steps(of: .replace, objects: 100, settings: settings)
         expect(counts, [17, 33, 27, 5], share: 0.25)
         expect(counts, [17, 35, 40, 5], share: 0.75)

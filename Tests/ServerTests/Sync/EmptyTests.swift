@@ -40,7 +40,7 @@ struct EmptyTests {
 
     @Test("a large bucket is emptied over several groups, and other changes go on in between")
     func batches() throws {
-        let shard = try TestShard { $0.emptyObjectsPerGroup = 10 }
+        let shard = try TestShard { $0.clearedObjectsPerGroup = 10 }
         for number in 100..<135 { try shard.make("k\(number)", ["n": 1]) }
         #expect(try shard.group([shard.submission("notes", .empty, ccid: "sweep")]).isEmpty)
         var groups: [Int] = []
@@ -57,7 +57,7 @@ struct EmptyTests {
 
     @Test("an object edited after the request stays: the edit is not lost")
     func editWins() throws {
-        let shard = try TestShard { $0.emptyObjectsPerGroup = 2 }
+        let shard = try TestShard { $0.clearedObjectsPerGroup = 2 }
         for key in ["a", "b", "c", "d"] { try shard.make(key, ["n": 1]) }
         try shard.group([
             shard.submission("notes", .empty, ccid: "sweep"),
@@ -71,7 +71,7 @@ struct EmptyTests {
 
     @Test("the same request again while it is under way is told to wait")
     func underWay() throws {
-        let shard = try TestShard { $0.emptyObjectsPerGroup = 1 }
+        let shard = try TestShard { $0.clearedObjectsPerGroup = 1 }
         for key in ["a", "b", "c"] { try shard.make(key, ["n": 1]) }
         #expect(try shard.group([shard.submission("notes", .empty, ccid: "sweep")]).isEmpty)
         let answers: [Answer] = try shard.group([shard.submission("notes", .empty, ccid: "sweep")])
@@ -82,7 +82,7 @@ struct EmptyTests {
     @Test("when a group of it fails its author hears 503, and sending it again finishes the work")
     func failure() throws {
         let faults = FaultSwitch()
-        let shard = try TestShard(store: MemoryStore(faults: faults.plan)) { $0.emptyObjectsPerGroup = 2 }
+        let shard = try TestShard(store: MemoryStore(faults: faults.plan)) { $0.clearedObjectsPerGroup = 2 }
         for key in ["a", "b", "c", "d", "e"] { try shard.make(key, ["n": 1]) }
         #expect(try shard.group([shard.submission("notes", .empty, ccid: "sweep")]).isEmpty)
         #expect(try shard.group([]).count == 1)

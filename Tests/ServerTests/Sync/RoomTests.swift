@@ -68,9 +68,9 @@ struct RoomTests {
         for number: Int in 100..<150 { try shard.make("k\(number)", ["n": 1]) }
         try Self.set(["capacity": 20], shard)
         #expect(try Self.live(shard).count == 50, "nothing goes before something comes")
-        #expect(try shard.group([shard.submission("new1", d: ["n": 1])]).count == 1 + BucketRoom.removalsMax)
+        #expect(try shard.group([shard.submission("new1", d: ["n": 1])]).count == 1 + BucketCapacity.removalsMax)
         #expect(try Self.live(shard).contains("k115") == false && Self.live(shard).contains("k116"))
-        #expect(try shard.group([shard.submission("new2", d: ["n": 1])]).count == 1 + BucketRoom.removalsMax)
+        #expect(try shard.group([shard.submission("new2", d: ["n": 1])]).count == 1 + BucketCapacity.removalsMax)
         #expect(try Self.live(shard).count == 20)
         try Self.set(["capacity": .null], shard)
         try shard.make("new3", ["n": 1])
@@ -86,7 +86,7 @@ struct RoomTests {
         "what a smaller capacity pushes out is no more in a group than an EMPTY removes, beside what each new object does"
     )
     func bounded() throws {
-        let shard: TestShard = try .init { $0.emptyObjectsPerGroup = 10 }
+        let shard: TestShard = try .init { $0.clearedObjectsPerGroup = 10 }
         for number: Int in 100..<150 { try shard.make("k\(number)", ["n": 1]) }
         try Self.set(["capacity": 5], shard)
         for left: Int in [40, 30, 20, 10, 5] {

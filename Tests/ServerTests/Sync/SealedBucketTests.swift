@@ -10,7 +10,7 @@ extension TestShard {
     /// Makes the shard's bucket a sealed one.
     @discardableResult
     func seal() -> BucketModeAnswer? {
-        _ = core.receive(.seal(SealRequest(bucket: bucket, lane: 0)))
+        _ = core.receive(.seal(SealRequest(bucket: bucket, tenant: 0)))
         return core.commit().buckets.first?.mode
     }
 

@@ -82,18 +82,18 @@ import ThicketTestSupport
     }
 
     @Test("a keeper and the groups settle the same bucket in turns: no ccid is lost, none settled twice")
-    func withKeeper() throws {
+    func withMaintenance() throws {
         let house: House = try .init()
         var retention: RetentionSettings = .init()
         (retention.changeIDsPerBlock, retention.changeIDsLooseMin, retention.changeIDInterval) = (5, 5, 1)
         retention.changeIDRunsMax = 3
-        let keeper: any StoreKeeper = try house.store.makeKeeper(retention)
+        let maintenance: any StoreMaintenance = try house.store.makeMaintenance(retention)
         var now: Int64 = 0
         for number: Int in 0..<150 {
             _ = try house.shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
             now += 10
             // Planned before the next group, applied after it: what was planned may be stale by then.
-            guard number % 7 == 0, let planned: MaintenanceBatch = try keeper.nextBatch(now: now) else { continue }
+            guard number % 7 == 0, let planned: MaintenanceBatch = try maintenance.nextBatch(now: now) else { continue }
             _ = try house.shard.send("l\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "d\(number)")
             _ = try house.shard.core.apply(planned)
         }

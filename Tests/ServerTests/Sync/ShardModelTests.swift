@@ -92,7 +92,7 @@ private struct ShardWorld {
     var broadcast: [(gid: GlobalID, element: JSONValue)] = []
     var queue: [SubmittedChange] = []
     /// What was given out to be decided, by client: its later changes wait.
-    var elsewhere: [UInt64: LongDecision.Result] = [:]
+    var elsewhere: [UInt64: DeferredChange.Result] = [:]
     var decidedElsewhere: Int = 0
     /// Characters typed into each shared text; each is typed once.
     var typed: [String: [Character]] = [:]
@@ -218,7 +218,7 @@ private struct ShardWorld {
 
     private mutating func commit() throws {
         while !core.isFull, let request: ShardRequest = nextRequest() {
-            guard let long: LongDecision = core.receive(request) else { continue }
+            guard let long: DeferredChange = core.receive(request) else { continue }
             decidedElsewhere += 1
             let reader: (any StoreReader)? = Int.random(in: 0..<4, using: &random) == 0 ? nil : try store.makeReader()
             elsewhere[long.submitted.origin.connection] = long.decide(reading: reader)

@@ -117,9 +117,9 @@ final class TestShard {
 
     /// Hands over one change; one that is to be decided elsewhere is, with or without a look at the store.
     func receive(_ change: SubmittedChange) {
-        guard let long: LongDecision = core.receive(.change(change)) else { return }
+        guard let long: DeferredChange = core.receive(.change(change)) else { return }
         let reader: (any StoreReader)? = ccidCount % 3 == 0 ? nil : try? store.makeReader()
-        let again: LongDecision? = core.receive(.decided(long.decide(reading: reader)))
+        let again: DeferredChange? = core.receive(.decided(long.decide(reading: reader)))
         #expect(again == nil, "nobody has changed the object meanwhile")
     }
 

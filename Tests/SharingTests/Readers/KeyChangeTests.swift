@@ -45,7 +45,7 @@ struct KeyChangeTests {
         }
     }
 
-    private enum Way: CaseIterable { case neverSealed, neverSent, arrivesLate, countedUnheard, countedCompacted }
+    private enum Way: CaseIterable { case neverSealed, neverSent, arrivesLate, countedUndelivered, countedCompacted }
 
     @Test(
         "what was not acknowledged goes out under the new keys, once: never lost, and never doubled when the old one was taken"
@@ -57,7 +57,7 @@ struct KeyChangeTests {
                 try world.append("ben's ", Self.ben)
                 let old: PublicKeys = try world.circle.member("ben").keys
                 let sealed: SealedObject.Pending? = way == .neverSealed ? nil : try Self.seal(Self.ben, &world)
-                let isCounted: Bool = way == .countedUnheard || way == .countedCompacted
+                let isCounted: Bool = way == .countedUndelivered || way == .countedCompacted
                 if isCounted { world.put(try #require(sealed)) }
                 try world.append("later ", Self.ben)
                 if isCounted { try world.catchUp(Self.ann) }

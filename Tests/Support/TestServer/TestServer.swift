@@ -55,7 +55,7 @@ public final class TestServer: Sendable {
         configure(&config)
         let settings: ServerConfig = config
         let outbox: @Sendable () -> (any MailOutbox)? = { partners?.outbox() }
-        let started: WaitingRow<Result<Started, Failure>> = .init(bound: 1)
+        let started: BlockingQueue<Result<Started, Failure>> = .init(bound: 1)
         thread = OwnThread("test-server", stackBytes: 16 << 20) {
             do throws(NetError) {
                 let server: Server = try Server(

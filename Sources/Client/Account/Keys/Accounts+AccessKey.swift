@@ -25,7 +25,7 @@ extension Accounts {
     public func changeAccessKey(
         of account: OpenAccount, to next: AccessKey, accessToken: String, password: SecureBytes?
     ) async throws(AccountError) -> OpenAccount {
-        try await door.run(
+        try await api.run(
             AccessKeyFlow(account, to: next, asker(account, accessToken), password: password, rules: rules))
     }
 
@@ -35,6 +35,6 @@ extension Accounts {
     public func settle(_ keys: DeviceKeys, accessToken: String) async throws(AccountError) -> OpenAccount {
         let account = try keys.open()
         guard let next = keys.next else { return try await refresh(account, accessToken: accessToken) }
-        return try await door.run(SettleFlow(account, next, asker(account, accessToken)))
+        return try await api.run(SettleFlow(account, next, asker(account, accessToken)))
     }
 }

@@ -18,7 +18,7 @@ extension Accounts {
     ///   Other devices may write during the call, so after any of these errors some versions may have been written:
     ///   each holds all that the server showed and all that this device has.
     public func putBack(_ account: OpenAccount, accessToken: String) async throws(AccountError) -> KeysPutBack {
-        try await door.run(PutBackFlow(account, asker(account, accessToken)))
+        try await api.run(PutBackFlow(account, asker(account, accessToken)))
     }
 
     /// A login for `putBack` when the restored server does not know the device's token: as `signIn` with the device's
@@ -35,7 +35,7 @@ extension Accounts {
         let kept = known.known
         let older = KnownAccount(
             user: kept.user, accessKey: kept.accessKey, version: 0, pin: kept.pin, bundle: kept.bundle)
-        let result: SignInResult = try await door.run(
+        let result: SignInResult = try await api.run(
             try SignInFlow(app: app, name: known.name, password: password, device: device, known: older, rules: rules))
         switch result {
         case .open(let login): return login.accessToken

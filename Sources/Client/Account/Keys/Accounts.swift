@@ -14,14 +14,15 @@ import ThicketProtocol
 public struct Accounts: Sendable {
     let app: String
     let device: String
-    let door: AccountDoor
+    let api: AccountAPIClient
     let random: AccountRandom
     let rules: PasswordRules
 
     package init(
-        app: String, device: String, door: AccountDoor, random: AccountRandom = .system, rules: PasswordRules = .product
+        app: String, device: String, api: AccountAPIClient, random: AccountRandom = .system,
+        rules: PasswordRules = .product
     ) {
-        (self.app, self.device, self.door) = (app, device, door)
+        (self.app, self.device, self.api) = (app, device, api)
         (self.random, self.rules) = (random, rules)
     }
 
@@ -31,7 +32,7 @@ public struct Accounts: Sendable {
     /// - Throws: `nameTaken`; `unknown` when the account may have been made: a sign-in with the same password shows
     ///   whether it was, and at worst an account without data is left.
     public func signUp(name: String, password: SecureBytes) async throws(AccountError) -> SignedIn {
-        try await door.run(
+        try await api.run(
             try SignUpFlow(app: app, name: name, password: password, device: device, random: random))
     }
 
@@ -43,7 +44,7 @@ public struct Accounts: Sendable {
     public func signIn(
         name: String, password: SecureBytes, known: DeviceKeys? = nil
     ) async throws(AccountError) -> SignInResult {
-        try await door.run(
+        try await api.run(
             try SignInFlow(
                 app: app, name: name, password: password, device: device, known: known?.known, rules: rules))
     }
@@ -52,14 +53,14 @@ public struct Accounts: Sendable {
     ///
     /// - Throws: `wrongWords`, `locked`, `unknown`.
     public func unlock(_ locked: LockedAccount, accessKey: AccessKey?) async throws(AccountError) -> SignedIn {
-        try await door.run(UnlockFlow(locked, .accessKey(accessKey), rules: rules))
+        try await api.run(UnlockFlow(locked, .accessKey(accessKey), rules: rules))
     }
 
     /// Opens a locked account with the password from before the reset.
     ///
     /// - Throws: `wrongPassword`, `locked`, `unknown`.
     public func unlock(_ locked: LockedAccount, oldPassword: SecureBytes) async throws(AccountError) -> SignedIn {
-        try await door.run(UnlockFlow(locked, .oldPassword(oldPassword), rules: rules))
+        try await api.run(UnlockFlow(locked, .oldPassword(oldPassword), rules: rules))
     }
 
     /// Sets another password. All other logins end; the keys do not change.
@@ -68,7 +69,7 @@ public struct Accounts: Sendable {
     public func changePassword(
         of account: OpenAccount, accessToken: String, from old: SecureBytes, to new: SecureBytes
     ) async throws(AccountError) -> SignedIn {
-        try await door.run(
+        try await api.run(
             try PasswordFlow(
                 account, token: accessToken, from: old, to: new, device: device, rules: rules, random: random))
     }
@@ -80,7 +81,7 @@ public struct Accounts: Sendable {
     public func recover(
         name: String, accessKey: AccessKey, newPassword: SecureBytes, known: DeviceKeys? = nil
     ) async throws(AccountError) -> SignedIn {
-        try await door.run(
+        try await api.run(
             try RecoverFlow(
                 app: app, name: name, accessKey: accessKey, newPassword: newPassword, device: device,
                 known: known?.known, random: random))
@@ -101,7 +102,7 @@ public struct Accounts: Sendable {
     public func update(
         _ account: OpenAccount, accessToken: String, _ change: @escaping @Sendable (inout AccountBundle) -> Void
     ) async throws(AccountError) -> OpenAccount {
-        try await door.run(BundleFlow(account, asker(account, accessToken), random: random, change: change))
+        try await api.run(BundleFlow(account, asker(account, accessToken), random: random, change: change))
     }
 
     /// Records in the bundle that a bucket is sealed: every device of the account then knows it from the bundle, so
@@ -129,7 +130,7 @@ public struct Accounts: Sendable {
     public func delete(
         _ account: OpenAccount, accessToken: String, password: SecureBytes
     ) async throws(AccountError) {
-        try await door.run(try DeleteFlow(account, token: accessToken, password: password, rules: rules))
+        try await api.run(try DeleteFlow(account, token: accessToken, password: password, rules: rules))
     }
 
     func asker(_ account: OpenAccount, _ token: String) -> AccountRequest.Asker {
@@ -149,7 +150,7 @@ public struct Accounts: Sendable {
         ofPartnerUser entity: String, accessToken: String, _ opener: KeyOpener = .none, known: DeviceKeys? = nil,
         makes: Bool
     ) async throws(AccountError) -> PartnerKeys {
-        try await door.run(
+        try await api.run(
             try PartnerKeysFlow(
                 app: app, entity: entity, token: accessToken, opener: opener, known: known?.known, makes: makes,
                 rules: rules, random: random))
@@ -160,7 +161,7 @@ public struct Accounts: Sendable {
     public func setPassphrase(
         _ passphrase: SecureBytes?, of account: OpenAccount, accessToken: String
     ) async throws(AccountError) -> OpenAccount {
-        try await door.run(
+        try await api.run(
             BundleFlow(
                 account, .partner(token: accessToken), passphrase: passphrase.map(BundleFlow.Passphrase.set) ?? .goes,
                 random: random
@@ -173,12 +174,12 @@ extension ThicketApp {
     ///
     /// - Throws: `limit` when the system cannot make a thread.
     public func accounts() throws(ClientError) -> Accounts {
-        Accounts(app: calls.app, device: calls.deviceId, door: try AccountDoor(calls))
+        Accounts(app: calls.app, device: calls.deviceId, api: try AccountAPIClient(calls))
     }
 
     /// As above, with another key derivation, for tests.
-    package func accounts(stretch: @escaping AccountDoor.Stretch) throws(ClientError) -> Accounts {
-        Accounts(app: calls.app, device: calls.deviceId, door: try AccountDoor(calls, stretch: stretch))
+    package func accounts(stretch: @escaping AccountAPIClient.Stretch) throws(ClientError) -> Accounts {
+        Accounts(app: calls.app, device: calls.deviceId, api: try AccountAPIClient(calls, stretch: stretch))
     }
 
     /// The session of a login, with the account's keys: sealed buckets open by name.

@@ -98,7 +98,7 @@ package struct SecretObject {
             let start = place
             guard members.count < membersMax, skipString(text, &place) else { return nil }
             // A name is not a secret. A name with escapes cannot be a known one.
-            let name: String = String(decoding: text[start + 1..<place - 1], as: UTF8.self)
+            let name = String(decoding: text[start + 1..<place - 1], as: UTF8.self)
             skipSpace(text, &place)
             guard take(":", text, &place) else { return nil }
             skipSpace(text, &place)

@@ -27,7 +27,7 @@ extension Accounts {
     ///
     /// - Throws: `server`, `bundleMissing`.
     public func serverView(of account: OpenAccount, accessToken: String) async throws(AccountError) -> ServerView {
-        try await door.run(ViewFlow(account, asker(account, accessToken)))
+        try await api.run(ViewFlow(account, asker(account, accessToken)))
     }
 }
 

@@ -84,12 +84,12 @@ extension OpenBucket {
             return
         }
         for edit in edits { refusals.note(edit) }
-        let untold = edits.filter { refusals.tell($0.key) }
-        for edit in untold.prefix(Self.refusalsShownMax) {
+        let undelivered = edits.filter { refusals.tell($0.key) }
+        for edit in undelivered.prefix(Self.refusalsShownMax) {
             Terminal.writeError("thicket: \(Self.line(edit, in: name))\n")
         }
-        guard untold.count > Self.refusalsShownMax else { return }
-        let more = untold.count - Self.refusalsShownMax
+        guard undelivered.count > Self.refusalsShownMax else { return }
+        let more = undelivered.count - Self.refusalsShownMax
         Terminal.writeError("thicket: \(name): \(more) more edits are refused; 'thicket status' lists them\n")
     }
 

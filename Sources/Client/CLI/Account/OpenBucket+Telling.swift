@@ -24,8 +24,8 @@ final class OpenedBuckets: Sendable {
 
 extension OpenBucket {
     /// A bucket delivers each event only once: a command that does not follow the events prints them at its end.
-    func tellUnheard() async {
-        for event in await bucket.unheard() { Self.tell(event, in: name) }
+    func reportUndelivered() async {
+        for event in await bucket.undelivered() { Self.tell(event, in: name) }
         guard isSealed else { return }
         // An error is dropped: the command itself reports that the bucket cannot be read.
         guard let problems = try? await bucket.problems(), !problems.isEmpty else { return }

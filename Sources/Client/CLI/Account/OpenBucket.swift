@@ -318,7 +318,7 @@ struct OpenBucket: Sendable {
     ///
     /// - Parameter tellsRefused: false: the command reports refused edits itself.
     func close(tellsRefused: Bool = true) async {
-        await tellUnheard()
+        await reportUndelivered()
         if tellsRefused { await tellRefused() }
         await end()
     }

@@ -33,7 +33,7 @@ struct KeyReseal {
         try rehashAccounts()
         try rehashBundles()
         try rehashCodes()
-        try old.heritage.leave(to: new, database)
+        try old.keyHistory.leave(to: new, database)
         try Meta.set(Meta.serverKey, new.mark, database)
         // Makes running servers read the partners again.
         try Meta.set(Meta.partners, (try Meta.integer(Meta.partners, database) ?? 0) + 1, database)

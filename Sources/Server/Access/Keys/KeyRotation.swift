@@ -20,7 +20,7 @@ public enum KeyChangeError: Error, Hashable, Sendable, CustomStringConvertible {
         case .file(let error): error.description
         case .foreign(let path): "\(path) is not the key file by which this database is sealed"
         case .missing(let path): "\(path) is not there"
-        case .tooMany: "the database has had \(KeyHeritage.peppersMax) key files, and can have no more"
+        case .tooMany: "the database has had \(KeyHistory.peppersMax) key files, and can have no more"
         case .store(let error): error.description
         }
     }
@@ -148,12 +148,12 @@ enum KeyRotation {
                     refusal = .foreign(path: path)
                     throw SQLiteError.refused("the key file")
                 }
-                let heir = try KeyHeritage.heir(old, connection)
-                guard heir.heritage.peppers.count <= KeyHeritage.peppersMax else {
+                let adoptingPrevious = try KeyHistory.adoptingPrevious(old, connection)
+                guard adoptingPrevious.keyHistory.peppers.count <= KeyHistory.peppersMax else {
                     refusal = .tooMany
                     throw SQLiteError.refused("another key file")
                 }
-                var reseal = KeyReseal(from: heir, to: new, connection)
+                var reseal = KeyReseal(from: adoptingPrevious, to: new, connection)
                 return try reseal.run()
             }
             // The write-ahead log holds it too. If another process still reads the log, the next start truncates it.

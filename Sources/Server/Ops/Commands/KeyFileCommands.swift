@@ -156,13 +156,13 @@ enum KeyFileCommands {
         let left =
             report.unopened == 0 ? "" : "; \(report.unopened) that an abandoned key file sealed stay as they are"
         return
-            "\(path) is the key file of this database from now on: sealed anew \(count(report.apiKeys, "API key")) and "
+            "\(path) is the key file of this database from now on: sealed again \(count(report.apiKeys, "API key")) and "
             + "\(count(report.authKeys, "auth key")) of partners and \(count(report.accounts, "account"))\(left)\n"
     }
 
     private static func tell(of lost: [PartnerAdmin.Listed], _ path: String) {
         guard !lost.isEmpty else { return }
-        var text = "These partners let nobody in, because a key file that is gone sealed their keys:\n"
+        var text = "These partners admit no user, because a key file that is gone sealed their keys:\n"
         for partner in lost {
             text +=
                 "  thicketd partner api-key \(partner.id) --file FILE   (with the API key that its apps send; or --new)\n"

@@ -25,7 +25,7 @@ extension ThicketdProgram {
             what accounts with keys are checked by. Nobody notices: no key that anybody has changes. The old file is kept
             beside the new one, as FILE.replaced-N, for the backups that were made before. Refuses while a server runs.
 
-            It may be interrupted at any moment: until all is sealed anew the old file is the right one and stays in its
+            It may be interrupted at any moment: until all is sealed again the old file is the right one and stays in its
             place; after that the next 'thicketd serve' or 'key rotate' gives the new one its name, and says so.
             """,
         options: [

@@ -9,7 +9,7 @@ enum PartnerCommands {
             let made = try admin.create(id: call.value("id"), now: UnixTime.now().milliseconds)
             Terminal.write("partner  \(made.id)\napi key  \(made.apiKey)\nauth key \(made.authKey)\n")
             Terminal.writeError(
-                "The auth key is shown this once: give it to the partner's server, and to nobody else.\n")
+                "The auth key is shown this once: give it to the partner's server, and to no other.\n")
         }
     }
 
@@ -86,7 +86,7 @@ enum PartnerCommands {
             let made = try admin.rotate(id: id, authKey: given, now: UnixTime.now().milliseconds)
             if given == nil {
                 Terminal.write("auth key \(made)\n")
-                Terminal.writeError("It is shown this once: give it to the partner's server, and to nobody else.\n")
+                Terminal.writeError("It is shown this once: give it to the partner's server, and to no other.\n")
             }
             guard before > 0 else {
                 Terminal.writeError("Partner \(id) lets its users in from now on.\n")

@@ -94,7 +94,7 @@ extension ThicketdProgram {
             this server signs their tokens with the partner's auth key (docs/AUTH.md). Whoever has the partner's API key,
             which its apps carry, may register then; registrations-per-minute bounds how many do.
             """,
-        arguments: partnerArgument, options: [.flag("off", "let nobody in by a password any more")] + keyOptions,
+        arguments: partnerArgument, options: [.flag("off", "admit no user by a password any more")] + keyOptions,
         examples: [Example("thicketd partner passwords 1000 --data ./data", "before its app is released")])
 
     static let partnerEnable = Command(

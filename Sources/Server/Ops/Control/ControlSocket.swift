@@ -124,7 +124,7 @@ public final class ControlSocket: Sendable {
     }
 
     private func pass(_ question: RemoteQuestion, to visitor: Int32) {
-        let replies = WaitingRow<RemoteReply>(bound: ControlSocket.repliesMax)
+        let replies = BlockingQueue<RemoteReply>(bound: ControlSocket.repliesMax)
         let cancel = asker(question) { (reply: RemoteReply) in replies.add(reply) }
         defer { cancel() }
         // The asker ends by itself; the margin is for one that cannot.

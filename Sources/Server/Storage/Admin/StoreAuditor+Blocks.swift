@@ -64,18 +64,18 @@ extension StoreAuditor {
 
     /// Checks that every archived change is found by the hash of its ccid, with the server's own look-up.
     func auditChangeIDs(_ bucket: BucketRecord) throws(StoreError) {
-        let settled: GlobalID = try storing("reading a bucket") { () throws(SQLiteError) in
+        let archived: GlobalID = try storing("reading a bucket") { () throws(SQLiteError) in
             try reader.queries.bucketMarks.bind(1, bucket.row).first { $0.integer(2) } ?? 0
         }
-        guard settled > 0 else { return }
-        if settled > bucket.head { findings.report("bucket \(bucket.row): ccids are settled beyond the head") }
+        guard archived > 0 else { return }
+        if archived > bucket.head { findings.report("bucket \(bucket.row): ccids are settled beyond the head") }
         try noting("bucket \(bucket.row), its ccids") { () throws(StoreError) in
-            var blocks = SettledChangeIDs(bytesMax: 64 << 20)
+            var blocks = ArchivedChangeIDs(bytesMax: 64 << 20)
             var missing = 0
             var place = bucket.head
             while place > bucket.floor {
                 let found = try reader.changeIDEntry(place)
-                if place <= settled,
+                if place <= archived,
                     try blocks.position(of: found.entry.hash, in: bucket.row, reader.database) != place
                 {
                     missing += 1

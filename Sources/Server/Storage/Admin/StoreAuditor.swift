@@ -60,7 +60,7 @@ final class StoreAuditor {
     private func audit(_ bucket: BucketRecord) throws(StoreError) {
         findings.buckets += 1
         try noting("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
-        let late = try reader.lateHeads().heads(of: bucket.row)
+        let late = try reader.writeBehindHeads().heads(of: bucket.row)
         /// Newest changes of the live objects.
         var live = [GlobalID]()
         var after: EntityKey?

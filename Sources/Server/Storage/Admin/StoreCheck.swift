@@ -44,15 +44,15 @@ public enum StoreCheck {
             for finding in try database.integrityFindings() { findings.report("file: \(finding)") }
             let identity = try Meta.identity(database)
             let reader = try SQLiteReader(
-                identity, WalkCache(settings), LateHeads(mark: 0, changesMax: 1), database)
+                identity, WalkCache(settings), WriteBehindHeads(mark: 0, changesMax: 1), database)
             let auditor = StoreAuditor(reader)
             try reader.reading { () throws(StoreError) in
                 do {
-                    reader.look(at: try LateHeads.load(database, changesMax: settings.lateHeadsMax))
+                    reader.look(at: try WriteBehindHeads.load(database, changesMax: settings.writeBehindHeadsMax))
                 } catch {
                     // The audit continues with the part that is readable.
                     findings.report("log: \(error)")
-                    reader.look(at: LateHeads(mark: 0, changesMax: 1))
+                    reader.look(at: WriteBehindHeads(mark: 0, changesMax: 1))
                 }
                 try auditor.run()
             }

@@ -91,9 +91,9 @@ public struct MaintenanceBatch: Sendable, Hashable {
         /// Row of the bucket.
         public let bucket: BucketRow
         /// The bucket's `settled` column at planning time; the run is skipped if it has moved since.
-        public let settledBefore: GlobalID
+        public let archivedBefore: GlobalID
         /// The newest change of the stretch, which becomes the value of `settled`.
-        public let settled: GlobalID
+        public let archived: GlobalID
         /// Block sorted by hash; empty when retention has removed all rows of the stretch.
         public let block: [UInt8]
         /// Number of changes that leave the bucket's count of unarchived changes: archived by this run, or gone.

@@ -17,7 +17,7 @@ protocol RetentionSource: StoreReader {
 /// A cut removes a prefix of a bucket's log: rows older than the configured age that are not among the newest ones.
 /// Bodies that may still be requested are kept apart before their rows go: the versions that stay readable, and the
 /// body of each object after its last cut row, from which the remaining rows are replayed.
-final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
+final class RetentionPlanner<Reader: RetentionSource>: StoreMaintenance {
     private let reader: Reader
     private let settings: RetentionSettings
     /// Rows that are still to be cut from the current bucket, oldest first.

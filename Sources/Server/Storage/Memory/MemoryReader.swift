@@ -4,19 +4,19 @@ import ThicketProtocol
 /// Reads of a `MemoryStore`. Each call sees one state.
 class MemoryReader: StoreReader {
     let store: MemoryStore
-    let life: Int
-    private var walk: (query: IndexQuery, walk: IndexWalk)?
+    let generation: Int
+    private var walk: (query: IndexQuery, walk: IndexScan)?
 
-    init(_ store: MemoryStore, life: Int) {
+    init(_ store: MemoryStore, generation: Int) {
         self.store = store
-        self.life = life
+        self.generation = generation
     }
 
     final var identity: StoreIdentity { store.identity }
 
     final func state() throws(StoreError) -> MemoryState {
-        let life = life
-        let state = store.shared.withLock { $0.life == life ? $0.state : nil }
+        let generation = generation
+        let state = store.shared.withLock { $0.generation == generation ? $0.state : nil }
         guard let state else { throw StoreError(.closed, "the store has crashed") }
         return state
     }
@@ -106,7 +106,7 @@ class MemoryReader: StoreReader {
         if let known = walk, known.query.bucket == query.bucket, known.query.current == query.current {
             return try state.page(query, of: known.walk)
         }
-        var builder = IndexWalk.Builder()
+        var builder = IndexScan.Builder()
         for entity in (state.entities[query.bucket] ?? [:]).values {
             guard let found = try state.listed(entity, at: query.current) else { continue }
             builder.add(key: entity.key.text.utf8, version: found.version, gid: found.gid)
@@ -190,7 +190,7 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         for change in state.changes.values where change.bucket == bucket {
             entries.append(ChangeIDEntry(hash: identity.hash(of: change.changeID), gid: change.gid))
         }
-        return ChangeIDTail(entries: entries, settled: 0)
+        return ChangeIDTail(entries: entries, archived: 0)
     }
 
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int {
@@ -202,25 +202,26 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         return live.sorted { $0.gid < $1.gid }.prefix(limit).map { LiveEntity(key: $0.key, gid: $0.gid) }
     }
 
-    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? { nil }
+    func archivedChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? { nil }
 
     var changeIDRunLength: Int? { nil }
 
     func commit(_ batch: WriteBatch) throws(StoreError) {
         if batch.isEmpty { return }
-        _ = try store.commit(life: life, changes: batch.count) { (state: inout MemoryState) throws(StoreError) in
+        _ = try store.commit(generation: generation, changes: batch.count) {
+            (state: inout MemoryState) throws(StoreError) in
             try state.write(batch)
             return []
         }
     }
 
     func probe() throws(StoreError) {
-        _ = try store.commit(life: life, changes: 0) { (_: inout MemoryState) throws(StoreError) in [] }
+        _ = try store.commit(generation: generation, changes: 0) { (_: inout MemoryState) throws(StoreError) in [] }
     }
 
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         if work.isEmpty { return [] }
-        return try store.commit(life: life, changes: 0) { (state: inout MemoryState) throws(StoreError) in
+        return try store.commit(generation: generation, changes: 0) { (state: inout MemoryState) throws(StoreError) in
             state.write(work)
         }
     }

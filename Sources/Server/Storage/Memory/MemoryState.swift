@@ -78,7 +78,7 @@ struct MemoryState: Sendable {
                 keptBodies[KeptPlace(bucket: cut.bucket, key: dropped.key, version: dropped.version)] = nil
             }
             buckets[cut.bucket]?.floor = cut.floor
-            moves.append(BucketMove(bucket: cut.bucket, floor: cut.floor, settled: 0))
+            moves.append(BucketMove(bucket: cut.bucket, floor: cut.floor, archived: 0))
         }
         for forgetting in work.forgettings {
             for hash in forgetting.hashes { oldChangeIDs[forgetting.bucket]?[hash] = nil }

@@ -13,7 +13,7 @@ public final class MemoryStore: Store {
     struct Shared: Sendable {
         var state = MemoryState()
         /// Incremented by every crash; a handle of an earlier generation fails.
-        var life = 0
+        var generation = 0
         var isDown = false
         var commits = 0
         var lastRow: BucketRow = 0
@@ -27,12 +27,12 @@ public final class MemoryStore: Store {
     }
 
     /// Fails with `closed` while the store is down.
-    public func makeWriter() throws(StoreError) -> any StoreWriter { MemoryWriter(self, life: try lifeIfUp()) }
+    public func makeWriter() throws(StoreError) -> any StoreWriter { MemoryWriter(self, generation: try lifeIfUp()) }
     /// Fails with `closed` while the store is down.
-    public func makeReader() throws(StoreError) -> any StoreReader { MemoryReader(self, life: try lifeIfUp()) }
+    public func makeReader() throws(StoreError) -> any StoreReader { MemoryReader(self, generation: try lifeIfUp()) }
     /// Plans retention only; this store has no segments. Fails with `closed` while the store is down.
-    public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
-        RetentionPlanner(reader: MemoryReader(self, life: try lifeIfUp()), settings: settings)
+    public func makeMaintenance(_ settings: RetentionSettings) throws(StoreError) -> any StoreMaintenance {
+        RetentionPlanner(reader: MemoryReader(self, generation: try lifeIfUp()), settings: settings)
     }
 
     /// Whether the store has crashed and was not restarted.
@@ -42,7 +42,7 @@ public final class MemoryStore: Store {
     public func crash() {
         shared.withLock {
             $0.isDown = true
-            $0.life += 1
+            $0.generation += 1
         }
     }
 
@@ -71,24 +71,24 @@ public final class MemoryStore: Store {
     }
 
     private func lifeIfUp() throws(StoreError) -> Int {
-        let life = shared.withLock { $0.isDown ? nil : $0.life }
-        guard let life else { throw StoreError(.closed, "the store has crashed and was not restarted") }
-        return life
+        let generation = shared.withLock { $0.isDown ? nil : $0.generation }
+        guard let generation else { throw StoreError(.closed, "the store has crashed and was not restarted") }
+        return generation
     }
 
     /// Runs one commit through the fault plan.
     func commit(
-        life: Int, changes: Int, _ write: (inout MemoryState) throws(StoreError) -> [BucketMove]
+        generation: Int, changes: Int, _ write: (inout MemoryState) throws(StoreError) -> [BucketMove]
     ) throws(StoreError) -> [BucketMove] {
         try shared.withLock { (shared) throws(StoreError) -> [BucketMove] in
-            guard shared.life == life else { throw StoreError(.closed, "the store has crashed") }
+            guard shared.generation == generation else { throw StoreError(.closed, "the store has crashed") }
             shared.commits += 1
             let fault = faults?(CommitPoint(number: shared.commits, changes: changes)) ?? .none
             if case .fail(let error) = fault { throw error }
             let moves = fault == .crashBefore ? [] : try write(&shared.state)
             guard fault == .none else {
                 shared.isDown = true
-                shared.life += 1
+                shared.generation += 1
                 throw StoreError(.closed, "the store crashed at commit \(shared.commits)")
             }
             return moves

@@ -10,7 +10,7 @@ import ThicketSQLite
 final class ChangeIDPlanner {
     private struct Stretch {
         let bucket: BucketRow
-        var settled: GlobalID
+        var archived: GlobalID
         /// Changes above `archived`, oldest first.
         var positions: ArraySlice<GlobalID>
         /// Changes that the bucket counted as not archived, minus those that were found: retention has cut them from
@@ -42,7 +42,7 @@ final class ChangeIDPlanner {
     private var nextLook = Int64.min
     /// The last plan. If the next look finds the same plan, it was not applied, and the planner waits for the next
     /// interval.
-    private var planned: (row: BucketRow, settled: GlobalID, loose: Int64)?
+    private var planned: (row: BucketRow, archived: GlobalID, loose: Int64)?
     private var merged: (row: BucketRow, through: GlobalID)?
 
     init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
@@ -72,7 +72,7 @@ final class ChangeIDPlanner {
     // MARK: Runs
 
     private func planStretch() throws(StoreError) {
-        typealias Found = (row: BucketRow, head: GlobalID, floor: GlobalID, settled: GlobalID, loose: Int64)
+        typealias Found = (row: BucketRow, head: GlobalID, floor: GlobalID, archived: GlobalID, loose: Int64)
         let found: Found? = try storing("looking for ccids to settle") { () throws(SQLiteError) in
             try reader.database.statement(
                 """
@@ -82,15 +82,15 @@ final class ChangeIDPlanner {
                 ($0.integer(0), $0.integer(1), $0.integer(2), $0.integer(3), $0.integer(4))
             }
         }
-        guard let found, planned.map({ $0 != (found.row, found.settled, found.loose) }) ?? true else {
+        guard let found, planned.map({ $0 != (found.row, found.archived, found.loose) }) ?? true else {
             planned = nil
             return
         }
-        planned = (found.row, found.settled, found.loose)
+        planned = (found.row, found.archived, found.loose)
         let positions: [GlobalID] = try reader.logPositions(
-            from: found.head, after: max(found.settled, found.floor), upTo: found.head)
+            from: found.head, after: max(found.archived, found.floor), upTo: found.head)
         stretch = Stretch(
-            bucket: found.row, settled: found.settled, positions: positions[...],
+            bucket: found.row, archived: found.archived, positions: positions[...],
             gone: max(found.loose - Int64(positions.count), 0))
     }
 
@@ -107,16 +107,16 @@ final class ChangeIDPlanner {
         if isWhole {
             for gid in part { entries.append(try reader.changeIDEntry(gid).entry) }
         }
-        let settled = isWhole ? part.last ?? work.settled : work.settled
+        let archived = isWhole ? part.last ?? work.archived : work.archived
         var batch = MaintenanceBatch()
         batch.changeIDRuns = [
             .init(
-                bucket: work.bucket, settledBefore: work.settled, settled: settled,
+                bucket: work.bucket, archivedBefore: work.archived, archived: archived,
                 block: ChangeIDBlock(sorted: entries.sorted { $0.hash < $1.hash }).bytes,
                 count: Int64(entries.count) + work.gone)
         ]
         work.gone = 0
-        work.settled = settled
+        work.archived = archived
         work.positions = work.positions.dropFirst(entries.count)
         stretch = isWhole ? work : nil
         return batch

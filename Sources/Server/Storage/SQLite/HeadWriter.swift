@@ -18,7 +18,7 @@ struct HeadWriter {
     }
 
     /// Must be called inside a transaction.
-    func write(_ slice: LateHeads.Slice, _ database: Database) throws(SQLiteError) {
+    func write(_ slice: WriteBehindHeads.Slice, _ database: Database) throws(SQLiteError) {
         for entity in slice.heads { try write(entity) }
         if let mark = slice.mark { try Meta.set(Meta.heads, mark, database) }
     }

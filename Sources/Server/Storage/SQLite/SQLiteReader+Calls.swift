@@ -6,10 +6,10 @@ extension SQLiteReader: StoreReader {
         try storing("reading the newest change") { () throws(SQLiteError) in
             let logged = try database.integer("SELECT max(gid) FROM chg") ?? 0
             let told = try database.integer("SELECT max(head) FROM bucket") ?? 0
-            let (erased, settled) = (
+            let (erased, archived) = (
                 try Meta.integer(Meta.erased, database), try Meta.integer(Meta.heads, database)
             )
-            return max(logged, told, erased ?? 0, settled ?? 0)
+            return max(logged, told, erased ?? 0, archived ?? 0)
         }
     }
 
@@ -105,7 +105,7 @@ extension SQLiteReader: StoreReader {
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey] {
         try reading { () throws(StoreError) in
-            let late = try lateHeads().heads(of: bucket, after: key)
+            let late = try writeBehindHeads().heads(of: bucket, after: key)
             let count = limit + late.count
             var texts = [String]()
             try storing("listing keys") { () throws(SQLiteError) in
@@ -131,7 +131,7 @@ extension SQLiteReader: StoreReader {
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityRecord] {
         try reading { () throws(StoreError) in
-            let late = try lateHeads().heads(of: bucket, after: key)
+            let late = try writeBehindHeads().heads(of: bucket, after: key)
             let count = limit + late.count
             typealias Row = (key: String, version: Version, gid: GlobalID, keyframe: GlobalID)
             var rows = [Row]()
@@ -188,12 +188,12 @@ extension SQLiteReader: StoreReader {
 
     final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? { try indexPage(query, bodies: nil) }
 
-    final func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice? {
+    final func indexPage(_ query: IndexQuery, known: any BodyCache) throws(StoreError) -> IndexSlice? {
         try indexPage(query, bodies: known)
     }
 
     private func indexPage(
-        _ query: IndexQuery, bodies: (any KnownBodies)?
+        _ query: IndexQuery, bodies: (any BodyCache)?
     ) throws(StoreError) -> IndexSlice? {
         try reading { () throws(StoreError) in
             guard let record = try bucketRecord(query.bucket), query.current >= record.floor,
@@ -216,16 +216,16 @@ extension SQLiteReader: StoreReader {
     }
 
     /// An older scan of the bucket, updated by the changes since.
-    private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexWalk? {
+    private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexScan? {
         guard let old = walks.walk(before: place) else { return nil }
         return try moved(old.walk, of: place.bucket, from: old.current, to: place.current, floor: floor)
     }
 
     /// Reads the heads of the bucket; follows heads that are newer than `current` back to their state at `current`.
-    final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
-        let late = try lateHeads().heads(of: bucket)
+    final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexScan {
+        let late = try writeBehindHeads().heads(of: bucket)
         let lateKeys = Set(late.keys.lazy.map(\.text))
-        var builder = IndexWalk.Builder()
+        var builder = IndexScan.Builder()
         var moved = [(key: String, record: (version: Version, gid: GlobalID))]()
         for record in late.values {
             if record.gid > current {
@@ -272,19 +272,19 @@ extension SQLiteReader: StoreReader {
 
     final func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail {
         try reading { () throws(StoreError) in
-            typealias Marks = (head: GlobalID, floor: GlobalID, settled: GlobalID)
+            typealias Marks = (head: GlobalID, floor: GlobalID, archived: GlobalID)
             let marks: Marks? = try storing("reading a bucket") { () throws(SQLiteError) in
                 try queries.bucketMarks.bind(1, bucket).first { ($0.integer(0), $0.integer(1), $0.integer(2)) }
             }
-            guard let marks else { return ChangeIDTail(entries: [], settled: 0) }
+            guard let marks else { return ChangeIDTail(entries: [], archived: 0) }
             var entries = [ChangeIDEntry]()
             var place: GlobalID = marks.head
-            while place > max(marks.floor, marks.settled) {
+            while place > max(marks.floor, marks.archived) {
                 let found = try changeIDEntry(place)
                 entries.append(found.entry)
                 place = found.previousOfBucket
             }
-            return ChangeIDTail(entries: entries, settled: marks.settled)
+            return ChangeIDTail(entries: entries, archived: marks.archived)
         }
     }
 

@@ -5,13 +5,13 @@ import ThicketSQLite
 class SQLiteReader {
     final let identity: StoreIdentity
     final let walks: WalkCache
-    final let late: LateHeads
+    final let late: WriteBehindHeads
     final let database: Database
     final let queries: Queries
     /// Start of the look-ups in the write-behind heads for the open transaction, and the transaction's view of them
     /// once it was needed.
-    private var origin: LateHeads.Stretch?
-    private var view: LateHeads.View?
+    private var origin: WriteBehindHeads.Stretch?
+    private var view: WriteBehindHeads.View?
     /// Client names by row; a row's name never changes, and a row is never reused for another name.
     private var clients = [Int64: ClientID]()
     /// Newest change that any segment of a bucket covers, within one read.
@@ -30,7 +30,7 @@ class SQLiteReader {
     private static let clientsMax = 10_000
 
     init(
-        _ identity: StoreIdentity, _ walks: WalkCache, _ late: LateHeads, _ database: Database
+        _ identity: StoreIdentity, _ walks: WalkCache, _ late: WriteBehindHeads, _ database: Database
     ) throws(StoreError) {
         self.late = late
         self.identity = identity
@@ -56,12 +56,12 @@ class SQLiteReader {
     }
 
     /// Heads that replace those of `ent`, within `reading`.
-    func lateHeads() throws(StoreError) -> LateHeads.View {
+    func writeBehindHeads() throws(StoreError) -> WriteBehindHeads.View {
         if let view { return view }
         let upTo: GlobalID = try storing("looking at the log's end") { () throws(SQLiteError) in
             try queries.state.first { $0.integer(0) } ?? 0
         }
-        let made = LateHeads.View(origin: origin ?? late.origin, upTo: upTo)
+        let made = WriteBehindHeads.View(origin: origin ?? late.origin, upTo: upTo)
         assert(origin != nil, "late heads are looked at within a read")
         if origin != nil { view = made }
         return made
@@ -69,7 +69,7 @@ class SQLiteReader {
 
     /// Uses these heads instead, within `reading`; for a process other than the server that has loaded them from the
     /// same state.
-    final func look(at late: LateHeads) { view = .init(origin: late.origin, upTo: .max) }
+    final func look(at late: WriteBehindHeads) { view = .init(origin: late.origin, upTo: .max) }
 
     final func clientName(_ row: Int64) throws(StoreError) -> ClientID {
         if let known = clients[row] { return known }
@@ -160,7 +160,7 @@ class SQLiteReader {
 extension SQLiteReader: LogSource {
     final func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord? {
         try reading { () throws(StoreError) in
-            if let late = try lateHeads().head(of: key, in: bucket) { return late }
+            if let late = try writeBehindHeads().head(of: key, in: bucket) { return late }
             return try storedRecord(key, bucket)
         }
     }

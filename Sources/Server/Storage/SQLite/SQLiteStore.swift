@@ -18,15 +18,15 @@ public final class SQLiteStore: Store {
     /// The settings the store was opened with.
     public let settings: StoreSettings
     let walks: WalkCache
-    let late: LateHeads
+    let late: WriteBehindHeads
     /// Number of times heads could not be written with their group, and the latest error.
     let headFailure = Mutex<(count: Int, last: String)>((0, ""))
     /// Pages in the write-ahead log after the newest commit; maintenance polls this.
     let walPages = Atomic<Int>(0)
     /// Number of restarts of the write-ahead log; `walMoved` holds the pages of one such generation that are already
     /// checkpointed.
-    let walLife = Atomic<Int>(0)
-    let walMoved = Mutex<(life: Int, pages: Int)>((0, 0))
+    let walGeneration = Atomic<Int>(0)
+    let walMoved = Mutex<(generation: Int, pages: Int)>((0, 0))
     private let rows: Atomic<BucketRow>
 
     /// Opens the store; creates the file if it is missing, and migrates an older one.
@@ -39,7 +39,7 @@ public final class SQLiteStore: Store {
         self.path = path
         self.settings = settings
         self.walks = WalkCache(settings)
-        self.late = try LateHeads.load(database, changesMax: settings.lateHeadsMax)
+        self.late = try WriteBehindHeads.load(database, changesMax: settings.writeBehindHeadsMax)
         let last = try storing("reading the buckets") { () throws(SQLiteError) in
             max(
                 try database.integer("SELECT max(id) FROM bucket") ?? 0,
@@ -63,15 +63,15 @@ public final class SQLiteStore: Store {
     public var headFailures: (count: Int, last: String) { headFailure.withLock { $0 } }
 
     /// Number of heads that are in the log and not yet in their table.
-    public var lateHeadCount: Int { late.all.count }
+    public var writeBehindHeadCount: Int { late.all.count }
 
     /// Opens a read-only connection for the calling thread.
     public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
 
     /// Opens the connections of maintenance: one for reading, one for checkpoints.
-    public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
+    public func makeMaintenance(_ settings: RetentionSettings) throws(StoreError) -> any StoreMaintenance {
         let log = try Self.connect(path, .readWrite, self.settings)
-        return SQLiteKeeper(self, reader: try makeSQLiteReader(), log: log, settings: settings)
+        return SQLiteMaintenance(self, reader: try makeSQLiteReader(), log: log, settings: settings)
     }
 
     func makeSQLiteReader() throws(StoreError) -> SQLiteReader {

@@ -34,7 +34,7 @@ extension SQLiteWriter {
                 }
                 return
             }
-            settledIDs.forget(bucket)
+            archivedIDs.forget(bucket)
             try erase(bucket, &budget)
         }
     }

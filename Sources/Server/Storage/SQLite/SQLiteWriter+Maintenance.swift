@@ -22,7 +22,7 @@ extension SQLiteWriter {
         let isErasing = !work.erasures.isEmpty || work.unusedClients != nil
         if isErasing { try overwrite(true) }
         defer { if isErasing { try? overwrite(false) } }
-        var heads = LateHeads.Slice()
+        var heads = WriteBehindHeads.Slice()
         var erased = Set<BucketRow>()
         try writing("applying background work") { () throws(SQLiteError) in
             // A log row must not be cut before its head is in the table.
@@ -43,7 +43,7 @@ extension SQLiteWriter {
             for erasure in work.erasures { try erase(erasure) }
             for row in moved.sorted() {
                 let move = try queries.bucketMarks.bind(1, row).first {
-                    BucketMove(bucket: row, floor: $0.integer(1), settled: $0.integer(2))
+                    BucketMove(bucket: row, floor: $0.integer(1), archived: $0.integer(2))
                 }
                 if let move { moves.append(move) }
             }
@@ -73,12 +73,12 @@ extension SQLiteWriter {
     /// Drops cached blocks and names that are rewritten, whether or not the write succeeds.
     private func forgetBlocks(of work: MaintenanceBatch) {
         forgetBlocks(of: work.changeIDRuns)
-        for merge in work.changeIDMerges { settledIDs.forget(merge.bucket) }
+        for merge in work.changeIDMerges { archivedIDs.forget(merge.bucket) }
         if work.unusedClients != nil { clientRows.removeAll() }
     }
 
     func forgetBlocks(of runs: [MaintenanceBatch.ChangeIDRun]) {
-        for run in runs { settledIDs.forget(run.bucket) }
+        for run in runs { archivedIDs.forget(run.bucket) }
     }
 
     // MARK: The log
@@ -104,7 +104,7 @@ extension SQLiteWriter {
         // Below the floor, `old_ccid` alone answers: blocks that are entirely below it are no longer needed.
         try database.statement("DELETE FROM idrun WHERE b = ?1 AND high <= ?2")
             .bind(1, cut.bucket).bind(2, cut.floor).run()
-        if database.changedRows > 0 { settledIDs.forget(cut.bucket) }
+        if database.changedRows > 0 { archivedIDs.forget(cut.bucket) }
         return true
     }
 
@@ -137,11 +137,11 @@ extension SQLiteWriter {
     func settle(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
         try database.statement(
             "UPDATE bucket SET settled = ?1, loose = max(loose - ?2, 0) WHERE id = ?3 AND settled = ?4"
-        ).bind(1, run.settled).bind(2, run.count).bind(3, run.bucket).bind(4, run.settledBefore).run()
+        ).bind(1, run.archived).bind(2, run.count).bind(3, run.bucket).bind(4, run.archivedBefore).run()
         guard database.changedRows == 1 else { return false }
         guard !run.block.isEmpty else { return true }
         try database.statement("INSERT INTO idrun (b, high, entries) VALUES (?1, ?2, ?3)")
-            .bind(1, run.bucket).bind(2, run.settled).bind(3, run.block).run()
+            .bind(1, run.bucket).bind(2, run.archived).bind(3, run.block).run()
         return true
     }
 

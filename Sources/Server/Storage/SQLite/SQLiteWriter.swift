@@ -19,7 +19,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private var groupsWithoutHeads = 0
     /// Number of groups that the next such failure excludes.
     private var pause = pauseMin
-    var settledIDs: SettledChangeIDs
+    var archivedIDs: ArchivedChangeIDs
     /// Whether the open transaction is abandoned because an operator changed the mode of a bucket.
     private var isStale = false
 
@@ -29,7 +29,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
         self.store = store
-        settledIDs = SettledChangeIDs(bytesMax: store.settings.changeIDBytesMax)
+        archivedIDs = ArchivedChangeIDs(bytesMax: store.settings.changeIDBytesMax)
         (inserts, headWriter, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
             (
                 try Inserts(database), try HeadWriter(database),
@@ -41,10 +41,12 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         try? database.reserveLog(bytes: store.settings.logReservedBytes)
     }
 
-    var changeIDBytes: Int { settledIDs.memory }
+    var changeIDBytes: Int { archivedIDs.memory }
 
     /// The writer sees everything it has written.
-    override func lateHeads() throws(StoreError) -> LateHeads.View { .init(origin: late.origin, upTo: .max) }
+    override func writeBehindHeads() throws(StoreError) -> WriteBehindHeads.View {
+        .init(origin: late.origin, upTo: .max)
+    }
 
     func newBucketRow() -> BucketRow { store.newBucketRow() }
 
@@ -91,7 +93,9 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     /// - Returns: the heads that were written: `slice`, or none.
-    private func commit(_ batch: WriteBatch, trying slice: LateHeads.Slice) throws(StoreError) -> LateHeads.Slice {
+    private func commit(_ batch: WriteBatch, trying slice: WriteBehindHeads.Slice) throws(StoreError)
+        -> WriteBehindHeads.Slice
+    {
         let failure: StoreError
         do throws(StoreError) {
             try commit(batch, with: slice)
@@ -104,11 +108,11 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             }
             failure = error
         }
-        try commit(batch, with: LateHeads.Slice())
+        try commit(batch, with: WriteBehindHeads.Slice())
         noteHeadFailure(failure)
         groupsWithoutHeads = pause
         pause = min(2 * pause, Self.pauseMax)
-        return LateHeads.Slice()
+        return WriteBehindHeads.Slice()
     }
 
     /// Recorded for the server's log, which maintenance writes.
@@ -116,22 +120,22 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
     }
 
-    private func nextSlice(_ changes: Int) -> LateHeads.Slice {
+    private func nextSlice(_ changes: Int) -> WriteBehindHeads.Slice {
         if groupsWithoutHeads > 0, !late.isFarBehind {
             groupsWithoutHeads -= 1
-            return LateHeads.Slice()
+            return WriteBehindHeads.Slice()
         }
-        return late.slice(limit: LateHeads.headsPerChange * changes)
+        return late.slice(limit: WriteBehindHeads.headsPerChange * changes)
     }
 
     /// Whether the group may be retried without the heads that it carries: a broken page in the table of heads should
     /// affect only those objects, not the changes of others. The log contains all heads, and the backlog is bounded.
-    private func mayLeave(_ slice: LateHeads.Slice, _ error: StoreError) -> Bool {
+    private func mayLeave(_ slice: WriteBehindHeads.Slice, _ error: StoreError) -> Bool {
         guard !slice.heads.isEmpty else { return false }
         return error.mayBeOfOneTable
     }
 
-    private func commit(_ batch: WriteBatch, with slice: LateHeads.Slice) throws(StoreError) {
+    private func commit(_ batch: WriteBatch, with slice: WriteBehindHeads.Slice) throws(StoreError) {
         try writing("committing a group") { () throws(SQLiteError) in
             for change in batch.changes { try insert(change) }
             try headWriter.write(slice, database)
@@ -147,9 +151,9 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         }
     }
 
-    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
+    func archivedChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
         // For rows that were cut, only `old_ccid` decides, for its own retention time.
-        if let gid = try settledIDs.position(of: hash, in: bucket.row, database), gid > bucket.floor {
+        if let gid = try archivedIDs.position(of: hash, in: bucket.row, database), gid > bucket.floor {
             return gid
         }
         guard bucket.floor > 0, try isOldChangeID(hash, in: bucket.row) else { return nil }
@@ -161,7 +165,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     private func count(in bucket: BucketRow) throws(StoreError) -> Int {
-        let late = try lateHeads().heads(of: bucket)
+        let late = try writeBehindHeads().heads(of: bucket)
         return try storing("counting the objects") { () throws(SQLiteError) in
             var count =
                 try database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0").bind(1, bucket)
@@ -189,7 +193,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
-        let late = try lateHeads().heads(of: bucket)
+        let late = try writeBehindHeads().heads(of: bucket)
         var found = [(key: String, gid: GlobalID)]()
         try storing("looking for old objects") { () throws(SQLiteError) in
             try database.statement("SELECT k, gid FROM ent WHERE b = ?1 AND dead = 0 ORDER BY gid LIMIT ?2")
@@ -237,14 +241,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     // MARK: Heads
 
     /// Writes all heads into the table, inside the open transaction.
-    func writeAllHeads() throws(SQLiteError) -> LateHeads.Slice {
+    func writeAllHeads() throws(SQLiteError) -> WriteBehindHeads.Slice {
         let slice = late.whole()
         try headWriter.write(slice, database)
         return slice
     }
 
     /// Writes at most `limit` heads, in the background.
-    func writeHeads(limit: Int) throws(SQLiteError) -> LateHeads.Slice {
+    func writeHeads(limit: Int) throws(SQLiteError) -> WriteBehindHeads.Slice {
         let slice = late.slice(limit: limit, always: true)
         try headWriter.write(slice, database)
         return slice
@@ -370,15 +374,15 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     /// Pages of this generation of the log that maintenance has checkpointed.
     private var movedPages: Int {
-        let life = store.walLife.load(ordering: .relaxed)
-        return store.walMoved.withLock { $0.life == life ? $0.pages : 0 }
+        let generation = store.walGeneration.load(ordering: .relaxed)
+        return store.walMoved.withLock { $0.generation == generation ? $0.pages : 0 }
     }
 
     /// Publishes the length of the log for maintenance.
     private func noteLog() {
         let pages = database.walPages
         if pages < pagesBefore {
-            store.walLife.wrappingAdd(1, ordering: .releasing)
+            store.walGeneration.wrappingAdd(1, ordering: .releasing)
             pagesAtRestart = 0
         }
         pagesBefore = pages

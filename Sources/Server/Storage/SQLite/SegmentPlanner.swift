@@ -72,7 +72,7 @@ final class SegmentPlanner {
         }
         planned = found
         try reader.reading { () throws(StoreError) in
-            let walk: IndexWalk = try reader.walk(found.row, at: found.head)
+            let walk: IndexScan = try reader.walk(found.row, at: found.head)
             var existing = try self.existing(found.row)
             guard walk.count >= Self.objectsMin || !existing.isEmpty else {
                 jobs = [
@@ -106,7 +106,7 @@ final class SegmentPlanner {
         return existing
     }
 
-    private func count(_ walk: IndexWalk, in existing: inout [Existing]) {
+    private func count(_ walk: IndexScan, in existing: inout [Existing]) {
         var place = existing.count - 1
         for gid in walk.positions {
             while place >= 0, gid <= existing[place].above { place -= 1 }
@@ -142,7 +142,7 @@ final class SegmentPlanner {
     }
 
     private func objects(
-        of walk: IndexWalk, _ range: (above: GlobalID, through: GlobalID)
+        of walk: IndexScan, _ range: (above: GlobalID, through: GlobalID)
     ) throws(StoreError) -> [(key: EntityKey, version: Version, gid: GlobalID)] {
         var objects = [(key: EntityKey, version: Version, gid: GlobalID)]()
         var place = walk.firstBelow(range.through + 1)

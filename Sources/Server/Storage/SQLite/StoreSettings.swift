@@ -28,7 +28,7 @@ public struct StoreSettings: Sendable {
     public var restartWaitMilliseconds: Int32 = 20
     /// Number of changes whose heads are kept in memory before they are written to their table (decision 0008); about
     /// half as many again arrive while they are being written.
-    public var lateHeadsMax: Int = 8_192
+    public var writeBehindHeadsMax: Int = 8_192
     /// Maximum number of objects in all cached index scans together.
     public var walkEntriesMax: Int = 1_000_000
     /// Maximum number of cached index scans.
@@ -60,7 +60,7 @@ public struct StoreSettings: Sendable {
         logReservedBytes = limits.logReservedBytes
         changeIDBytesMax = limits.changeIDCacheBytes
         segmentBytesMax = limits.segmentCacheBytes
-        lateHeadsMax = limits.lateHeadsMax
+        writeBehindHeadsMax = limits.writeBehindHeadsMax
         walkEntriesMax = limits.walkObjectsMax
         catchUpEntriesMax = limits.catchUpPositionsMax
     }

@@ -42,7 +42,7 @@ final class WalkCache: Sendable {
     }
 
     private struct State: Sendable {
-        var walks = RecentlyUsed<WalkPlace, IndexWalk>()
+        var walks = RecentlyUsed<WalkPlace, IndexScan>()
         var catchUps = RecentlyUsed<CatchUpPlace, CatchUp>()
         var segments = RecentlyUsed<SegmentPlace, Segment>()
     }
@@ -66,16 +66,16 @@ final class WalkCache: Sendable {
     var memory: StoreMemory {
         state.withLock {
             StoreMemory(
-                segments: $0.segments.weight, walks: $0.walks.weight * IndexWalk.bytesPerObject,
+                segments: $0.segments.weight, walks: $0.walks.weight * IndexScan.bytesPerObject,
                 catchUps: $0.catchUps.weight * MemoryLayout<GlobalID>.size)
         }
     }
 
-    func walk(_ place: WalkPlace) -> IndexWalk? { state.withLock { $0.walks[place] } }
+    func walk(_ place: WalkPlace) -> IndexScan? { state.withLock { $0.walks[place] } }
 
     /// The newest cached scan of the bucket that is older than the requested one; it can be updated by the changes
     /// since.
-    func walk(before place: WalkPlace) -> (current: GlobalID, walk: IndexWalk)? {
+    func walk(before place: WalkPlace) -> (current: GlobalID, walk: IndexScan)? {
         state.withLock { (state: inout State) in
             let older = state.walks.keys
                 .filter { $0.bucket == place.bucket && $0.current < place.current }
@@ -85,7 +85,7 @@ final class WalkCache: Sendable {
         }
     }
 
-    func keep(_ walk: IndexWalk, at place: WalkPlace) {
+    func keep(_ walk: IndexScan, at place: WalkPlace) {
         state.withLock {
             $0.walks.set(place, walk, weight: walk.count)
             $0.walks.shrink(toWeight: walkEntriesMax, count: walksMax)

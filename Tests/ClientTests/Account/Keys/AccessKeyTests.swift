@@ -11,7 +11,7 @@ struct AccessKeyTests {
 
     private func accounts(_ line: BadLine? = nil) throws -> Accounts {
         let line: BadLine = try line ?? BadLine(try calls) { _, _ in .none }
-        return Accounts(app: "notes", device: "device-1", door: try line.door())
+        return Accounts(app: "notes", device: "device-1", api: try line.api())
     }
 
     private var calls: ServerCalls {
@@ -189,7 +189,7 @@ struct AccessKeyTests {
         let ann: SignedIn = try await signUp()
         let other: Mutex<(@Sendable () async throws -> Void)?> = .init(nil)
         let calls: ServerCalls = try calls
-        let door: AccountDoor = try .init(stretch: KeyBench.weak) { request throws(ClientError) in
+        let api: AccountAPIClient = try .init(stretch: KeyBench.weak) { request throws(ClientError) in
             if request.path == "access",
                 let meanwhile: @Sendable () async throws -> Void = other.withLock({ action in
                     defer { action = nil }
@@ -200,7 +200,7 @@ struct AccessKeyTests {
             }
             return try await calls.ask(request)
         }
-        let raced: Accounts = Accounts(app: "notes", device: "device-1", door: door)
+        let raced: Accounts = Accounts(app: "notes", device: "device-1", api: api)
         let quiet: Accounts = try accounts()
         other.withLock {
             $0 = {

@@ -16,11 +16,11 @@ struct HostileServerTests {
         }
     }
 
-    private func accounts(_ line: BadLine? = nil, stretch: @escaping AccountDoor.Stretch = KeyBench.weak) throws
+    private func accounts(_ line: BadLine? = nil, stretch: @escaping AccountAPIClient.Stretch = KeyBench.weak) throws
         -> Accounts
     {
         let line: BadLine = try line ?? BadLine(try calls) { _, _ in .none }
-        return Accounts(app: "notes", device: "device-1", door: try line.door(stretch: stretch))
+        return Accounts(app: "notes", device: "device-1", api: try line.api(stretch: stretch))
     }
 
     /// A line whose server says something else than it means to one kind of request.

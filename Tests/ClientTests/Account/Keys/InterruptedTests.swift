@@ -33,7 +33,7 @@ struct InterruptedTests {
         let calls: ServerCalls = try .init(
             address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: "device-1", options: .init())
         let line: BadLine = .init(calls) { number, _ in accident?.fault(number) ?? .none }
-        return Accounts(app: "notes", device: "device-1", door: try line.door())
+        return Accounts(app: "notes", device: "device-1", api: try line.api())
     }
 
     private func signIn(_ name: String, _ password: String) async throws -> SignedIn? {

@@ -7,7 +7,7 @@ import ThicketProtocol
 /// What tests of accounts with keys share.
 enum KeyBench {
     /// Stretches with N = 2^14 whatever is asked for: the server takes no account that says less than 2^17.
-    static let weak: AccountDoor.Stretch = { password, salt, _ throws(CryptoError) in
+    static let weak: AccountAPIClient.Stretch = { password, salt, _ throws(CryptoError) in
         try PasswordKeys(
             password: password, salt: salt, cost: try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1))
     }
@@ -53,8 +53,8 @@ final class BadLine: Sendable {
     /// Paths that were asked for, in their order.
     var paths: [String] { asked.withLock { $0 } }
 
-    func door(stretch: @escaping AccountDoor.Stretch = KeyBench.weak) throws -> AccountDoor {
-        try AccountDoor(stretch: stretch) { request throws(ClientError) in try await self.ask(request) }
+    func api(stretch: @escaping AccountAPIClient.Stretch = KeyBench.weak) throws -> AccountAPIClient {
+        try AccountAPIClient(stretch: stretch) { request throws(ClientError) in try await self.ask(request) }
     }
 
     private func ask(_ request: AccountRequest) async throws(ClientError) -> AccountReply {

@@ -15,7 +15,7 @@ struct LoginTextTests {
             guard isLocked, request.path == "login" else { return .none }
             return .says { $0.setting(["locked": .bool(true), "access": .null]) }
         }
-        return Accounts(app: "notes", device: device, door: try line.door())
+        return Accounts(app: "notes", device: device, api: try line.api())
     }
 
     /// What a program that prints, logs or dumps it would show.

@@ -10,7 +10,7 @@ struct PairedPinTests {
     init() throws { bench = try AccountServer() }
 
     private func accounts(
-        _ device: String, stretch: @escaping AccountDoor.Stretch = KeyBench.weak,
+        _ device: String, stretch: @escaping AccountAPIClient.Stretch = KeyBench.weak,
         prelogin change: (@Sendable (JSONObject) -> JSONObject)? = nil
     ) throws -> Accounts {
         let calls: ServerCalls = try .init(
@@ -18,7 +18,7 @@ struct PairedPinTests {
         let line: BadLine = .init(calls) { _, request in
             request.path == "prelogin" ? change.map(BadLine.Fault.says) ?? .none : .none
         }
-        return Accounts(app: "notes", device: device, door: try line.door(stretch: stretch))
+        return Accounts(app: "notes", device: device, api: try line.api(stretch: stretch))
     }
 
     /// Signs in from the paired device, at a server that says something else than it means.

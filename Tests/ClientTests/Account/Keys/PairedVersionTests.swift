@@ -18,7 +18,7 @@ struct PairedVersionTests {
         let line: BadLine = .init(calls) { _, request in
             request.path == "bundle" && request.method == "GET" ? change.map(BadLine.Fault.says) ?? .none : .none
         }
-        return Accounts(app: app, device: device, door: try line.door())
+        return Accounts(app: app, device: device, api: try line.api())
     }
 
     /// What the server keeps now, as it shows it.

@@ -15,7 +15,7 @@ struct PairingTests {
         let calls: ServerCalls = try .init(
             address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: device, options: .init())
         let line: BadLine = .init(calls) { _, request in fault(request) }
-        return Accounts(app: "notes", device: device, door: try line.door())
+        return Accounts(app: "notes", device: device, api: try line.api())
     }
 
     @Test("four equal words, the same keys, and a login of its own that lives on when the old one's ends")
@@ -73,7 +73,7 @@ struct PairingTests {
     @Test(
         "an old device that does not hear whether its answer came sends it again, and shows the words",
         arguments: [true, false])
-    func unheard(isThere: Bool) async throws {
+    func undelivered(isThere: Bool) async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
         let puts: Mutex<Int> = .init(0)
@@ -145,7 +145,7 @@ struct PairingTests {
     }
 
     @Test("when the answer about the new device's login is lost, it is not said that nothing was done")
-    func loginUnheard() async throws {
+    func loginUndelivered() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
         let old: Accounts = try accounts("old") { $0.path == "tokens" ? .losesAnswer : .none }

@@ -15,7 +15,7 @@ struct PartnerAccessKeyTests {
 
     private func accounts(_ device: String = "d/1", _ line: BadLine? = nil) throws -> Accounts {
         guard let line else { return try bench.app(device: device).accounts(stretch: KeyBench.weak) }
-        return Accounts(app: "app", device: device, door: try line.door())
+        return Accounts(app: "app", device: device, api: try line.api())
     }
 
     private func token(_ device: String = "d/1") -> String { bench.login(user, seconds: 600, device: device) }

@@ -15,7 +15,7 @@ struct PutBackBesideTests {
 
     private func accounts(_ device: String = "d/1", line: BadLine? = nil) throws -> Accounts {
         let line: BadLine = try line ?? BadLine(try calls(device)) { _, _ in .none }
-        return Accounts(app: "notes", device: device, door: try line.door())
+        return Accounts(app: "notes", device: device, api: try line.api())
     }
 
     private func noted(

@@ -17,7 +17,7 @@ struct PutBackTests {
 
     private func accounts(_ device: String = "d/1", app: String = "notes", line: BadLine? = nil) throws -> Accounts {
         let line: BadLine = try line ?? BadLine(try calls(device, app: app)) { _, _ in .none }
-        return Accounts(app: app, device: device, door: try line.door())
+        return Accounts(app: app, device: device, api: try line.api())
     }
 
     private func noted(
@@ -201,11 +201,11 @@ struct PutBackTests {
         -> Accounts
     {
         let (calls, writes): (ServerCalls, Counter) = (try calls("d/1"), Counter())
-        let door: AccountDoor = try AccountDoor(stretch: KeyBench.weak) { request throws(ClientError) in
+        let api: AccountAPIClient = try AccountAPIClient(stretch: KeyBench.weak) { request throws(ClientError) in
             if request.method == "PUT" { try await before(writes.next()) }
             return try await calls.ask(request)
         }
-        return Accounts(app: "notes", device: "d/1", door: door)
+        return Accounts(app: "notes", device: "d/1", api: api)
     }
 
     private final class Counter: Sendable {

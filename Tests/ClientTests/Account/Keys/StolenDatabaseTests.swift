@@ -45,7 +45,7 @@ struct StolenDatabaseTests {
             if let body: SecureBytes = request.body { heard.withLock { $0.append((request.path, body)) } }
             return .none
         }
-        let accounts: Accounts = .init(app: "notes", device: "device-1", door: try line.door())
+        let accounts: Accounts = .init(app: "notes", device: "device-1", api: try line.api())
         let (one, two, three): (String, String, String) = ("canary-alpha", "canary-bravo", "canary-charlie")
         let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret(one))
         let changed: SignedIn = try await accounts.changePassword(

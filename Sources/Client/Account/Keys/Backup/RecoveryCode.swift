@@ -167,7 +167,7 @@ public enum KeyPieces {
             shares = try SecretShare.split(key.secret, threshold: needed, count: count)
         } catch { throw .unusable("of 2 to 16 pieces, at least 2 and at most all are needed") }
         return shares.compactMap { share in
-            let heading: SecureBytes = .init(copying: Array("# \(share)\n".utf8))
+            let heading = SecureBytes(copying: Array("# \(share)\n".utf8))
             return WrittenCode.text(of: share.bytes).map { .joined([heading, $0]) }
         }
     }

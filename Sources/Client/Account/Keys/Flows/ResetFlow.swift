@@ -91,7 +91,7 @@ extension Accounts {
     ///
     /// - Throws: `server`.
     public func sendResetCode(name: String) async throws(AccountError) {
-        try await door.run(try ForgotFlow(name: name))
+        try await api.run(try ForgotFlow(name: name))
     }
 
     /// Sets another password by a mailed code. The account is then locked: a sign-in with the password gives `locked`.
@@ -99,6 +99,6 @@ extension Accounts {
     /// - Throws: `wrongCode` for a wrong, used or expired code; `unknown`: a sign-in with the password shows whether it
     ///   was set.
     public func reset(name: String, code: SecureBytes, newPassword: SecureBytes) async throws(AccountError) {
-        try await door.run(try ResetFlow(name: name, code: code, password: newPassword, random: random))
+        try await api.run(try ResetFlow(name: name, code: code, password: newPassword, random: random))
     }
 }

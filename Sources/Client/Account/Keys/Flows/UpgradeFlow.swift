@@ -220,7 +220,7 @@ extension Accounts {
     package func upgrade(
         _ old: UpgradeFlow.Old, to name: String, password: SecureBytes
     ) async throws(AccountError) -> Upgraded {
-        try await door.run(
+        try await api.run(
             try UpgradeFlow(
                 app: app, old: old, name: name, password: password, device: device, rules: rules, random: random))
     }
@@ -229,6 +229,6 @@ extension Accounts {
     ///
     /// - Throws: `server`; `unknown`: repeating the call has the same effect.
     package func finishUpgrade(_ account: OpenAccount) async throws(AccountError) -> SignedIn {
-        try await door.run(FinishUpgradeFlow(account, device: device))
+        try await api.run(FinishUpgradeFlow(account, device: device))
     }
 }

@@ -113,7 +113,7 @@ public struct Pairing: Sendable {
 
     /// The four words of this exchange.
     package func words(_ answer: [UInt8]) throws(AccountError) -> String {
-        var bytes: LabelledBytes = .init("thicket/pair-words/1")
+        var bytes = LabelledBytes("thicket/pair-words/1")
         do throws(CryptoError) {
             try bytes.add(hello)
             try bytes.add(answer)

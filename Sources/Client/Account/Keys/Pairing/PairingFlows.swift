@@ -178,7 +178,7 @@ extension Accounts {
     /// - Returns: the pairing; the user types its `pairing.code` on the other device.
     public func beginPairing() async throws(AccountError) -> Pairing.Begun {
         let begun = try Pairing.begin(app: app, device: device, random: random)
-        _ = try await door.run(ReceiveFlow(begun, opens: true))
+        _ = try await api.run(ReceiveFlow(begun, opens: true))
         return begun
     }
 
@@ -189,7 +189,7 @@ extension Accounts {
     ///
     /// - Throws: `pairingOver` after two minutes; `pairingForged` for an answer that cannot be opened.
     public func receive(_ begun: Pairing.Begun) async throws(AccountError) -> Pairing.Received? {
-        try await door.run(ReceiveFlow(begun, opens: false))
+        try await api.run(ReceiveFlow(begun, opens: false))
     }
 
     /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given,
@@ -204,7 +204,7 @@ extension Accounts {
     ) async throws(AccountError) -> String {
         var isPartner = false
         if case .partner = asker(account, accessToken) { isPartner = true }
-        return try await door.run(
+        return try await api.run(
             try GiveFlow(code, account, token: accessToken, isPartner: isPartner, device: device))
     }
 
@@ -212,7 +212,7 @@ extension Accounts {
     /// remains in the account's list of tokens until it is revoked there.
     public func discard(_ received: Pairing.Received) async {
         guard !received.accessToken.isEmpty else { return }
-        do throws(AccountError) { try await door.run(EndFlow(token: received.accessToken)) } catch {}
+        do throws(AccountError) { try await api.run(EndFlow(token: received.accessToken)) } catch {}
     }
 
     /// Opens the account of a login that another device has made for this one. The remembered parameters of the key
@@ -221,7 +221,7 @@ extension Accounts {
     ///
     /// - Throws: `rolledBack`, `doesNotOpen`, `bundleMissing`, `newerFormat`.
     public func open(_ received: Pairing.Received) async throws(AccountError) -> SignedIn {
-        let bundle: OpenAccount = try await door.run(
+        let bundle: OpenAccount = try await api.run(
             OpenFlow(app: app, received, .user(token: received.accessToken)))
         return SignedIn(account: bundle, accessToken: received.accessToken)
     }
@@ -233,7 +233,7 @@ extension Accounts {
     public func open(
         _ received: Pairing.Received, ofPartnerUser entity: String, accessToken: String
     ) async throws(AccountError) -> PartnerKeys {
-        try await door.run(
+        try await api.run(
             try PartnerKeysFlow(
                 app: app, entity: entity, token: accessToken, opener: .accessKey(received.accessKey),
                 handed: received, makes: false, rules: rules, random: random))

@@ -1,0 +1,152 @@
+package import ThicketProtocol
+
+/// Counts a bucket's undelivered conflicts and integrity reports. They are written to the store in the transaction of
+/// the turn that found them, and kept until a reader has them (decision 0051).
+struct UndeliveredEvents: Equatable {
+    private(set) var count = 0
+    /// The number of events, from the first on, that were delivered in this run; they cannot be deleted before the
+    /// others.
+    private(set) var told = 0
+    /// The number of delivered events among those beyond the bound.
+    private var toldMissed = 0
+    /// Size of the events as JSON: a conflict may hold a whole object.
+    private var bytes = 0
+    /// The number of events beyond the bound.
+    private var missed = 0
+
+    init() {}
+
+    /// - Parameters:
+    ///   - kept: the events in the store.
+    ///   - known: the state before the store failed, so that delivered events are not delivered again.
+    init(_ kept: [BucketEvent], after known: UndeliveredEvents = UndeliveredEvents()) {
+        for event in kept {
+            if case .overrun(let more) = event { missed += more } else { hold(Self.size(of: event)) }
+        }
+        (told, toldMissed) = (min(known.told, count), min(known.toldMissed, missed))
+    }
+
+    /// All events, including those beyond the bound.
+    var total: Int { count + missed }
+    var isEmpty: Bool { total == 0 }
+
+    /// The events among `kept` that are still to be delivered.
+    func left(of kept: [BucketEvent]) -> [BucketEvent] {
+        var left = Array(kept.dropFirst(told))
+        guard toldMissed > 0, case .overrun(let all)? = left.last else { return left }
+        left.removeLast()
+        if all > toldMissed { left.append(.overrun(missed: all - toldMissed)) }
+        return left
+    }
+
+    /// Records that the next `more` events, in order of occurrence, were delivered one by one.
+    ///
+    /// - Returns: whether all events are delivered.
+    mutating func tell(_ more: Int) -> Bool {
+        if told + toldMissed + more == total { return isAllTold() }
+        // When some events are beyond the bound, it is unknown which ones were delivered.
+        if missed == 0, told + more < count { told += more }
+        return false
+    }
+
+    /// As above, for the first `more` events of `left(of:)`, where the events beyond the bound are one entry.
+    mutating func give(_ more: Int) -> Bool {
+        if told + more == count + (missed > toldMissed ? 1 : 0) { return isAllTold() }
+        if told + more <= count { told += more }
+        return false
+    }
+
+    /// Remembered until the events are deleted, which needs the store.
+    private mutating func isAllTold() -> Bool {
+        (told, toldMissed) = (count, missed)
+        return true
+    }
+
+    /// - Returns: what to store for the event, replacing the entry at that place. The place after the last event holds
+    ///   the number of events beyond the bound.
+    mutating func add(_ event: BucketEvent) -> (place: Int, event: BucketEvent) {
+        let size = Self.size(of: event)
+        guard count < StreamLimits.undeliveredMax, bytes + size <= StreamLimits.undeliveredBytesMax else {
+            missed += 1
+            return (StreamLimits.undeliveredMax, .overrun(missed: missed))
+        }
+        hold(size)
+        return (count - 1, event)
+    }
+
+    private mutating func hold(_ size: Int) {
+        count += 1
+        bytes += size
+    }
+
+    private static func size(of event: BucketEvent) -> Int {
+        guard case .conflict(let report) = event else { return 0 }
+        return [report.losing, report.winning].reduce(0) { $0 + ($1?.serialized().count ?? 0) }
+    }
+}
+
+/// A conflict or an integrity report to be stored until it is delivered.
+package struct UndeliveredWrite: Sendable, Equatable {
+    package let bucket: BucketName
+    /// An existing entry at this place is replaced. Events are delivered in order of their places.
+    package let place: Int
+    /// `.conflict`, `.integrity` or `.overrun`.
+    package let event: BucketEvent
+
+    package init(bucket: BucketName, place: Int, event: BucketEvent) {
+        (self.bucket, self.place, self.event) = (bucket, place, event)
+    }
+}
+
+/// Conflicts and integrity reports: each is delivered once.
+extension SyncMachine {
+    /// Reports an event to the app, and stores it until it is delivered.
+    mutating func tellOnce(_ number: Int, _ event: BucketEvent) {
+        let bucket = channels[number].record.name
+        actions.append(.event(bucket, event))
+        let (place, kept) = channels[number].undelivered.add(event)
+        undeliveredWrites.append(UndeliveredWrite(bucket: bucket, place: place, event: kept))
+    }
+
+    /// Returns the undelivered conflicts and integrity reports, also from earlier runs, the oldest first, and deletes
+    /// them.
+    package mutating func takeUndelivered(
+        _ bucket: BucketName, now: Int64
+    ) throws(ClientError) -> ([BucketEvent], [SyncAction]) {
+        guard let number = channelNumbers[bucket], !channels[number].undelivered.isEmpty else { return ([], []) }
+        let events = try undelivered(bucket)
+        return (events, try turn(now) { machine throws(ClientError) in machine.forgetUndelivered(number) })
+    }
+
+    /// As `takeUndelivered`, without deleting the events.
+    package func undelivered(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
+        guard let number = channelNumbers[bucket], !channels[number].undelivered.isEmpty else { return [] }
+        return channels[number].undelivered.left(of: try store.undelivered(bucket))
+    }
+
+    /// Records that `count` conflicts and integrity reports of the bucket were delivered as they occurred. When none is
+    /// left, all are deleted; otherwise the next reader gets the remaining ones, or, after a restart, all of them.
+    package mutating func told(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
+        guard let number = channelNumbers[bucket], channels[number].undelivered.tell(count) else { return [] }
+        return quietTurn(now) { machine throws(ClientError) in machine.forgetUndelivered(number) }
+    }
+
+    /// As above, for the first `count` events of `undelivered`.
+    package mutating func gave(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
+        guard let number = channelNumbers[bucket], channels[number].undelivered.give(count) else { return [] }
+        return quietTurn(now) { machine throws(ClientError) in machine.forgetUndelivered(number) }
+    }
+
+    mutating func forgetUndelivered(_ number: Int) {
+        let bucket = channels[number].record.name
+        forgotten[number] = forgotten[number] ?? channels[number].undelivered
+        channels[number].undelivered = UndeliveredEvents()
+        undeliveredWrites.removeAll { $0.bucket == bucket }
+        toldBuckets.insert(bucket)
+    }
+
+    /// Reads the bucket's undelivered events from the store.
+    func readUndelivered(_ channel: inout Channel) throws(ClientError) {
+        channel.undelivered = UndeliveredEvents(try store.undelivered(channel.record.name), after: channel.undelivered)
+    }
+}

@@ -1,0 +1,497 @@
+import Testing
+import ThicketNonces
+import ThicketProtocol
+import ThicketSealed
+
+@testable import ThicketClient
+
+/// What comes once must not be lost with the program that was about to tell it.
+@Suite("Conflicts and alarms that nobody heard", .nonceWatch, .timeLimit(.minutes(15)))
+struct UndeliveredEventsTests {
+    private static let key: String = "doc0"
+
+    private func conflict(_ text: String) -> BucketEvent {
+        .conflict(ConflictReport(key: "k", path: [], losing: .string(text), winning: nil))
+    }
+
+    private func losing(_ events: [BucketEvent]) -> [JSONValue?] {
+        var told: [JSONValue?] = []
+        for case .conflict(let report) in events { told.append(report.losing) }
+        return told
+    }
+
+    // MARK: - Bounds
+
+    /// What a store holds after these.
+    private func kept(_ events: [BucketEvent], in undelivered: inout UndeliveredEvents) -> [BucketEvent] {
+        var places: [Int: BucketEvent] = [:]
+        for event: BucketEvent in events {
+            let (place, kept): (Int, BucketEvent) = undelivered.add(event)
+            places[place] = kept
+        }
+        return places.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    @Test("are bounded in number and in bytes, also over restarts, and how many were missed is told behind them")
+    func bounds() {
+        var undelivered: UndeliveredEvents = .init()
+        let many: [BucketEvent] = kept(
+            Array(repeating: conflict("a"), count: StreamLimits.undeliveredMax + 3), in: &undelivered)
+        #expect(many.count == StreamLimits.undeliveredMax + 1 && many.last == .overrun(missed: 3))
+        var again: UndeliveredEvents = .init(many)
+        #expect(again == undelivered && again.total == StreamLimits.undeliveredMax + 3)
+        #expect(kept([conflict("b")], in: &again) == [.overrun(missed: 4)])
+        var large: UndeliveredEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax / 2 - 100)
+        let two: [BucketEvent] = kept(Array(repeating: conflict(text), count: 4), in: &large)
+        #expect(losing(two).count == 2 && two.last == .overrun(missed: 2))
+    }
+
+    @Test("of those that came one by one the first may be told; where some had no room, only all")
+    func first() {
+        var undelivered: UndeliveredEvents = .init()
+        let events: [BucketEvent] = kept(["a", "b", "c"].map { conflict($0) }, in: &undelivered)
+        for (more, isAll, left): (Int, Bool, [String]) in [
+            (4, false, ["a", "b", "c"]), (1, false, ["b", "c"]), (3, false, ["b", "c"]), (1, false, ["c"]),
+            (1, true, []),
+        ] {
+            let wasAll: Bool = undelivered.tell(more)
+            #expect(wasAll == isAll && losing(undelivered.left(of: events)) == left.map { .string($0) }, "\(more)")
+        }
+        // Too large, and a small one behind it: what was told first is not what is kept first.
+        var large: UndeliveredEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
+        let some: [BucketEvent] = kept([conflict("a"), conflict(text), conflict("b")], in: &large)
+        let (isPart, isWhole): (Bool, Bool) = (large.tell(2), large.tell(3))
+        #expect(!isPart && isWhole && large.left(of: some).isEmpty)
+    }
+
+    @Test("of what is kept the first may be given; those there was no room for are one, and the last")
+    func given() {
+        var undelivered: UndeliveredEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
+        var events: [BucketEvent] = kept(
+            [conflict("a"), conflict("b"), conflict(text), conflict(text)], in: &undelivered)
+        #expect(events.last == .overrun(missed: 2))
+        for (more, isAll, left): (Int, Bool, Int) in [(4, false, 3), (1, false, 2), (1, false, 1)] {
+            let wasAll: Bool = undelivered.give(more)
+            #expect(wasAll == isAll && undelivered.left(of: events) == Array(events.suffix(left)), "\(more)")
+        }
+        // One more comes before the last is given.
+        let (place, event): (Int, BucketEvent) = undelivered.add(conflict("c"))
+        #expect(place == 2)
+        events.insert(event, at: 2)
+        #expect(undelivered.left(of: events) == [conflict("c"), .overrun(missed: 2)])
+        let isAll: Bool = undelivered.give(2)
+        #expect(isAll)
+    }
+
+    @Test("what was told before the store failed stays told; what comes then is told, and all is forgotten with it")
+    func again() {
+        var undelivered: UndeliveredEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
+        var events: [BucketEvent] = kept([conflict("a"), conflict("b"), conflict(text)], in: &undelivered)
+        let isAll: Bool = undelivered.tell(3)
+        #expect(isAll)
+        // It was not forgotten: of what the failing turn had added nothing is there.
+        _ = undelivered.add(conflict("lost"))
+        undelivered = UndeliveredEvents(events, after: undelivered)
+        #expect(undelivered.count == 2 && undelivered.total == 3 && undelivered.left(of: events).isEmpty)
+        var one: UndeliveredEvents = undelivered
+        events.insert(one.add(conflict("c")).event, at: 2)
+        #expect(one.left(of: events) == [conflict("c")])
+        events[3] = one.add(conflict(text)).event
+        #expect(one.left(of: events) == [conflict("c"), .overrun(missed: 1)])
+        var other: UndeliveredEvents = one
+        let (isTold, isGiven): (Bool, Bool) = (one.tell(2), other.give(2))
+        #expect(isTold && isGiven)
+        // The store has less than was known: no more counts as told than there is.
+        let less: UndeliveredEvents = UndeliveredEvents([conflict("a")], after: undelivered)
+        #expect(less.told == 1 && less.total == 1)
+    }
+
+    // MARK: - The store
+
+    @Test(
+        "a store gives them back as they were, in their order, until they were told",
+        arguments: StoreKind.allCases)
+    func stores(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        let value: JSONValue = try JSONValue(parsing: Array(#"{"t":"a\u0000é🙂","n":[1.50,null]}"#.utf8))
+        let events: [BucketEvent] = [
+            .conflict(ConflictReport(key: "k", path: ["a.b", ""], losing: value, winning: .null)),
+            .conflict(ConflictReport(key: "k", path: [], losing: nil, winning: value)),
+            .integrity(IntegrityReport(key: "k", .forked(at: 12))), .integrity(IntegrityReport(key: "", .removed)),
+            .integrity(IntegrityReport(key: "k", stoppedAfter: 3)),
+            .integrity(IntegrityReport(modeChanged: "the server says something else")), .overrun(missed: 7),
+        ]
+        var batch: LocalBatch = LocalBatch()
+        batch.buckets = [BucketRecord(name: test.bucket, isSealed: true)]
+        for (place, event): (Int, BucketEvent) in events.enumerated().reversed() {
+            batch.undelivered.append(UndeliveredWrite(bucket: test.bucket, place: place, event: event))
+        }
+        try test.store.commit(batch)
+        for _: Int in 0..<2 {
+            #expect(try test.store.undelivered(test.bucket) == events)
+            #expect(try test.store.undelivered(BucketName("other")).isEmpty)
+            try test.reopen()
+        }
+        var told: LocalBatch = LocalBatch()
+        told.told = [test.bucket]
+        told.undelivered = [UndeliveredWrite(bucket: test.bucket, place: 0, event: events[2])]
+        try test.store.commit(told)
+        try test.reopen()
+        #expect(
+            try test.store.undelivered(test.bucket) == [events[2]], "what was told is gone, what came since is there")
+    }
+
+    // MARK: - The machine
+
+    /// Two devices have set one member apart; the first is back, and one tick brings it the other's.
+    private func meeting() throws -> Simulation {
+        var world: Simulation = try .sealed(2, seed: 4)
+        let key: EntityKey = try EntityKey(Self.key)
+        try world.set(0, key, to: ["n": 0])
+        world.rest()
+        world.cut(0)
+        world.perform(0, world.clients[0].machine.goOffline(now: world.now))
+        try world.set(0, key, to: ["n": "mine"])
+        try world.set(1, key, to: ["n": "theirs"])
+        world.rest(only: 1)
+        return world
+    }
+
+    @Test(
+        "a program that ends between what it kept and the telling of it tells it when it starts again; then never again"
+    )
+    func crash() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        // Everything is read and kept, and nobody is told: the program dies each time before it comes to that.
+        world.isDeaf = true
+        world.rest()
+        #expect(world.conflicts.isEmpty && world.alarms.isEmpty)
+        world.isDeaf = false
+        try world.crash(0)
+        let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
+        let (events, actions): ([BucketEvent], [SyncAction]) = try world.clients[0].machine.takeUndelivered(
+            bucket, now: now)
+        world.perform(0, actions)
+        #expect(losing(events) == [.string("theirs")])
+        #expect(try world.clients[0].machine.takeUndelivered(bucket, now: now).0.isEmpty)
+        try world.crash(0)
+        #expect(try world.clients[0].machine.takeUndelivered(bucket, now: now).0.isEmpty)
+    }
+
+    @Test("a turn that the store does not take leaves nothing to tell; the next that it takes tells")
+    func failingStore() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        world.isDeaf = true
+        for _ in 0..<40 {
+            world.clients[0].store.failsNextCommit = true
+            _ = world.settle(rounds: 1)
+            #expect(world.clients[0].store.undelivered(world.bucket).count <= 1)
+        }
+        world.rest()
+        #expect(losing(world.clients[0].store.undelivered(world.bucket)) == [.string("theirs")])
+    }
+
+    @Test("what was told is forgotten, and what is told in part is not")
+    func inPart() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        world.isDeaf = true
+        world.rest()
+        let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
+        _ = world.clients[0].machine.told(bucket, count: 2, now: now)
+        #expect(world.clients[0].store.undelivered(bucket).count == 1)
+        _ = world.clients[0].machine.told(bucket, count: 1, now: now)
+        #expect(world.clients[0].store.undelivered(bucket).isEmpty)
+        #expect(try world.clients[0].machine.takeUndelivered(bucket, now: now).0.isEmpty)
+    }
+
+    /// Both devices have set the member, the first without a connection, and it has lost: one more conflict is kept.
+    private func lose(_ world: inout Simulation, _ theirs: String) throws {
+        let key: EntityKey = try EntityKey(Self.key)
+        try world.set(1, key, to: ["n": 0])
+        world.rest()
+        world.cut(0)
+        world.perform(0, world.clients[0].machine.goOffline(now: world.now))
+        try world.set(0, key, to: ["n": .string("mine \(theirs)")])
+        try world.set(1, key, to: ["n": .string(theirs)])
+        world.rest(only: 1)
+        world.goOnline(0)
+        world.rest()
+    }
+
+    @Test("the store cannot forget what was told: it is not told again, and is forgotten with the next that is told")
+    func failingToForget() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        world.rest()
+        let bucket: BucketName = world.bucket
+        world.clients[0].store.failsNextCommit = true
+        world.perform(0, world.clients[0].machine.told(bucket, count: 1, now: world.now))
+        world.rest()
+        #expect(world.clients[0].store.undelivered(bucket).count == 1)
+        #expect(try world.clients[0].machine.undelivered(bucket).isEmpty)
+        try lose(&world, "second")
+        #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"])
+        world.perform(0, world.clients[0].machine.told(bucket, count: 1, now: world.now))
+        #expect(world.clients[0].store.undelivered(bucket).isEmpty)
+        try lose(&world, "third")
+        #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["third"], "no mark of old ones is left")
+    }
+
+    @Test("another turn that the store does not take changes nothing about what was told, nor does asking in vain")
+    func failingBetween() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        world.rest()
+        try lose(&world, "second")
+        let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
+        world.perform(0, world.clients[0].machine.gave(bucket, count: 1, now: world.now))
+        world.clients[0].store.failsNextCommit = true
+        #expect(throws: ClientError.self) {
+            _ = try world.clients[0].machine.set(bucket, EntityKey("other"), to: ["n": 1], now: now)
+        }
+        #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"])
+        world.clients[0].store.failsNextCommit = true
+        #expect(throws: ClientError.self) { try world.clients[0].machine.takeUndelivered(bucket, now: now) }
+        #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"], "nobody was given it")
+        world.perform(0, world.clients[0].machine.gave(bucket, count: 1, now: world.now))
+        #expect(world.clients[0].store.undelivered(bucket).isEmpty)
+    }
+
+    // MARK: - Sessions
+
+    /// A session over a file has lost a conflict, and nobody has listened to it.
+    private func session(_ server: LoopbackServer, _ path: String, _ isOnline: Bool = true) async throws -> Session {
+        try await server.session(
+            store: { () throws(ClientError) in try SQLiteLocalStore(path: path) }, startsOnline: isOnline)
+    }
+
+    /// Somebody else, who has made the object.
+    private func writer(_ server: LoopbackServer, _ fields: [String] = ["n"]) async throws -> (Session, Bucket) {
+        let session: Session = try await server.session()
+        let bucket: Bucket = try await session.bucket("notes", .sealed)
+        try await bucket.set(Self.key, to: JSONObject(fields.map { (key: $0, value: 0) }))
+        try await bucket.waitUntilSynced(timeout: .seconds(120))
+        return (session, bucket)
+    }
+
+    /// Both set one field, or some, this one without a connection.
+    private func contend(
+        _ session: Session, _ mine: Bucket, _ theirs: Bucket, _ fields: [String] = ["n"]
+    ) async throws {
+        await session.goOffline()
+        try await mine.set(Self.key, to: JSONObject(fields.map { (key: $0, value: .string("mine")) }))
+        try await theirs.set(Self.key, to: JSONObject(fields.map { (key: $0, value: .string("theirs \($0)")) }))
+        try await theirs.waitUntilSynced(timeout: .seconds(120))
+        await session.goOnline()
+    }
+
+    @Test("whoever opens the store next is told, by 'unheard' or as the first of the events, and once")
+    func nextSession() async throws {
+        for listens: Bool in [false, true] {
+            let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+            let path: String = folder.file("a.db")
+            let (other, theirs): (Session, Bucket) = try await writer(server)
+            let first: Session = try await session(server, path)
+            let mine: Bucket = try await first.bucket("notes", .sealed)
+            try await mine.waitUntilSynced(timeout: .seconds(120))
+            try await contend(first, mine, theirs)
+            try await mine.waitUntilSynced(timeout: .seconds(120))
+            await first.close()
+
+            let second: Session = try await session(server, path, false)
+            let again: Bucket = try await second.bucket("notes", .sealed)
+            if listens {
+                var events: AsyncStream<BucketEvent>.Iterator = await again.changes.makeAsyncIterator()
+                let event: BucketEvent? = await events.next()
+                #expect(losing(event.map { [$0] } ?? []) == [.string("theirs n")])
+            } else {
+                #expect(losing(await again.undelivered()) == [.string("theirs n")])
+            }
+            #expect(await again.undelivered().isEmpty)
+            await second.close()
+            let third: Session = try await session(server, path, false)
+            #expect(await (try third.bucket("notes", .sealed)).undelivered().isEmpty)
+            await third.close()
+            await other.close()
+        }
+    }
+
+    @Test("what a reader was told is not told again, neither now nor after a restart")
+    func reader() async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let path: String = folder.file("a.db")
+        let (other, theirs): (Session, Bucket) = try await writer(server)
+        let first: Session = try await session(server, path)
+        let mine: Bucket = try await first.bucket("notes", .sealed)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        var events: AsyncStream<BucketEvent>.Iterator = await mine.changes.makeAsyncIterator()
+        try await contend(first, mine, theirs)
+        var told: [JSONValue?] = []
+        while told.isEmpty, let event: BucketEvent = await events.next() { told = losing([event]) }
+        #expect(told == [.string("theirs n")])
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        #expect(await mine.undelivered().isEmpty)
+        await first.close()
+        let second: Session = try await session(server, path, false)
+        #expect(await (try second.bucket("notes", .sealed)).undelivered().isEmpty)
+        await second.close()
+        await other.close()
+    }
+
+    // MARK: - Slow readers
+
+    /// A device with a reader of one place, in which something lies already, has lost conflicts about these fields.
+    private func slow(
+        _ server: LoopbackServer, _ path: String, _ fields: [String] = ["n"]
+    ) async throws -> (session: Session, bucket: Bucket, stream: AsyncStream<BucketEvent>, other: Session) {
+        let (other, theirs): (Session, Bucket) = try await writer(server, fields)
+        let session: Session = try await self.session(server, path)
+        let mine: Bucket = try await session.bucket("notes", .sealed)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        let stream: AsyncStream<BucketEvent> = await reader(of: mine)
+        try await contend(session, mine, theirs, fields)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        return (session, mine, stream, other)
+    }
+
+    /// A reader with one place.
+    private func reader(of bucket: Bucket, tellsCaughtUp: Bool = false) async -> AsyncStream<BucketEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: BucketEvent.self, bufferingPolicy: .bufferingOldest(1))
+        await bucket.engine.listen(bucket.bucket, tellsCaughtUp: tellsCaughtUp, continuation)
+        return stream
+    }
+
+    /// Reads until so many conflicts were told.
+    private func read(_ events: inout AsyncStream<BucketEvent>.Iterator, _ count: Int) async -> [BucketEvent] {
+        var told: [BucketEvent] = []
+        while losing(told).count < count, let event: BucketEvent = await events.next() { told.append(event) }
+        return told
+    }
+
+    private func texts(_ events: [BucketEvent]) -> [String] { losing(events).compactMap { $0?.stringValue }.sorted() }
+
+    private func isOverrun(_ event: BucketEvent) -> Bool { if case .overrun = event { true } else { false } }
+
+    @Test("what waits for a reader takes no room from the word that the bucket was read before")
+    func caughtUp() async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let (other, theirs): (Session, Bucket) = try await writer(server)
+        let session: Session = try await session(server, folder.file("a.db"))
+        let mine: Bucket = try await session.bucket("notes", .sealed)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        try await contend(session, mine, theirs)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        var events: AsyncStream<BucketEvent>.Iterator = await reader(of: mine, tellsCaughtUp: true).makeAsyncIterator()
+        #expect(await events.next() == .caughtUp)
+        #expect(texts(await read(&events, 1)) == ["theirs n"])
+        await session.close()
+        await other.close()
+    }
+
+    @Test("a reader that had no room gets them as soon as it has, each once, behind the word that it missed something")
+    func room() async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let device = try await slow(server, folder.file("a.db"), ["n", "o", "p"])
+        var events: AsyncStream<BucketEvent>.Iterator = device.stream.makeAsyncIterator()
+        let told: [BucketEvent] = await read(&events, 3)
+        #expect(texts(told) == ["theirs n", "theirs o", "theirs p"])
+        let place: Int = try #require(told.firstIndex(where: isOverrun))
+        #expect(losing(Array(told[..<place])).isEmpty)
+        #expect(await device.bucket.undelivered().isEmpty)
+        await device.session.close()
+        while let event: BucketEvent = await events.next() { #expect(losing([event]).isEmpty) }
+        let again: Session = try await session(server, folder.file("a.db"), false)
+        #expect(await (try again.bucket("notes", .sealed)).undelivered().isEmpty)
+        await again.close()
+        await device.other.close()
+    }
+
+    /// The machine tells this, and keeps it.
+    private func tell(_ bucket: Bucket, _ position: Int) async throws {
+        try await bucket.engine.act { (machine, now) throws(ClientError) in
+            let actions: [SyncAction] = try machine.turn(now) { (turn) throws(ClientError) in
+                turn.tellOnce(0, .integrity(IntegrityReport(key: "k", stoppedAfter: position)))
+            }
+            return ((), actions)
+        }
+    }
+
+    /// How often the store was asked for all that is kept.
+    private func reads(_ bucket: Bucket) async throws -> Int {
+        try await bucket.engine.act { (machine, _) throws(ClientError) in
+            ((machine.store as? MemoryLocalStore)?.undeliveredReads ?? -1, [])
+        }
+    }
+
+    @Test("what is kept is not read anew for each that comes while a reader has no room; it gets all, in order, once")
+    func manyMore() async throws {
+        let session: Session = try await LoopbackServer().session(
+            store: { () throws(ClientError) in MemoryLocalStore() }, startsOnline: false)
+        let bucket: Bucket = try await session.bucket("notes", .sealed)
+        for position: Int in 0..<3 { try await tell(bucket, position) }
+        let before: Int = try await reads(bucket)
+        var events: AsyncStream<BucketEvent>.Iterator = await reader(of: bucket).makeAsyncIterator()
+        for position: Int in 3..<13 { try await tell(bucket, position) }
+        #expect(try await reads(bucket) == before + 1)
+        for position: Int in 0..<13 {
+            let event: BucketEvent? = await events.next()
+            #expect(event == .integrity(IntegrityReport(key: "k", stoppedAfter: position)))
+        }
+        #expect(await bucket.undelivered().isEmpty)
+        #expect(try await reads(bucket) <= before + 3)
+        await session.close()
+    }
+
+    /// Who gets what a reader had no room for.
+    enum Heir: CaseIterable { case asker, otherReader, nextLife }
+
+    @Test("what a reader never had room for goes to whoever asks, listens, or starts next", arguments: Heir.allCases)
+    func heirs(heir: Heir) async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let device = try await slow(server, folder.file("a.db"))
+        var found: [JSONValue?] = []
+        switch heir {
+        case .asker: found = losing(await device.bucket.undelivered())
+        case .otherReader:
+            var events: AsyncStream<BucketEvent>.Iterator = await device.bucket.changes.makeAsyncIterator()
+            found = losing(await read(&events, 1))
+        case .nextLife: break
+        }
+        if heir != .nextLife { #expect(await device.bucket.undelivered().isEmpty) }
+        await device.session.close()
+        for await event: BucketEvent in device.stream { #expect(losing([event]).isEmpty, "it never had them") }
+        let again: Session = try await session(server, folder.file("a.db"), false)
+        found += losing(await (try again.bucket("notes", .sealed)).undelivered())
+        #expect(found == [.string("theirs n")], "once")
+        await again.close()
+        await device.other.close()
+    }
+
+    @Test("a new reader with less room than there is to tell gets all of it, and who asks meanwhile what is left")
+    func smallReader() async throws {
+        for asks: Bool in [false, true] {
+            let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+            let device = try await slow(server, folder.file("a.db"), ["n", "o", "p"])
+            await device.session.close()
+            let again: Session = try await session(server, folder.file("a.db"), false)
+            let bucket: Bucket = try await again.bucket("notes", .sealed)
+            var events: AsyncStream<BucketEvent>.Iterator = await reader(of: bucket).makeAsyncIterator()
+            let rest: [BucketEvent] = asks ? await bucket.undelivered() : []
+            #expect(rest.count == (asks ? 2 : 0))
+            let told: [BucketEvent] = await read(&events, asks ? 1 : 3)
+            #expect(texts(told + rest) == ["theirs n", "theirs o", "theirs p"])
+            #expect(told.count + rest.count == 3, "nothing was missed")
+            #expect(await bucket.undelivered().isEmpty)
+            await again.close()
+            await device.other.close()
+        }
+    }
+}

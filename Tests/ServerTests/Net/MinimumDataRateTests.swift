@@ -1,0 +1,47 @@
+import Testing
+
+@testable import ThicketServer
+
+/// How long a slow peer is waited for, on a clock that is stepped.
+@Suite("Pace of slow peers")
+struct PaceTests {
+    private static let second: Int64 = 1_000_000_000
+
+    /// Sends `bytes` every `pause` seconds.
+    /// - Returns: seconds until it was given up; nil: it was not within an hour.
+    private func life(_ bytes: Int, every pause: Double, pace: Int, patience: Int64 = 10) -> Int64? {
+        let pace: MinimumDataRate = .init(bytesPerSecond: pace, patience: patience * Self.second)
+        var now: Int64 = 0
+        var deadline: Int64 = patience * Self.second
+        while now < 3_600 * Self.second {
+            now += Int64(pause * Double(Self.second))
+            if now > deadline { return deadline / Self.second }
+            deadline = pace.deadline(deadline, after: bytes, now: now)
+        }
+        return nil
+    }
+
+    @Test("who keeps the pace goes on for ever, in whatever pieces")
+    func kept() {
+        for (bytes, pause): (Int, Double) in [(1_024, 1), (2, 0.001_95), (9_216, 9), (1 << 20, 9.9), (1_500, 1)] {
+            #expect(life(bytes, every: pause, pace: 1_024) == nil, "\(bytes) bytes every \(pause) s")
+        }
+    }
+
+    @Test("who does not is given up, however often it sends a byte")
+    func lost() throws {
+        for (bytes, pause): (Int, Double) in [(1, 9), (1, 0.1), (100, 1), (511, 1), (5_000, 9.9)] {
+            let seconds: Int64 = try #require(life(bytes, every: pause, pace: 1_024), "\(bytes) bytes every \(pause) s")
+            #expect(seconds <= 25, "\(bytes) bytes every \(pause) s")
+        }
+    }
+
+    @Test("a burst buys no more silence than the patience, and sizes beyond all reason harm nothing")
+    func burst() {
+        let pace: MinimumDataRate = .init(bytesPerSecond: 1, patience: 10 * Self.second)
+        #expect(pace.deadline(5 * Self.second, after: .max, now: 0) == 10 * Self.second)
+        #expect(pace.deadline(5 * Self.second, after: 1_000_000, now: 3) == 10 * Self.second + 3)
+        #expect(pace.deadline(.max, after: 1, now: 0) == 10 * Self.second)
+        #expect(MinimumDataRate(bytesPerSecond: 0, patience: 7).deadline(0, after: 1, now: 100) == 107)
+    }
+}

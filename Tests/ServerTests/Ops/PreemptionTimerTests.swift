@@ -1,0 +1,123 @@
+import CThicketCores
+import Glibc
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Threads that compute for long, and others on the same core.
+struct PreemptionTimerTests {
+    private final class Seen: @unchecked Sendable {
+        // Each is written by one thread and read after that was joined.
+        var switches: Int = 0
+        var read: Int = 0
+        var isKept: Bool = true
+        /// Before, while and after it works.
+        var isPacing: [Bool] = []
+    }
+
+    @Test("a thread that works gives way again and again, and no more when it has worked")
+    func givesWay() throws {
+        let mask: UInt64 = thicket_cores()
+        try #require(mask != 0, "the kernel does not say which cores there are")
+        let core: UInt64 = mask & (0 &- mask)
+        let (seen, ended): (Seen, BlockingQueue<Bool>) = (.init(), .init(bound: 1))
+        // There is always somebody who wants the core.
+        let other: OwnThread = .init("other") {
+            guard thicket_use_cores(core) == 0 else { return }
+            while ended.takeAll(until: .zero).isEmpty {}
+        }
+        let worker: OwnThread = .init("worker") {
+            seen.isKept = thicket_use_cores(core) == 0
+            let pacer: PreemptionTimer = .init()
+            seen.isPacing.append(pacer.isPacing)
+            seen.switches = pacer.working {
+                seen.isPacing.append(pacer.isPacing)
+                return Self.timesOtherCame()
+            }
+            seen.isPacing.append(pacer.isPacing)
+        }
+        worker.join()
+        ended.add(true)
+        other.join()
+        try #require(seen.isKept)
+        #expect(seen.isPacing == [false, true, false])
+        // Of 200; the kernel's own turns are some milliseconds.
+        #expect(seen.switches > 40)
+    }
+
+    /// Computes for 40 ms of processor time.
+    /// - Returns: how often another thread had the core meanwhile.
+    private static func timesOtherCame() -> Int {
+        let before: Int = switches()
+        let end: Int64 = SystemClock.threadTime() + 40_000_000
+        while SystemClock.threadTime() < end {}
+        return switches() - before
+    }
+
+    private static func switches() -> Int {
+        var usage: rusage = .init()
+        // 1 is RUSAGE_THREAD, which the C library hides.
+        getrusage(1, &usage)
+        return usage.ru_nivcsw
+    }
+
+    @Test("each thread has one of its own, the first of a process too")
+    func first() {
+        // One of them may have the process' timer number 0.
+        for _ in 0..<3 {
+            let pacer: PreemptionTimer = .init()
+            #expect(pacer.working { pacer.isPacing } && !pacer.isPacing)
+        }
+    }
+
+    @Test("many short pieces of work ask the kernel for turns no more often than turns can come")
+    func short() {
+        let pacer: PreemptionTimer = .init()
+        let begin: Int64 = SystemClock.monotonic()
+        var sum: Int = 0
+        for number: Int in 0..<20_000 { sum += pacer.working { number & 1 } }
+        let passed: Int = .init(SystemClock.monotonic() - begin)
+        #expect(sum == 10_000)
+        // Each turn that comes between two of them leaves the next one to set the timer anew, and one that comes in one sets it.
+        #expect(pacer.sets <= 2 + 2 * passed / 200_000)
+    }
+
+    @Test("a turn that comes when the work is over gives way to nobody")
+    func over() {
+        let pacer: PreemptionTimer = .init()
+        pacer.working {}
+        let turns: Int = pacer.turns
+        let end: Int64 = SystemClock.threadTime() + 2_000_000
+        while SystemClock.threadTime() < end {}
+        #expect(pacer.turns == turns)
+    }
+
+    @Test("a wait for a file is not ended by it")
+    func waits() throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        let (reading, writing): (Int32, Int32) = (ends[0], ends[1])
+        defer { for end: Int32 in [reading, writing] { close(end) } }
+        let seen: Seen = .init()
+        let (began, reader): (BlockingQueue<Bool>, OwnThread) = Self.reader(of: reading, seen)
+        _ = began.takeAll()
+        // Many turns of the pacer.
+        let end: Int64 = SystemClock.monotonic() + 10_000_000
+        while SystemClock.monotonic() < end { OwnThread.yield() }
+        #expect(write(writing, [7], 1) == 1)
+        reader.join()
+        #expect(seen.read == 1)
+    }
+
+    private static func reader(of descriptor: Int32, _ seen: Seen) -> (BlockingQueue<Bool>, OwnThread) {
+        let began: BlockingQueue<Bool> = .init(bound: 1)
+        let thread: OwnThread = .init("reader") {
+            let pacer: PreemptionTimer = .init()
+            began.add(true)
+            var byte: UInt8 = 0
+            seen.read = pacer.working { read(descriptor, &byte, 1) }
+        }
+        return (began, thread)
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import ThicketServer
+
+/// Who rests after something costly.
+@Suite("Users who cost much")
+struct PenaltyBoxTests {
+    private static let cost: Int64 = 5_000_000
+    private static let now: Int64 = 1_000_000_000_000
+
+    private func throttle(_ users: inout PenaltyBox, _ user: TenantID, at now: Int64, factor: Int = 250) -> Int64? {
+        users.throttle(of: user, cost: Self.cost, factor: factor, now: now)
+    }
+
+    @Test("once may be the machine's doing, and nobody rests for it; whoever does it again rests so many times as long")
+    func again() {
+        var users: PenaltyBox = .init()
+        #expect(throttle(&users, 1, at: Self.now) == nil)
+        #expect(throttle(&users, 2, at: Self.now) == nil, "another user's first")
+        #expect(throttle(&users, 1, at: Self.now + 1) == Self.now + 1 + 250 * Self.cost)
+        #expect(throttle(&users, 1, at: Self.now + 250 * Self.cost) != nil)
+    }
+
+    @Test("it is forgotten a minute after the rest")
+    func forgotten() {
+        var users: PenaltyBox = .init()
+        #expect(throttle(&users, 1, at: Self.now) == nil)
+        #expect(throttle(&users, 1, at: Self.now + PenaltyBox.memory) == nil)
+        let end: Int64? = users.throttle(of: 1, cost: 1_000_000_000, factor: 250, now: Self.now + PenaltyBox.memory + 1)
+        let later: Int64 = (end ?? 0) + PenaltyBox.memory
+        #expect(throttle(&users, 1, at: later - 1) != nil, "however long the rest was")
+        #expect(throttle(&users, 1, at: later + 250 * Self.cost + PenaltyBox.memory) == nil)
+    }
+
+    @Test("with a factor of 0 nobody rests, and no cost overflows")
+    func limits() {
+        var users: PenaltyBox = .init()
+        for _ in 0..<3 { #expect(throttle(&users, 1, at: Self.now, factor: 0) == nil) }
+        let end: Int64? = users.throttle(of: 1, cost: .max / 2, factor: 10_000, now: Self.now)
+        #expect(end.map { $0 > Self.now } == true)
+    }
+
+    @Test("those remembered have a bound, and who is one of them makes no other forgotten")
+    func bound() {
+        var users: PenaltyBox = .init()
+        for user in 1...UInt32(PenaltyBox.countMax) { _ = throttle(&users, TenantID(user), at: Self.now) }
+        #expect(throttle(&users, 1, at: Self.now) != nil && throttle(&users, 2, at: Self.now) != nil)
+        users = .init()
+        for user in 1...UInt32(PenaltyBox.countMax + 1) { _ = throttle(&users, TenantID(user), at: Self.now) }
+        #expect(throttle(&users, 1, at: Self.now) == nil, "forgotten with all others")
+        #expect(throttle(&users, TenantID(UInt32(PenaltyBox.countMax + 1)), at: Self.now) != nil)
+    }
+}

@@ -1,0 +1,69 @@
+import Testing
+
+/// Types that the right side already says are not said twice, and comments keep to the width of the code.
+@Suite("Annotations and width")
+struct AnnotationTests {
+    /// Stored properties of public types keep theirs: they are read where the value is not.
+    private static func isPublic(_ line: String) -> Bool { line.contains("public ") || line.contains("package ") }
+
+    private static func redundancy(in line: String) -> String? {
+        let line = Substring(line)
+        // A literal has no elements of a type of its own.
+        if line.contains(#/\bfor (?:let |var )?(?:\w+|\([\w, ]+\)): .+ in [^\[\d]/#) {
+            return "the type of a loop's variable"
+        }
+        if line.contains(#/\b(?:if|guard|while|,) ?(?:let|var) (\w+): [^=,{>]+(?: \{|,| else)/#) {
+            return "the type of a shorthand binding"
+        }
+        let declaration = #/\b(?:let|var) \w+: ([\w.<>\[\]: ]+?) = (?:try )?(.+)/#
+        guard let match = line.firstMatch(of: declaration) else { return nil }
+        let (type, value) = (match.1, match.2)
+        if value.hasPrefix(".init(") { return "a type in front of .init(…): write \(type)(…)" }
+        // Only what is sure to be the whole value.
+        if value.hasPrefix(type + "("), value.hasSuffix(")"), value.count(where: { $0 == "(" }) == 1 {
+            return "the type of \(type)(…)"
+        }
+        switch type {
+        case "String": return value == #""""# ? "the type of a text" : nil
+        case "Bool": return value == "true" || value == "false" ? "the type of true or false" : nil
+        case "Int": return value.wholeMatch(of: #/[0-9_]+/#) != nil ? "the type of a number" : nil
+        case "Double": return value.wholeMatch(of: #/[0-9_]+\.[0-9_]+/#) != nil ? "the type of a number" : nil
+        default: return nil
+        }
+    }
+
+    @Test("no annotation says what the value says")
+    func annotations() {
+        for path in SwiftText.paths("Sources") {
+            for (number, line) in SwiftText.lines(path).enumerated() where !Self.isPublic(line) {
+                guard let what = Self.redundancy(in: line) else { continue }
+                Issue.record("\(path):\(number + 1): \(what) is said twice: leave it out")
+            }
+        }
+    }
+
+    @Test(
+        "the check finds what it is for, and nothing else",
+        arguments: [
+            (#"let text: String = """#, true), ("var isOpen: Bool = false", true), ("for key: String in keys {", true),
+            ("for (key, value): (String, Int) in all {", true), ("if let port: Int { return port }", true),
+            ("guard let found: Row else { return }", true), ("let all: [Int] = .init(repeating: 0, count: 3)", true),
+            ("let lock: Lock = Lock()", true), ("let lock: Lock = try Lock()", true), ("let count: Int = 20", true),
+            ("let count: Int64 = 20", false), ("var all: [Int] = []", false), ("if let port: Int = read() {", false),
+            ("let share: Double = 2", false), ("let lock: any Lock = Lock()", false), ("for key in keys {", false),
+            ("let length: Int = Text(bytes).count", false), ("var row: Row? = Row()", false),
+        ])
+    func check(line: String, isRedundant: Bool) {
+        #expect((Self.redundancy(in: line) != nil) == isRedundant)
+    }
+
+    @Test("comments keep to 120 columns")
+    func comments() {
+        for path in SwiftText.paths("Sources") {
+            for (number, line) in Repository.lines(path).enumerated() where line.count > 120 {
+                guard line.drop(while: { $0 == " " }).hasPrefix("//") else { continue }
+                Issue.record("\(path):\(number + 1): a comment of \(line.count) columns")
+            }
+        }
+    }
+}
