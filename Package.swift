@@ -37,7 +37,6 @@ let package = Package(
     products: [
         .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
         .library(name: "ThicketClient", targets: ["ThicketClient"]),
-        .library(name: "ThicketSharing", targets: ["ThicketSharing"]),
         .executable(name: "thicketd", targets: ["thicketd"]),
         .executable(name: "thicket", targets: ["thicket"]),
     ],

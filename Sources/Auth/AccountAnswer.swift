@@ -108,12 +108,12 @@ extension AccountRefusal {
         case .badKey:
             (401, "invalid_key", "invalid API key", "Send a key of this app in X-Simperium-API-Key, or as client_id.")
         case .needsAdminKey:
-            (401, "admin_only", "an admin key is needed", "Send an admin key of the app; an API key does not do.")
+            (401, "admin_only", "an admin key is needed", "Send an admin key of the app; an API key is not enough.")
         case .wrongLogin:
             (401, "invalid_login", "invalid login", "Name, password or code is not right; nobody is told which.")
         case .badToken:
             (401, "unauthorized", "invalid token", "Log in, and send the token in the header X-Simperium-Token.")
-        case .notHere(let what): (403, "not_here", what, "The app's operator chooses how users come in.")
+        case .notHere(let what): (403, "not_here", what, "The app's operator chooses how users log in.")
         case .locked:
             (
                 403, "locked", "the account is locked until its words, or a device that has its keys, set a password",
@@ -132,18 +132,18 @@ extension AccountRefusal {
                 409, "pairing_taken", "the pairing has been used",
                 "Begin another; somebody else may have seen this one's code."
             )
-        case .unknownUser: (404, "no_such_user", "no such user", "Look at the name; the account may have ended.")
+        case .unknownUser: (404, "no_such_user", "no such user", "Check the name; the account may have ended.")
         case .outdated:
             (
                 409, "version_mismatch", "another version was written meanwhile",
-                "Read what is there, and write again in the place of its version."
+                "Read the current version, and write again in place of it."
             )
         case .otherKey:
             (
                 409, "access_key_changed", "this is not the account's access key any more",
                 "Log in, which gives the newest one; what seals an access key shows its proof as r."
             )
-        case .tooLarge(let what): (413, "too_large", what, "Make it smaller.")
+        case .tooLarge(let what): (413, "too_large", what, "Send less data.")
         case .limited:
             (
                 429, "too_many_attempts", "too many attempts, try again later",

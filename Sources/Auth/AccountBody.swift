@@ -21,7 +21,9 @@ struct AccountBody {
             (object, form) = (try JSONDocument.object(in: bytes, depthMax: Self.depthMax), [])
         } catch {
             guard error != .noObject, !Self.beginsAsJSON(bytes) else { throw .badRequest("the body is \(error.text)") }
-            guard bytes.contains(UInt8(ascii: "=")) else { throw .badRequest("the body is no form, and \(error.text)") }
+            guard bytes.contains(UInt8(ascii: "=")) else {
+                throw .badRequest("the body is not a form, and \(error.text)")
+            }
             (object, form) = (nil, try Self.members(bytes))
         }
     }

@@ -13,7 +13,7 @@ extension AccountService {
         let own = secrets.verifier(try Self.bytes("r", body))
         let recovery = secrets.verifier(try Self.bytes("recover", body))
         guard let version = body.integer("version"), version > 0, version < .max else {
-            throw .badRequest("version is wanted: the one of the bundle that is replaced")
+            throw .badRequest("version is required: that of the bundle that is replaced")
         }
         let access = try Self.sealed("access", body, max: Self.accessBytesMax)
         let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
@@ -47,7 +47,7 @@ extension AccountService {
             try d.oldLogin(of: account.user, in: account.app)
         }
         guard old == nil else {
-            throw .badRequest("this account is being brought to keys of its own; finish that first")
+            throw .badRequest("this account is being upgraded to client-side keys; finish that first")
         }
     }
 }

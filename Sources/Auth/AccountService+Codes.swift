@@ -109,7 +109,7 @@ extension AccountService {
         _ name: String, _ body: AccountBody, _ asked: Asked
     ) throws(AccountRefusal) -> (place: String, code: String) {
         guard let code = body.text("code"), (1...Self.codeBytesMax).contains(code.utf8.count) else {
-            throw .badRequest("code is wanted, as it stands in the message")
+            throw .badRequest("code is missing or too long: send it as in the message")
         }
         let place = "code \(Self.place(name, asked))"
         try admitProof(place, asked)

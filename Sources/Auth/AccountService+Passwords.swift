@@ -35,14 +35,14 @@ extension AccountService {
         _ = try key(asked, body)
         try admitPassword(body, asked)
         guard body.has("new_username") || body.has("new_password") else {
-            throw .badRequest("new_username or new_password is wanted")
+            throw .badRequest("new_username or new_password is required")
         }
         let name = body.has("new_username") ? try Self.newName(body.text("new_username")) : nil
         let password = body.has("new_password") ? try Self.newPassword(body.text("new_password")) : nil
         let before = try prove(body, asked)
         // Changing the old name or password would not affect the account's own login.
         guard case .password = before.proof else {
-            throw .badRequest("this account is being brought to keys of its own; finish that first")
+            throw .badRequest("this account is being upgraded to client-side keys; finish that first")
         }
         var account = before
         if let name { account.name = name }
@@ -60,7 +60,7 @@ extension AccountService {
         let password = try Self.newPassword(body.text("new_password"))
         let before = try known(body, asked)
         guard case .password = before.proof else {
-            throw .badRequest("this user's password never comes here, so it cannot be set here")
+            throw .badRequest("this user's password is never sent to the server, so the server cannot set it")
         }
         var account = before
         let (salt, hash) = try stretched(password)
@@ -98,7 +98,7 @@ extension AccountService {
             guard Self.isStretched(body.text("username")), Self.isStretched(body.text("password")) else { return }
             throw .notHere(
                 "this app takes no logins of the old notes app: 'thicketd app passwords \(app) notes' makes it take them; accounts "
-                    + "with keys ('thicket signup', 'thicket login') come in without")
+                    + "with keys ('thicket signup', 'thicket login') log in without")
         }
     }
 
@@ -151,7 +151,7 @@ extension AccountService {
 
     /// The account that an operator's program names.
     private func known(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
-        guard body.text("username") != nil else { throw .badRequest("username is wanted") }
+        guard body.text("username") != nil else { throw .badRequest("username is required") }
         let name = try Self.name(body.text("username"))
         guard let account = try find(name, asked) else { throw .unknownUser }
         return account
@@ -177,7 +177,7 @@ extension AccountService {
 
     static func newPassword(_ text: String?) throws(AccountRefusal) -> [UInt8] {
         guard let text, (passwordBytesMin...passwordBytesMax).contains(text.utf8.count) else {
-            throw .badRequest("a password of \(passwordBytesMin) to \(passwordBytesMax) bytes is wanted")
+            throw .badRequest("a password of \(passwordBytesMin) to \(passwordBytesMax) bytes is required")
         }
         return Array(text.utf8)
     }
@@ -191,7 +191,7 @@ extension AccountService {
     /// The name that a user logs in with.
     static func name(_ text: String?, isNew: Bool = false) throws(AccountRefusal) -> String {
         guard let text else {
-            throw .badRequest("a user name of 1 to \(Account.nameBytesMax) bytes is wanted")
+            throw .badRequest("a user name of 1 to \(Account.nameBytesMax) bytes is required")
         }
         if let problem = Account.problem(ofName: text, isNew: isNew) {
             throw .badRequest("the user name \(problem)")

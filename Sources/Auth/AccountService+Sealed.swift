@@ -119,7 +119,7 @@ extension AccountService {
         let body = try AccountBody(asked.request.body)
         let account = try user(asked).account
         guard let version = body.integer("version"), version >= 0, version < .max else {
-            throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
+            throw .badRequest("version is required: the one that is replaced, 0 for the first")
         }
         let content = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
         // A client that logged in with a mailed code has not opened the bundle and must not replace it.
@@ -256,7 +256,7 @@ extension AccountService {
     ) throws(AccountRefusal) -> [UInt8] {
         guard let text = body.text(name), let bytes = Base64.decodeURL(Array(text.utf8)[...]),
             bytes.count == count
-        else { throw .badRequest("\(name) is wanted: \(count) bytes as base64url") }
+        else { throw .badRequest("\(name) is required: \(count) bytes as base64url") }
         return bytes
     }
 
@@ -264,7 +264,7 @@ extension AccountService {
         guard let text = body.text(name) else { throw .badRequest("\(name) is wanted, as base64url") }
         guard text.utf8.count / 4 * 3 <= max else { throw .tooLarge("\(name) has more than \(max) bytes") }
         guard let bytes = Base64.decodeURL(Array(text.utf8)[...]), !bytes.isEmpty, bytes.count <= max else {
-            throw .badRequest("\(name) is wanted, as base64url")
+            throw .badRequest("\(name) is required, as base64url")
         }
         return bytes
     }

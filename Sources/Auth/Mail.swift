@@ -85,7 +85,7 @@ extension ResetCode {
         return Mail(
             to: address, subject: "Your code",
             text: "Your code for another password\(place.map { " in " + $0 } ?? ""): \(code)\n\n"
-                + "It is good for \(minutes) minutes, and once. If you have not asked for it,\n"
+                + "It can be used once, within \(minutes) minutes. If you did not ask for it,\n"
                 + "you need do nothing: the password stays as it is.\n")
     }
 }

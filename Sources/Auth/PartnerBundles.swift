@@ -91,7 +91,7 @@ extension PartnerService {
     /// The bundle that results from the body; members that it omits stay.
     private func next(_ kept: EntityBundle?, _ body: AccountBody) throws(AccountRefusal) -> EntityBundle {
         guard let version = body.integer("version"), version >= 0, version < .max else {
-            throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
+            throw .badRequest("version is required: the one that is replaced, 0 for the first")
         }
         let content = try AccountService.sealed("bundle", body, max: AccountService.bundleBytesMax)
         var (recovery, wrap) = (kept?.recovery, kept?.wrap)

@@ -162,7 +162,7 @@ public struct PartnerService {
         try verifier.expectLive(claims, now: now)
         let body = try Self.object(request)
         guard let email = body["email"]?.string, Self.isEmail(email) else {
-            return PartnerAnswer.invalid("email is missing or no e-mail address.")
+            return PartnerAnswer.invalid("email is missing or not an e-mail address.")
         }
         try admitRegistration(of: partner, now: now)
         let entity = try directory.register(

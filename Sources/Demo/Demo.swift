@@ -116,7 +116,7 @@ struct Demo {
         let sealed = try Holdings(server.folder, bucket: sealedBucket, words)
         say("  open    \(open.line)")
         say("  sealed  \(sealed.line)")
-        guard sealed.found == 0 else { throw DemoError("words of the page stand in the sealed bucket") }
+        guard sealed.found == 0 else { throw DemoError("words of the page occur in the sealed bucket") }
         let check = try server.admin(["check"])
         say("thicketd check: \(check.split(separator: "\n").last ?? "nothing printed")")
         let clients = trace.agentCount == 2 ? "both clients" : "all \(trace.agentCount) clients"

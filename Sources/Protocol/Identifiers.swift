@@ -35,7 +35,7 @@ public struct IdentifierError: Error, Equatable, CustomStringConvertible {
             bytes += UTF8.width(scalar)
             if bytes > offset { return "holds \(scalar.named) (character \(index + 1)), which is not admitted" }
         }
-        return "holds what is not admitted"
+        return "holds a character that is not admitted"
     }
 }
 

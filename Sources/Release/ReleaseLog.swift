@@ -28,12 +28,12 @@ public struct ReleaseLog: Sendable {
         for line in file.split(separator: 0x0A) {
             guard let value = try? JSONValue(parsing: Array(line)),
                 let text = value["manifest"]?.stringValue
-            else { throw ReleaseError(.malformed, "line \(manifests.count + 1) of the log is no release") }
+            else { throw ReleaseError(.malformed, "line \(manifests.count + 1) of the log is not a release") }
             let head = try ReleaseHead(value["head"])
             take(try ReleaseManifest(text: text))
             guard head.size == UInt64(manifests.count), tree.root() == head.root else {
                 throw ReleaseError(
-                    .otherLog, "the head behind release \(manifests.count) is not that of what stands before it")
+                    .otherLog, "the head behind release \(manifests.count) does not fit the releases before it")
             }
             try key.map { key throws(ReleaseError) in try head.check(key) }
             heads.append(head)

@@ -122,7 +122,7 @@ public struct ReleaseProof: Sendable, Equatable {
     private static func otherLog(_ seen: ReleaseHead) -> ReleaseError {
         ReleaseError(
             .otherLog,
-            "this log does not go on from the one of \(seen.size) releases that was seen here before. Somebody has rewritten it, "
-                + "or shows you another than others: do not run the program, and tell people who use it too")
+            "this log does not go on from the one of \(seen.size) releases that was seen here before. It was rewritten, "
+                + "or another log is shown to you than to others: do not run the program, and warn its other users")
     }
 }

@@ -285,7 +285,7 @@ public final class Replay: Sendable {
             }
             for row in stretch {
                 guard try await type(row, of: 0, in: buckets[client]) else {
-                    throw ReplayError("the document is gone at client \(client)")
+                    throw ReplayError("the document does not exist any more at client \(client)")
                 }
                 done += 1
                 await observer?.typed(client: client, count: done, inserted: text(of: row))

@@ -36,14 +36,14 @@ struct RoundRobinQueue<Work> {
     ///
     /// - Parameters:
     ///   - weightMax: bound on the weight of one tenant's pieces together, its last piece not counted.
-    ///   - isThrottled: false ignores throttling, so that everything is finished at shutdown.
-    mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, isThrottled: Bool = true) -> [Work] {
+    ///   - throttles: false ignores throttling, so that everything is finished at shutdown.
+    mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, throttles: Bool = true) -> [Work] {
         var taken = [Work]()
         for _ in 0..<turns.count {
             guard taken.count < most else { break }
             if next >= turns.count { next = 0 }
             let tenant: TenantID = turns[next]
-            if isHeld(tenant) || isThrottled && self.isThrottled(tenant, at: now) {
+            if isHeld(tenant) || throttles && isThrottled(tenant, at: now) {
                 next += 1
             } else {
                 take(min(share, most - taken.count), weightMax, of: tenant, &taken)
@@ -118,9 +118,9 @@ struct RoundRobinQueue<Work> {
     }
 
     /// Whether a tenant has work and is neither held nor throttled.
-    /// - Parameter isThrottled: as in `take`.
-    func hasWork(_ now: Int64, isThrottled: Bool = true) -> Bool {
-        turns.contains { !isHeld($0) && !(isThrottled && self.isThrottled($0, at: now)) }
+    /// - Parameter throttles: as in `take`.
+    func hasWork(_ now: Int64, throttles: Bool = true) -> Bool {
+        turns.contains { !isHeld($0) && !(throttles && isThrottled($0, at: now)) }
     }
 
     /// Takes pieces of one tenant and passes the turn on.
@@ -233,14 +233,14 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
             }
             isRoused = false
             let taken = row.take(
-                most: most, share: share, weightMax: weightMax, now: now, isThrottled: !isClosed)
+                most: most, share: share, weightMax: weightMax, now: now, throttles: !isClosed)
             return taken.isEmpty && isClosed ? nil : taken
         }
     }
 
     /// Whether nothing can be taken at that time. After `close`, only held work is waited for.
     private func waits(_ now: Int64, until end: Int64) -> Bool {
-        guard !row.hasWork(now, isThrottled: !isClosed) else { return false }
+        guard !row.hasWork(now, throttles: !isClosed) else { return false }
         return isClosed ? row.heldCount > 0 : !isRoused && now < end
     }
 

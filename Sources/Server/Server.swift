@@ -210,7 +210,7 @@ public struct ServerHandle: Sendable {
         let place = AskPlace()
         loop.post { loop in
             guard let server = loop.delegate as? ServerLoop else {
-                return tell(.failed("the server is going down"))
+                return tell(.failed("the server is stopping"))
             }
             place.id = server.ask(question, tell: tell)
         }

@@ -420,9 +420,9 @@ extension ServerLoop: SockJSHost {
     /// Throttles the user of a message that took much of the loop's time.
     private func throttle(_ session: ConnectionID, after cost: Int64) {
         guard isShared(session) else { return }
-        let throttle = penaltyBox.throttle(
+        let until = penaltyBox.throttle(
             of: hub.tenant(of: session), cost: cost, factor: hub.limits.costlyRestFactor, now: SystemClock.monotonic())
-        if let throttle { hub.throttle(session, until: throttle) }
+        if let until { hub.throttle(session, until: until) }
     }
 
     /// A session without a socket of its own always counts as shared.

@@ -139,7 +139,7 @@ struct Rest {
             guard let wire = try? EntityKey(keys.serverKey(of: key.text)),
                 let version = objects[wire]?.version
             else {
-                world.problem("the sealed object \(key.text) does not stand under its name")
+                world.problem("the sealed object \(key.text) is not stored under its name")
                 continue
             }
             clear[key] = (version, JSONValue.object(object).serialized())

@@ -47,7 +47,7 @@ struct SealedTruth {
         if case .operation(let sealed) = step { try take(sealed, sealer, isRestored: isRestored) }
         guard !isForked else { return }
         guard entity.position == log.position else {
-            throw Flaw("the server stands at \(entity.position), the operations at \(log.position)")
+            throw Flaw("the server is at \(entity.position), the operations at \(log.position)")
         }
         guard case .compaction = step else { return }
         guard try Self.opened(entity, log.place, sealer) == log else {

@@ -454,7 +454,7 @@ final class SimulatedServer {
             world.note("log cut", 0)
         } catch {
             // A planned fault: the next maintenance run tries again.
-            if error.kind == .corrupt { world.problem("the keeper cannot read the log: \(error)") }
+            if error.kind == .corrupt { world.problem("the maintenance cannot read the log: \(error)") }
         }
     }
 }

@@ -146,10 +146,10 @@ final class Watch {
         _ key: EntityKey, _ version: Version, _ data: JSONFragment?, _ mirror: Ledger.Mirror, _ place: String
     ) {
         guard let known = mirror.entities[key]?.history[version] else {
-            return world.problem("link \(link): \(place) tells \(key.text).\(version), which never was")
+            return world.problem("link \(link): \(place) sends \(key.text).\(version), which never existed")
         }
         guard let data, data.bytes != JSONValue.object(known).serialized() else { return }
-        world.problem("link \(link): \(place) tells another \(key.text).\(version) than the log makes")
+        world.problem("link \(link): \(place) sends another \(key.text).\(version) than the log produces")
     }
 
     private func told(

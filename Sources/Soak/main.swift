@@ -10,11 +10,11 @@ private let program = Program(
             "play", summary: "play seeds, and say which fail",
             details: """
                 Without --seed: fresh seeds on all cores. With --seed alone: that one seed. Ends with 1 when a seed fails, and
-                prints the command that plays it again. docs/SIMULATION.md tells of the faults and the checks.
+                prints the command that plays it again. docs/SIMULATION.md describes the faults and the checks.
 
                 Other programs behind the same verb, each with a --help of its own: ./dev soak --mixed (hours of load on a
                 real server), --crash N and --crash-sweep (ends of processes and disks), --hostile (100,000 mutated requests,
-                tokens and frames against a live server), --timing (whether the time of an answer tells what was wrong).
+                tokens and frames against a live server), --timing (whether the time of an answer shows what was wrong).
                 """,
             options: [
                 .value("minutes", "N", "play for N minutes; with --seed: from that seed on", defaultText: "10"),
@@ -22,9 +22,9 @@ private let program = Program(
                 .value("with", "NAME=VALUE,…", "one seed with other values than it makes"),
                 .flag("verbose", "print every event of the one seed"),
                 .flag("traces", "print the trace of each of several seeds: equal seeds have equal ones, in every run"),
-                .flag("shrink", "make the failing seed smaller until nothing can be left out, and tell its story"),
+                .flag("shrink", "make the failing seed smaller until nothing can be left out, and report it"),
                 .flag("storms", "only storms: everybody types all the time"),
-                .flag("days", "only days of people who work now and then"),
+                .flag("days", "only days of people that work now and then"),
                 .flag("disks", "only storms over the real stores, on disks that crash at any write"),
                 .flag("sealed", "only seeds with sealed buckets; also beside --storms, --days, --disks"),
                 .value("runs", "N", "play N seeds from --seed on, however long it takes"),
@@ -85,7 +85,7 @@ private struct Wishes {
             guard parts.count == 2, let value = Int(parts[1]), Simulation.knobNames.contains(String(parts[0]))
             else {
                 throw BadValue(
-                    "--with wants NAME=NUMBER,…, not '\(pair)'; names: " + Simulation.knobNames.joined(separator: ", "))
+                    "--with needs NAME=NUMBER,…, not '\(pair)'; names: " + Simulation.knobNames.joined(separator: ", "))
             }
             changes[String(parts[0])] = value
         }
@@ -102,7 +102,7 @@ private struct Wishes {
         if tellsTraces, isOne || shrinks || playsMutants { throw BadValue("--traces goes with --runs or --minutes") }
         if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
         if shrinks, minutes != nil { throw BadValue("--shrink takes as long as it takes: leave --minutes out") }
-        if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink wants the failing seed: --seed S") }
+        if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink needs the failing seed: --seed S") }
         if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil || isSealed {
             throw BadValue("--mutants goes with --seed only: each bug has its minute")
         }

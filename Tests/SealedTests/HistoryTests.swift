@@ -110,7 +110,7 @@ struct HistoryTests {
         #expect(clear.findings == [.init(version: 12, kind: .integrity(.clear))])
         let newer: SealedHistory = try story.read(story.states + [["z": 2, "t": "clear"], story.states[10]])
         #expect(newer.findings == [.init(version: 12, kind: .stopped(after: nil))])
-        #expect(newer.findings.map(\.description) == ["version 12: of a newer shape, and was not checked"])
+        #expect(newer.findings.map(\.description) == ["version 12: has a newer shape and was not checked"])
         let bad: [SealedHistory.Finding] = try findings(6) {
             $0.snapshots[5] = $0.snapshots[5].map { "B" + $0.dropFirst() }
         }

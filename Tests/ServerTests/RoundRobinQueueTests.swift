@@ -103,7 +103,7 @@ struct RoundRobinQueueTests {
         #expect(row.take(most: 10, share: 10, now: 50) == [10])
         row.append(11, of: 1)
         row.throttle(1, until: 500)
-        #expect(row.take(most: 10, share: 10, now: 60, isThrottled: false) == [11])
+        #expect(row.take(most: 10, share: 10, now: 60, throttles: false) == [11])
     }
 
     @Test(
@@ -117,8 +117,8 @@ struct RoundRobinQueueTests {
         row.append(14, of: 1)
         row.append(21, of: 2)
         #expect(row.take(most: 10, share: 10, now: 0) == [21])
-        #expect(!row.hasWork(0) && !row.hasWork(0, isThrottled: false) && row.wakes(after: 0) == nil)
-        #expect(row.take(most: 10, share: 10, now: 0, isThrottled: false).isEmpty)
+        #expect(!row.hasWork(0) && !row.hasWork(0, throttles: false) && row.wakes(after: 0) == nil)
+        #expect(row.take(most: 10, share: 10, now: 0, throttles: false).isEmpty)
         row.resume(1, with: 10)
         #expect(row.heldCount == 0 && row.hasWork(0))
         #expect(row.take(most: 10, share: 10, now: 0) == [10, 11, 12, 13, 14])
@@ -191,7 +191,7 @@ struct RoundRobinQueueTests {
             }
             row.forgetRests(before: now)
         }
-        count += row.take(most: .max, share: .max, now: now, isThrottled: false).count
+        count += row.take(most: .max, share: .max, now: now, throttles: false).count
         #expect(count == next && row.count == 0, "seed \(seed)")
     }
 }

@@ -31,7 +31,7 @@ enum PartnerPasswords {
     static func bearer(_ value: String?) throws(ClientError) -> String {
         let words: [Substring] = (value ?? "").split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bearer", LoginToken.isAcceptable(String(words[1])) else {
-            throw ClientError(.protocolViolation, "the server gave no token")
+            throw ClientError(.protocolViolation, "the server's answer has no usable token")
         }
         return String(words[1])
     }

@@ -25,10 +25,10 @@ package struct ServerCalls: Sendable {
         timeoutSeconds: Int = ServerCalls.timeoutSeconds
     ) throws(ClientError) {
         guard (1...86_400).contains(timeoutSeconds) else {
-            throw ClientError(.invalidOptions, "an answer is waited for 1 to 86,400 seconds")
+            throw ClientError(.invalidOptions, "the answer timeout must be 1 to 86,400 seconds")
         }
         guard LoginToken.isAcceptable(apiKey) || apiKey.isEmpty, LoginToken.isAcceptable(deviceId) else {
-            throw ClientError(.invalidOptions, "the API key or the device id holds characters that may not be there")
+            throw ClientError(.invalidOptions, "the API key or the device id contains invalid characters")
         }
         (self.address, self.app, self.apiKey, self.deviceId) = (address, app, apiKey, deviceId)
         self.timeoutSeconds = timeoutSeconds
@@ -82,7 +82,7 @@ package struct ServerCalls: Sendable {
     /// Parses an answer as a JSON object.
     package static func object(_ answer: HTTPAnswer) throws(ClientError) -> JSONObject {
         guard let object = (try? JSONValue(parsing: answer.body))?.objectValue else {
-            throw ClientError(.protocolViolation, "the server's answer is no JSON object")
+            throw ClientError(.protocolViolation, "the server's answer is not a JSON object")
         }
         return object
     }

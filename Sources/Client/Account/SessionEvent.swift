@@ -28,9 +28,9 @@ public enum SignOutReason: Sendable, Equatable {
     public var text: String {
         switch self {
         case .requested: "signed out"
-        case .denied: "signed out: no new token is given to this user"
+        case .denied: "signed out: this user may not get a new token"
         case .refused: "signed out: the server refused the new token as well"
-        case .expired: "signed out: the token is no longer good"
+        case .expired: "signed out: the token is no longer valid"
         case .deleted: "signed out: the account was deleted"
         }
     }

@@ -129,7 +129,7 @@ public struct ThicketApp: Sendable {
         _ token: String, _ user: SessionUser, _ source: (any TokenSource)?
     ) async throws(ClientError) -> ClientSession {
         guard LoginToken.isAcceptable(token) else {
-            throw ClientError(.invalidOptions, "the token is empty, too long or holds characters that may not be there")
+            throw ClientError(.invalidOptions, "the token is empty, too long, or contains invalid characters")
         }
         let endpoint = try Endpoint(server)
         var sync = try options.syncOptions(app: app, token: token)

@@ -184,7 +184,7 @@ package actor TokenKeeper {
     }
 
     private static let unusable = ClientError(
-        .invalidOptions, "the token is empty, too long or holds characters that may not be there")
+        .invalidOptions, "the token is empty, too long, or contains invalid characters")
 
     private func lifetime(_ token: String) -> Int64? { LoginToken.lifetime(of: token, now: clock.unixSeconds()) }
 

@@ -29,7 +29,7 @@ extension ThicketProgram {
         "signup", summary: "make an account at a server and log in",
         details: """
             Asks for the password twice, without showing it. The password stays on this machine: the server gets a key made
-            of it, and the account's own keys as bytes that it cannot open. Nobody can reset what they seal, so write down
+            from it, and the account's keys as bytes that it cannot open. Sealed content cannot be reset, so write down
             the recovery words ('thicket words') and confirm them ('thicket verify'). Login and keys go into a profile,
             readable by you alone, that the other commands use.
             """,
@@ -48,8 +48,8 @@ extension ThicketProgram {
         details: """
             With --user, or in a profile of an account, asks for the password, which stays on this machine, and opens the
             account's keys; else for a token as 'thicketd token create' prints it. What is typed is not shown. The login is tried at the server and kept in a profile,
-            readable by you alone. The other commands use the profile 'default' unless --profile names another. What is
-            left out stays as the profile has it, so after a sign-out 'thicket login' alone is enough.
+            readable by you alone. The other commands use the profile 'default' unless --profile names another. A value
+            that is left out stays as in the profile, so after a sign-out 'thicket login' alone is enough.
             """,
         options: proofOptions + [
             .value(
@@ -70,7 +70,7 @@ extension ThicketProgram {
         "logout", summary: "end the login, forget the profile and its copies",
         details: """
             Tells the server, which lets nobody in by this login any more, and removes the profile and the local copies
-            from this machine. Edits that were never sent hold it up.
+            from this machine. The command refuses while some edits were never sent.
             """,
         options: [.flag("discard", "also when edits were never sent")] + accountOptions,
         examples: [Example("thicket logout --profile work", "forget one")])
@@ -85,9 +85,9 @@ extension ThicketProgram {
     static let lock = Command(
         "lock", summary: "close the login and the local copies until a passphrase is given",
         details: """
-            Login and copies are always sealed; the key lies beside them, for you alone. This seals the key too, under a
+            Login and copies are always sealed; the key is beside them, for you alone. This seals the key, too, with a
             passphrase that is asked for the first time, twice. Commands end with exit code 8 until 'thicket unlock'.
-            Who forgets the passphrase has 'thicket logout --discard' and a new login.
+            If you forget the passphrase, 'thicket logout --discard' and a new login are the way out.
             """,
         options: [
             .flag(
@@ -103,7 +103,7 @@ extension ThicketProgram {
     static let unlock = Command(
         "unlock", summary: "open the login and the local copies of a locked profile",
         details: """
-            Takes about a second, by design. The key then lies in memory (XDG_RUNTIME_DIR) until you log out of the
+            Takes about a second, by design. The key is then in memory (XDG_RUNTIME_DIR) until you log out of the
             machine; on machines without that, beside the copies until 'thicket lock'.
             """,
         options: [passphraseOption, profileOption],
@@ -121,8 +121,8 @@ extension ThicketProgram {
     static let devices = Command(
         "devices", summary: "list where you are logged in",
         details: """
-            Of an account: the logins that are good, by the ids that 'thicket token revoke' takes. Of a partner's user: the
-            devices that the server has let in. '*' is this one.
+            For an account: the valid logins, by the ids for 'thicket token revoke'. For a partner's user: the
+            devices that the server has admitted. '*' is this one.
             """,
         options: [jsonOption] + accountOptions, examples: [Example("thicket devices", "all of them")])
 
@@ -137,7 +137,7 @@ extension ThicketProgram {
 
     private static let passwordDetails = """
         Other machines are signed out by it; the login here goes on, and what is sealed stays as it was. For a partner's
-        user this is the content passphrase, under which the keys lie at the server.
+        user this is the content passphrase, which seals the keys at the server.
         """
 
     static let passwd = Command(
@@ -186,14 +186,14 @@ extension ThicketProgram {
     static let forgot = Command(
         "forgot", summary: "set another password with a code that the server mails",
         details: """
-            For an account whose name is a mail address, at a server that sends mail. The code resets what lets you in, and
+            For an account whose name is a mail address, at a server that sends mail. The code resets the login, and
             nothing of what is sealed: a machine that has the keys opens the account at once, any other with the recovery
             words ('thicket recover').
             """,
         options: proofOptions.filter { ["user", "api-key"].contains($0.name) } + [
             .value(
                 "mail-code-file", "FILE",
-                "a code that has come already, from this file or '-' for standard input; none is asked for then",
+                "a code that has arrived already, from this file or '-' for standard input; the server then sends none",
                 completion: .file), newPasswordOption, discardOption,
         ] + accountOptions,
         examples: [
@@ -208,7 +208,7 @@ extension ThicketProgram {
             server is asked whether it is still the newest.
 
             --renew makes another key first, for the case that somebody has seen the words: it asks for the password. The
-            old words, codes and pieces then open nothing any more that the server gives out. A copy of the sealed keys from
+            old words, codes and pieces then open nothing any more that the server returns. An earlier copy of the sealed keys,
             before, in a backup or in the hands of who runs the server, still opens with them, and shows what was
             and what will be written: the keys to your content stay the same. Other machines go on.
             """,
@@ -216,7 +216,7 @@ extension ThicketProgram {
             .flag("renew", "make another key, and so other words, and show those"), nowOption, contentPassphraseOption,
             .flag("code", "a code under a passcode, in four lines"), passcodeOption,
             .value("pieces", "N", "so many pieces, 2 to 16", defaultText: "3"),
-            .value("needed", "K", "so many of them give the key", defaultText: "2"),
+            .value("needed", "K", "so many of them make the key", defaultText: "2"),
         ] + accountOptions,
         examples: [
             Example("thicket words", "24 words"), Example("thicket words --code", "for a drawer that others may open"),
@@ -273,7 +273,7 @@ extension ThicketProgram {
             --restored is for everybody with keys, also of an account of the server, and for one case: who runs the server has
             told you that a backup was restored there, and commands say that it shows an older version of the account's
             keys. The keys that this machine has are then written there again. What the server has must open with them and
-            is joined with them; else nothing is written. Where the login is gone, too, the password is asked for: the one from the time
+            is merged with them; else nothing is written. If the login is lost, too, the password is asked for: the one from the time
             of the backup. Begin with the machine that changed the keys last; machines that still say so do it, too, and each
             that changed them after the backup does it before anything else.
             """,
@@ -285,14 +285,14 @@ extension ThicketProgram {
         ] + backupOptions + accountOptions,
         examples: [
             Example("thicket keys --make", "on the first machine"), Example("thicket keys", "on the next one"),
-            Example("thicket keys --restored", "the server was restored from a backup, says who runs it"),
+            Example("thicket keys --restored", "the server's operator says that it was restored from a backup"),
         ])
 
     static let accountDelete = Command(
         "account delete", summary: "delete your account and everything the server keeps for it",
         details: """
             Asks for the password. The data is erased at the server; backups that its operator made before still have it.
-            The copies on this machine stay until 'thicket logout'. There is no way back.
+            The copies on this machine stay until 'thicket logout'. This cannot be undone.
             """,
         options: [nowOption] + accountOptions,
         examples: [Example("thicket account delete", "asks for the password first")])

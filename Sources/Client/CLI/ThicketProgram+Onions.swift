@@ -11,7 +11,7 @@ extension ThicketProgram {
         [
             .flag(
                 "old-account",
-                "the account is one of the old notes app, whose login is made of the password without a salt; without this "
+                "the account is one of the old notes app, whose login is derived from the password without a salt; without this "
                     + "it is the profile's, which has keys")
         ] + oldAccountOptions
 
@@ -38,7 +38,7 @@ extension ThicketProgram {
     private static let noteArgument = Argument.one("NOTE", "its number or id, as 'onions list' prints them")
 
     private static let whose =
-        "The notes are those of the profile's account, which its login and its keys open; with --old-account, those of an account "
+        "The notes belong to the profile's account, and its login and keys open them; with --old-account, to an account "
         + "of the old notes app."
     private static let nothingKept =
         "With --old-account it logs in and out again. Notes are never written to this machine's disk, and nor are the password "
@@ -47,7 +47,7 @@ extension ThicketProgram {
     static let onionsList = Command(
         "onions list", summary: "list your encrypted notes, the oldest first",
         details: """
-            One line for each: number, beginning of the id, title. Notes of the first format are brought to the second on
+            One line for each: number, beginning of the id, title. Notes of the first format are converted to the second on
             the way; one that does not open stays as it is. \(whose) \(nothingKept)
             """,
         options: [jsonOption] + onionOptions,
@@ -109,16 +109,16 @@ extension ThicketProgram {
         arguments: [.one("FILE", "where to, readable by you alone; '-' for standard output", .file)],
         options: [
             .flag("sealed", "under the password, not in clear"),
-            .flag("force", short: "f", "replace a file that is there"), slowOption,
+            .flag("force", short: "f", "replace an existing file"), slowOption,
         ] + onionOptions,
         examples: [Example("thicket onions export --sealed notes.jsonl", "a copy to keep")])
 
     static let onionsImport = Command(
-        "onions import", summary: "take encrypted notes from a file that 'onions export' or the old app's server wrote",
+        "onions import", summary: "read encrypted notes from a file that 'onions export' or the old app's server wrote",
         details: """
             Lines of JSON, a list, or {"results": […]}: notes in clear (title, info), or sealed under the password of this
             account (onionTitle, onionInfo). Each becomes a note of its own; one that is there already, made at the same
-            moment with the same texts, is left out. What cannot be taken is named, the others are taken.
+            time with the same texts, is left out. Notes that cannot be read are named, the others are read.
             """,
         arguments: [.one("FILE", "the file, '-' for standard input", .file)], options: [slowOption] + onionOptions,
         examples: [Example("thicket onions import notes.jsonl", "all of them")])
@@ -137,12 +137,12 @@ extension ThicketProgram {
         ])
 
     static let onionsUpgrade = Command(
-        "onions upgrade", summary: "give an account of the old notes app keys of its own",
+        "onions upgrade", summary: "convert an account of the old notes app to one with keys",
         details: """
             The account stays, and so do its notes: each is sealed again under keys that are made here, and then the old login
             ends. It gets another user name, which the server sees, and another password, which it never does. It may
             stop anywhere, and the same command with the same words goes on; until its end the old login is good,
-            too. The server keeps earlier versions of the notes, sealed under the old password, as it keeps those of
+            too. The server keeps earlier versions of the notes, sealed with the old password, as it keeps those of
             anything; old apps can no longer open the account.
             """,
         options: [
@@ -157,7 +157,7 @@ extension ThicketProgram {
 
     static let onionsDelete = Command(
         "onions delete", summary: "delete all your encrypted notes, then your account",
-        details: "If the notes are not all gone the account stays. There is no way back.", options: onionOptions,
+        details: "If some notes remain, the account stays. This cannot be undone.", options: onionOptions,
         examples: [
             Example("thicket onions delete", "the profile's account: asks for its password"),
             Example("thicket onions delete --old-account", "asks for user name and password"),

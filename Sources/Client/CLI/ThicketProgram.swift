@@ -91,16 +91,16 @@ public enum ThicketProgram {
         ])
 
     static let put = Command(
-        "put", summary: "make an object what is given",
+        "put", summary: "make an object equal to the given one",
         details: """
-            Replaces the whole object and waits until the server has confirmed it. Only the difference to what was there
+            Replaces the whole object and waits until the server has confirmed it. Only the difference from before
             is sent. An object that is refused stays as it was; where it had edits before that the server does not have, all of
             them stay here, and each command on the bucket says so until 'thicket drop' or another edit.
             """,
         arguments: [
             bucketArgument, keyArgument, .one("JSON", "a JSON object, '-' for standard input, or @FILE", .file),
         ],
-        options: [offline("keep the edit here; it goes out with the next command on the bucket")] + bucketOptions,
+        options: [offline("keep the edit here; the next command on the bucket sends it")] + bucketOptions,
         examples: [
             Example(#"thicket put notes plan '{"title": "Oak", "text": "Plant it."}'"#, "write"),
             Example("thicket put notes plan @plan.json", "from a file"),
@@ -134,7 +134,7 @@ public enum ThicketProgram {
     static let watch = Command(
         "watch", summary: "print changes as they happen, until Ctrl-C",
         details: """
-            Prints '+' for a new object, '~' for a changed one with what changed in it, '-' for a removed one. How the
+            Prints '+' for a new object, '~' for a changed one with what changed in it, '-' for a removed one. The
             connection stands is told on standard error. Other commands may be used meanwhile.
 
             With --json a line is {"event":"changed","key":…,"new":…,"object":…,"diff":…}, {"event":"removed","key":…},
@@ -192,32 +192,32 @@ public enum ThicketProgram {
         ])
 
     static let drop = Command(
-        "drop", summary: "give up edits kept here that the server refused or never got",
+        "drop", summary: "drop edits kept here that the server refused or never received",
         details: """
-            The object is as the server has it again. What the edits had made of it is printed first, as one line of JSON on
+            The object is again as the server has it. The object with the edits is printed first, as one line of JSON on
             standard output for each object, since nothing else has it. Edits that may have reached the server are not
-            given up. 'thicket status' lists what is refused. Another way out is 'thicket put' with something smaller.
+            dropped. 'thicket status' lists refused edits. Another way out is 'thicket put' with a smaller object.
             """,
         arguments: [bucketArgument, .atLeastOne("KEY", "keys of the objects")],
         options: bucketOptions,
-        examples: [Example("thicket drop notes plan > plan.json", "keep what is given up in a file")])
+        examples: [Example("thicket drop notes plan > plan.json", "store the dropped edit in a file")])
 
     static let repair = Command(
         "repair", summary: "choose between this machine's object and the server's, where a sealed bucket does not fit",
         details: """
-            The server of a sealed bucket cannot read it, and is not believed: where it shows something else than this machine has
+            The server of a sealed bucket cannot read it, and is not trusted: if it shows another state than this machine has
             seen before, also after it was restored from a backup, the object is read-only here until you choose. Without a
-            choice both are shown. --mine makes the object anew with what is here; other machines are asked the same question or
+            choice both are shown. --mine creates the object again from this machine's copy; other machines are asked the same question or
             get yours. --servers takes what the server shows, and prints what was here, which is nowhere else then.
 
-            A mirror has a copy of its own: --mirror DIR is for what 'thicket mirror' has named. The mirror then writes or sends it.
+            A mirror has a separate copy: --mirror DIR is for objects that 'thicket mirror' has named. The mirror then writes or sends it.
 
             With --json a line is {"key":…,"problem":…,"mine":…,"readable":…,"server":…}: null for what is deleted, and no "server"
             where that cannot be read.
             """,
         arguments: [bucketArgument, .any("KEY", "the objects; without any, all that wait for a choice")],
         options: [
-            .flag("mine", "keep what is here"), .flag("servers", "take what the server shows"),
+            .flag("mine", "keep this machine's object"), .flag("servers", "take the server's object"),
             .value("mirror", "DIR", "choose in the copy of this mirrored folder"), jsonOption,
         ] + bucketOptions,
         examples: [
@@ -234,7 +234,7 @@ public enum ThicketProgram {
         """
 
     static let importing = Command(
-        "import", summary: "take the files of a folder into a bucket",
+        "import", summary: "read the files of a folder into a bucket",
         details: fileRules
             + "\n\nFiles that cannot be taken are named, the others are taken. Objects without a file stay.",
         arguments: [bucketArgument, .one("DIR", "the folder", .folder)], options: bucketOptions,
@@ -280,13 +280,13 @@ public enum ThicketProgram {
     // MARK: - Tools
 
     static let replay = Command(
-        "replay", summary: "type recorded sessions through real clients and compare every end",
+        "replay", summary: "type recorded sessions through real clients and compare every final text",
         details: """
             TRACE is a recording in the JSON format of the public editing traces, packed with gzip or not. In a recording
-            of several people at once each is a client of its own and --clients does not count; else the clients take
+            of several people at once each person is a client and --clients has no effect; else the clients take
             turns. Prints edits per second, bytes sent and the final length. The last line is MATCH, or the first
             difference, and then the exit code is 1. With --sealed they type into a sealed bucket, whose secret is random
-            and gone at the end: the server orders what it cannot read.
+            and lost at the end: the server orders changes that it cannot read.
             """,
         arguments: [.atLeastOne("TRACE", "recordings", .file)],
         options: [
@@ -335,7 +335,7 @@ public enum ThicketProgram {
                             also with "index"                               {"inclusion":[…]}, verified
                             also with "size1"                               {"consistency":[…]}, verified
             Whatever does not open is answered by one {"error"}, the same for every reason. A text that is not UTF-8 comes
-            as {"plaintext_hex"}. For test data: the lines stay in memory, and shells keep what is typed.
+            as {"plaintext_hex"}. For test data: the lines stay in memory, and shells store what is typed.
             """,
         arguments: [.one("OP", "what to do", .oneOf(CryptoLines.Operation.allCases.map(\.rawValue)))],
         options: [.flag("lines", "one JSON object a line, in and out")],
@@ -347,11 +347,11 @@ public enum ThicketProgram {
         ])
 
     static let verifyRelease = Command(
-        "verify-release", summary: "check that programs are those of a release that stands in the log of releases",
+        "verify-release", summary: "check that programs belong to a release that the release log contains",
         details: """
             Compares each file with the manifest in the release's proof, and the proof with the log's head, its signature, and
             the newest head that was seen on this machine before. Ends with 1 and says why when anything is not as it should
-            be. What it shows and what it does not: docs/SECURITY-MODEL.md. Use a 'thicket' that you had before: one that
+            be. What it proves and what not: docs/SECURITY-MODEL.md. Use a 'thicket' that you had before: a
             somebody has changed finds itself in order.
             """,
         arguments: [.atLeastOne("FILE", "downloaded programs, such as thicketd")],
@@ -374,7 +374,7 @@ public enum ThicketProgram {
 
     private static let footer = """
         Exit codes: \(exitCodes)
-        Who you are: flags over environment (THICKET_SERVER, THICKET_APP, THICKET_TOKEN, THICKET_PROFILE, THICKET_CA,
+        Login: flags win over environment (THICKET_SERVER, THICKET_APP, THICKET_TOKEN, THICKET_PROFILE, THICKET_CA,
         THICKET_PROXY, THICKET_TIMEOUT) over the profile that 'thicket login' keeps in THICKET_HOME (~/.thicket).
         Begin: thicket signup --server https://HOST --app APP --api-key KEY --user YOU
         or, with a token that you were given: thicket login --server https://HOST --app APP

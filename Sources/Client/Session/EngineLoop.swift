@@ -44,7 +44,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     package init() throws(ClientError) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            throw ClientError(.limit, "the system gives no more pipes (errno \(errno))")
+            throw ClientError(.limit, "the system cannot create another pipe (errno \(errno))")
         }
         for end in ends {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
@@ -61,7 +61,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         pthread_attr_destroy(&attributes)
         guard result == 0 else {
             Unmanaged<EngineLoop>.fromOpaque(held).release()
-            throw ClientError(.limit, "the system gives no more threads (errno \(result))")
+            throw ClientError(.limit, "the system cannot create another thread (errno \(result))")
         }
         pthread_detach(thread)
     }

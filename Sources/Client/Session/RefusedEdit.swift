@@ -17,7 +17,7 @@ public struct RefusedEdit: Sendable, Equatable {
     init(key: String, code: Int) {
         self.init(
             key: key,
-            error: ClientError(.refused, "the server does not take the edit; it is kept here", number: code))
+            error: ClientError(.refused, "the server refuses the edit; it is kept on this device", number: code))
     }
 
     /// An edit that the token does not permit.
@@ -25,14 +25,14 @@ public struct RefusedEdit: Sendable, Equatable {
         self.init(
             key: key,
             error: ClientError(
-                .unauthorized, "the token does not permit changes; they are kept here",
+                .unauthorized, "the token does not permit changes; they are kept on this device",
                 number: ErrorCode.unauthorized.rawValue))
     }
 
     /// The reason for a number with which the server refuses changes.
     package static func reason(of number: Int) -> String {
         switch ErrorCode(rawValue: number) {
-        case .invalidRequest: "it holds the key or the change for not valid (400)"
+        case .invalidRequest: "it considers the key or the change invalid (400)"
         case .unauthorized: "the token permits reading only (401)"
         case .notFound: "it no longer has the object (404)"
         case .badVersion: "it no longer has the version that was changed (405)"

@@ -29,7 +29,7 @@ struct SessionKeys: Sendable {
         let known = mode(of: bucket)
         if let known, !known.isSealed {
             throw ClientError(
-                .sealed, "the account has the bucket as '\(known.mode)': a sealed one needs another name")
+                .sealed, "the account lists the bucket as '\(known.mode)': a sealed one needs another name")
         }
         let epoch = known?.epoch ?? 0
         guard epoch < Self.epochsMax else {
@@ -42,7 +42,7 @@ struct SessionKeys: Sendable {
             }
             return try SealedBucketKeys(owner: owner, app: app, bucket: bucket, secrets: secrets)
         } catch {
-            throw ClientError(.sealed, "the bucket's keys could not be made: \(error)")
+            throw ClientError(.sealed, "the bucket's keys could not be derived: \(error)")
         }
     }
 }

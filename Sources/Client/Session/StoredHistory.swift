@@ -54,7 +54,7 @@ package struct StoredHistory: Sendable, Equatable {
         let keys = try SessionKeys(account).keys(of: bucket)
         var history: SealedHistory
         do { history = try SealedHistory(keys: keys, serverKey: object) } catch {
-            throw ClientError(.sealed, "an object's key could not be made: \(error)")
+            throw ClientError(.sealed, "an object's key could not be derived: \(error)")
         }
         for version in versions { history.read(version.object, version: version.version) }
         return HistoryReport(history)

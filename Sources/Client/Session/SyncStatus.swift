@@ -54,10 +54,10 @@ extension OfflineReason {
     /// A text for the user.
     package var text: String {
         switch self {
-        case .requested: "offline, as was asked for"
+        case .requested: "offline, as requested"
         case .unreachable(let text), .untrusted(let text): text
         case .unauthorized(let text): "the server does not accept the login: \(text)"
-        case .wrongAccount: "the login is another user's than the local copy"
+        case .wrongAccount: "the login belongs to another user than the local copy"
         case .storeFailed(let text): "the local copy failed: \(text)"
         case .closed: "the session is closed"
         }

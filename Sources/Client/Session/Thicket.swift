@@ -123,7 +123,7 @@ public struct SessionOptions: Sendable {
             !userAgent.utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F })
         else { throw ClientError(.invalidOptions, "a timeout, a size or the user agent is out of range") }
         guard pinnedKeys.map(KeyPins.isGood) ?? true else {
-            throw ClientError(.invalidOptions, "a pin of a key is 'sha256//' and 44 characters of base64")
+            throw ClientError(.invalidOptions, "a key pin must be 'sha256//' followed by 44 characters of base64")
         }
         var sync = SyncOptions(app: appID, token: token)
         sync.version = Thicket.version

@@ -31,7 +31,7 @@ enum UndeliveredCodec {
         if let missed = json["missed"]?.intValue { return .overrun(missed: Int(missed)) }
         guard let key = json["key"]?.stringValue,
             let event = conflict(key, json) ?? alarm(key, json)
-        else { throw ClientError(.store, "what is to be told in the local store is damaged") }
+        else { throw ClientError(.store, "an undelivered event in the local store is damaged") }
         return event
     }
 

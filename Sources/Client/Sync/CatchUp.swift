@@ -3,7 +3,7 @@ import ThicketProtocol
 /// Finds the end of the answer to `cv`: it may come in several messages, and none of them is marked as the last.
 ///
 /// The client asks again from the position that it has reached. An empty answer means that nothing is left. So does a
-/// message that begins at the same position as an earlier one received after the first question: answers arrive in
+/// message that begins at the same position as the first one received after the first question: answers arrive in
 /// order, so the message answers a repeated question, and everything before it has arrived; its repeated content is
 /// known and ignored. Only the first `questionsMax` messages lead to questions, so that an answer in many parts is not
 /// repeated once for each part.

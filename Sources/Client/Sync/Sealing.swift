@@ -62,7 +62,7 @@ struct Sealing {
     func sealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
         if let known = sealers[key] { return known }
         do { return try keys.sealer(serverKey: key.text) } catch {
-            throw ClientError(.sealed, "an object's key could not be made: \(error)")
+            throw ClientError(.sealed, "an object's key could not be derived: \(error)")
         }
     }
 

@@ -116,7 +116,7 @@ extension SyncMachine {
         }
     }
 
-    /// Whether all changes have been sent and answered, which `waitUntilSynced` waits for.
+    /// Whether the bucket is caught up and every edit is confirmed or refused; `waitUntilSynced` waits for this.
     package func isSynced(_ bucket: BucketName) -> Bool {
         guard let number = channelNumbers[bucket] else { return false }
         let channel = channels[number]

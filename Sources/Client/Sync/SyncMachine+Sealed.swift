@@ -33,7 +33,7 @@ extension SyncMachine {
                 .sealed,
                 keys == nil
                     ? "the bucket is sealed in this store: open it with its secret"
-                    : "the bucket is an open one in this store: a sealed one needs another name")
+                    : "the bucket is open in this store: a sealed bucket needs another name")
         }
         guard let keys, channels[number].isLocked else { return [] }
         let sealing = try makeSealing(keys)
@@ -89,7 +89,7 @@ extension SyncMachine {
             throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
         }
         guard let made = try? EntityKey(sealing.keys.serverKey(of: key.text)) else {
-            throw ClientError(.sealed, "an object's name could not be made")
+            throw ClientError(.sealed, "an object's name could not be derived")
         }
         return made
     }
@@ -116,7 +116,7 @@ extension SyncMachine {
         guard
             let sealed = SealedObject.restored(
                 author: sealing.author, log: log, pending: change?.operation, kept: kept, with: sealer)
-        else { throw ClientError(.store, "the edits kept for a sealed object do not fit it") }
+        else { throw ClientError(.store, "the stored edits of a sealed object do not fit it") }
         return Entity(record: record, base: nil, local: shownObject(sealed), sealed: sealed)
     }
 

@@ -291,7 +291,7 @@ extension SyncMachine {
         var events = [SealedEvent]()
         entity.record.edits.pending = nil
         if entity.record.ghost.object == nil, pending.edit != .remove {
-            // Created and removed again by another client, without a message to this one: the object is a draft again.
+            // This client created it, another client removed it again, and no message said so: it is a draft again.
             sealed.keepMine()
             sealed.hasReplaced()
         } else if sealed.pending != nil {

@@ -30,7 +30,7 @@ extension SyncMachine {
         }
         if sealed.isLaterWhole != isAllWhole { step = nil }
         sealed.isLaterWhole = isAllWhole
-        // Only if edits were waiting before and after it is the edit the only change of them.
+        // A step is recorded only if edits waited before and still wait after this edit, and none of them was refused.
         let known = entity.record.edits
         if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {
             step = nil

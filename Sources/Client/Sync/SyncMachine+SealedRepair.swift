@@ -130,7 +130,7 @@ extension SyncMachine {
         let theirs = try theirs(number, key, known)
         switch theirs {
         case .unreadable: throw ClientError(.integrity, "what the server shows does not open: \(problem)")
-        case .apart: throw ClientError(.integrity, "what the server shows does not hold together: \(problem)")
+        case .apart: throw ClientError(.integrity, "the server's state is inconsistent: \(problem)")
         case .gone, .opened: return theirs
         }
     }

@@ -38,7 +38,7 @@ extension SyncMachine {
         return Messages.onChannel(number, Messages.index(mark: mark, limit: options.indexPageObjects))
     }
 
-    /// Requests the pages after those that arrived before the latter are stored, so that the server prepares the next
+    /// Requests the page after an arrived one before the arrived one is stored, so that the server prepares the next
     /// page while the client stores the last one. At most one page of a bucket is requested ahead.
     ///
     /// Nothing depends on it: the scan's stored mark moves with the objects of its page, and if the connection ends in
@@ -77,7 +77,7 @@ extension SyncMachine {
         channels[number].record.walk = walk
         touchChannel(number)
         try take(page.entries, walk: walk.id, on: number)
-        if isStuck { return hangUp("the index does not move on") }
+        if isStuck { return hangUp("the index scan makes no progress") }
         guard page.mark == nil else { return isAsked ? () : requestPage(number) }
         try finishWalk(number, walk)
     }

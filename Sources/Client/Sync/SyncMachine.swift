@@ -200,7 +200,7 @@ package struct SyncMachine {
         overdue = actions
         actions = []
         guard hasDecided else { return }
-        fail(ClientError(.store, "a turn was given up half way"))
+        fail(ClientError(.store, "a turn was aborted"))
     }
 
     /// The store did not accept the turn: handled like a crash and a restart.
@@ -303,7 +303,7 @@ package struct SyncMachine {
             let base = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
             entity = Entity(record: record, base: base, local: try Edits.apply(record.edits.later, to: base))
         } catch {
-            throw ClientError(.store, "the edits kept for an object do not fit it")
+            throw ClientError(.store, "the stored edits of an object do not fit it")
         }
         cache[address] = entity
         return entity

@@ -4,7 +4,7 @@ package import ThicketProtocol
 /// the turn that found them, and kept until a reader has them (decision 0051).
 struct UndeliveredEvents: Equatable {
     private(set) var count = 0
-    /// The number of events, from the first on, that were delivered in this run; they cannot be deleted before the
+    /// The number of events, from the first on, that were delivered in this run; they are deleted only with all the
     /// others.
     private(set) var told = 0
     /// The number of delivered events among those beyond the bound.

@@ -65,7 +65,7 @@ package actor HTTPClient {
     ) throws(ClientError) -> HTTPAnswer {
         guard !address.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }),
             !fields.contains(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A } })
-        else { throw ClientError(.invalidName, "the address or a header field holds characters that may not be there") }
+        else { throw ClientError(.invalidName, "the address or a header field contains invalid characters") }
         guard let handle = CurlHandle(options) else {
             throw ClientError(.network, "libcurl could not start")
         }

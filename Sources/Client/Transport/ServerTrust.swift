@@ -55,16 +55,16 @@ enum ServerTrust: Equatable {
         case .wrongHost:
             "the server's certificate is for another host name; use the name that it was made for"
         case .expired:
-            "the server's certificate is expired; its operator has to renew it, or this machine's clock is wrong"
+            "the server's certificate has expired; its operator has to renew it, or this machine's clock is wrong"
         case .notYetValid: "the server's certificate is not valid yet; perhaps this machine's clock is wrong"
         case .wrongPin:
             "the server's key is not the pinned one; if its operator says that it was changed, use the new pin (--pin),"
                 + " otherwise somebody stands between"
         case .noCommonTLS:
-            "no TLS 1.2 or 1.3 with this server; it is too old, or speaks no TLS on this port (then the address begins with"
+            "no TLS 1.2 or 1.3 with this server; it is too old, or does not speak TLS on this port (then the address begins with"
                 + " http://)"
         case .certificateFile: "the file of certificates to trust cannot be used"
-        case .certificate: "the server's certificate is not good"
+        case .certificate: "the server's certificate is not valid"
         }
     }
 }

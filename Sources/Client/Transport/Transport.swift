@@ -44,12 +44,12 @@ package struct Endpoint: Sendable, Equatable {
         let bad: @Sendable (String) -> ClientError = { ClientError(.invalidName, "server address: \($0)") }
         let parts: [Substring] = address.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, parts[1].hasPrefix("//") else {
-            throw bad("begins with https:// or http:// (or wss://, ws://)")
+            throw bad("must begin with https:// or http:// (or wss://, ws://)")
         }
         switch parts[0].lowercased() {
         case "http", "ws": isSecure = false
         case "https", "wss": isSecure = true
-        default: throw bad("the scheme is https or http (or wss, ws)")
+        default: throw bad("the scheme must be https or http (or wss, ws)")
         }
         let rest: Substring = parts[1].dropFirst(2)
         let host: Substring = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }

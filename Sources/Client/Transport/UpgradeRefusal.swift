@@ -23,7 +23,7 @@ struct UpgradeRefusal: Equatable {
         case 401, 403:
             detail =
                 what + "a proxy or firewall in front of the server refuses the connection; the login was not looked at"
-        case 407: detail = what + "a proxy wants a user name and password, or others"
+        case 407: detail = what + "a proxy requires a user name and password, or refused the given ones"
         case 429: detail = what + "too many requests\(pause)"
         case 502, 504: detail = what + "a proxy in front of the server does not reach it\(pause)"
         case 503: detail = what + "the server, or a proxy in front of it, takes no connection now\(pause)"

@@ -67,7 +67,7 @@ public final class AEAD: Sendable {
         into room: UnsafeMutableRawBufferPointer
     ) {
         precondition(room.count == clear.count + AEADSuite.tagBytes, "a sealed text is 16 bytes longer")
-        precondition(clear.count <= algorithm.clearBytesMax, "this is more than one nonce is good for")
+        precondition(clear.count <= algorithm.clearBytesMax, "the text is too long for one nonce")
         #if DEBUG
             SealRecorder.note(key: keyID, nonce: nonce, clear, data)
         #endif

@@ -25,7 +25,7 @@ final class CurveKey: @unchecked Sendable {
         let made = secret.withUnsafeBytes {
             EVP_PKEY_new_raw_private_key(kind.number, nil, $0.octets, $0.count)
         }
-        guard let made else { preconditionFailure("OpenSSL refused 32 bytes, each of which are a key") }
+        guard let made else { preconditionFailure("OpenSSL refused a key of 32 bytes") }
         pointer = made
     }
 

@@ -78,7 +78,7 @@ public enum X25519 {
         private func makeAgreement() -> OpaquePointer {
             let context = EVP_PKEY_CTX_new(key.pointer, nil)
             guard let context, EVP_PKEY_derive_init(context) == 1 else {
-                preconditionFailure("OpenSSL refused to agree with a key that is there")
+                preconditionFailure("OpenSSL refused a key agreement with a valid key")
             }
             return context
         }

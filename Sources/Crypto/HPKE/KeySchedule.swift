@@ -69,7 +69,7 @@ struct KeySchedule {
 
     /// Skips numbers, only forwards.
     mutating func skip(to number: UInt64) {
-        precondition(number >= sequence, "a number of a message comes once")
+        precondition(number >= sequence, "a message number must not be used again")
         sequence = number
     }
 

@@ -27,7 +27,7 @@ enum SecureMemory {
     /// - Parameter count: 0 or more; the slot has space for at least one byte.
     /// - Returns: memory filled with zeros.
     static func take(_ count: Int) -> UnsafeMutableRawPointer {
-        precondition(count >= 0, "a secret has 0 bytes or more")
+        precondition(count >= 0, "a secret has at least 0 bytes")
         guard count <= placeBytesMax else { return map(wholePages(count)) }
         let size = sizeClass(count)
         let address = free.withLock { free in

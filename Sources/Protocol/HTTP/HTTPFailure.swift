@@ -48,12 +48,12 @@ public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
         switch status {
         case 413: "Send a smaller body."
         case 414: "Send a shorter path and query."
-        case 417: "Send 'Expect: 100-continue', or no such field."
-        case 426: "Ask for version 13 of the WebSocket protocol."
+        case 417: "Send 'Expect: 100-continue', or leave the field out."
+        case 426: "Use version 13 of the WebSocket protocol."
         case 431: "Send fewer or shorter fields."
         case 501: "Send the body with its length, or chunked."
-        case 505: "Speak HTTP/1.1."
-        default: "Look at the request's first line, fields and framing: they are not those of HTTP/1.1."
+        case 505: "Use HTTP/1.1."
+        default: "Check the request's first line, fields and framing: they are not those of HTTP/1.1."
         }
     }
 

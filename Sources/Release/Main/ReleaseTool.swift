@@ -105,7 +105,7 @@ enum ReleaseTool {
             throw Trouble("\(path) is not there, or others may read it: 'chmod 600' ends that")
         }
         guard var bytes = try Bytes.read(path, bytesMax: 64), bytes.count == Ed25519.octetsCount else {
-            throw Trouble("\(path) is no signing key")
+            throw Trouble("\(path) is not a signing key")
         }
         return SecureBytes(taking: &bytes)
     }

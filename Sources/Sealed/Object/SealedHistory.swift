@@ -96,7 +96,7 @@ extension SealedHistory.Finding: CustomStringConvertible {
     public var description: String {
         switch kind {
         case .integrity(let integrity): "version \(version): \(integrity)"
-        case .stopped(nil): "version \(version): of a newer shape, and was not checked"
+        case .stopped(nil): "version \(version): has a newer shape and was not checked"
         case .stopped(let after?):
             "version \(version): operations behind \(after) were written under newer rules, and were not checked"
         case .otherName: "version \(version): the object's own name is another one's"

@@ -29,7 +29,7 @@ public final class MailSpool: MailOutbox {
     public func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) { try write(mail, now, isKept: false) }
 
     private func write(_ mail: Mail, _ now: Double, isKept: Bool) throws(DirectoryError) {
-        if mkdir(folder, 0o700) != 0, errno != EEXIST { throw failure("making it") }
+        if mkdir(folder, 0o700) != 0, errno != EEXIST { throw failure("creating it") }
         guard try names().count < Self.filesMax else {
             throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
         }

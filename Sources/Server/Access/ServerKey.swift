@@ -49,7 +49,7 @@ public struct ServerKey: Sendable {
         var info = stat()
         guard fstat(file, &info) == 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
         guard info.st_mode & 0o077 == 0 else {
-            throw ServerKeyError(path, "others may read it; 'chmod 600' it, or think of its secrets as known")
+            throw ServerKeyError(path, "other users may read it; 'chmod 600' it, or treat its secrets as known")
         }
         var secret = [UInt8](repeating: 0, count: bytesCount + 1)
         let count = Glibc.read(file, &secret, secret.count)

@@ -45,7 +45,7 @@ enum ServerKeyMark {
     /// - Returns: the key with the history of earlier files; nil when the database is sealed by another one.
     static func claim(_ key: ServerKey, path: String) throws(StoreError) -> ServerKey? {
         let database = try SQLiteStore.connect(path, .readWrite, .init())
-        return try storing("looking at the mark of the key file") { () throws(SQLiteError) in
+        return try storing("reading the mark of the key file") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 try claim(key, database) ? try KeyHistory.adoptingPrevious(key, database) : nil
             }

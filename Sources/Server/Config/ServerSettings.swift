@@ -179,7 +179,7 @@ public enum ServerSettings {
         ),
         .bytes(
             "change-bytes-per-user-max", \.limits.changeBytesPerUserMax, 64 * kib...16 * gib,
-            "Memory of one user's changes that await their commit. From it on none of the user's connections is read for a "
+            "Memory of one user's changes that await their commit. From it on the user's connections are not read for a "
                 + "while; at twice as much 503, or close code 1013."),
         .integer(
             "changes-per-user-turn", \.limits.changesPerUserTurn, 1...100_000,
@@ -263,7 +263,7 @@ public enum ServerSettings {
             "Objects that are being edited, kept parsed in memory. Others are read when their next change comes."),
         .bytes(
             "object-cache-bytes-per-user", \.limits.objectCacheBytesPerUser, mib...1_024 * gib,
-            "Those of one user."),
+            "Parsed objects of one user kept in memory."),
         .bytes(
             "bucket-cache-bytes", \.limits.bucketCacheBytes, mib...1_024 * gib,
             "Buckets that are being written to, kept in memory: 40 bytes for each of their newest changes."),

@@ -91,7 +91,7 @@ extension Setting {
             config[keyPath: path]
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
             guard !text.isEmpty else { throw ValueError("is empty") }
-            guard !text.utf8.contains(0) else { throw ValueError("holds a zero byte") }
+            guard !text.utf8.contains(0) else { throw ValueError("contains a zero byte") }
             config[keyPath: path] = text
         }
     }

@@ -144,7 +144,7 @@ private final class SMTPHandle {
             return .init(result: .refused, reason: "the server refused it with \(status)")
         }
         if isAboutMessage, (400...499).contains(status), status != 421 {
-            return .init(result: .deferred, reason: "the server does not want it now, \(status)")
+            return .init(result: .deferred, reason: "the server rejected it for now with \(status)")
         }
         let what = words.isEmpty ? String(cString: curl_easy_strerror(code)) : words
         return .init(result: .unreachable, reason: advice(code, words).map { "\(what); \($0)" } ?? what)
@@ -153,10 +153,11 @@ private final class SMTPHandle {
     /// What an operator can do about it.
     private func advice(_ code: CURLcode, _ words: String) -> String? {
         switch code {
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT: "look at smtp-url, and whether the server runs there"
-        case CURLE_LOGIN_DENIED: "look at user and password in smtp-login-file"
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT:
+            "check smtp-url and that the server runs at this address"
+        case CURLE_LOGIN_DENIED: "check user and password in smtp-login-file"
         case CURLE_USE_SSL_FAILED:
-            "it offers no STARTTLS: use smtps:// if it has that, or smtp-starttls off for one on this machine"
+            "the server offers no STARTTLS: use smtps:// if it supports that, or smtp-starttls off for a server on this machine"
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE:
             "smtp-ca names a file of the authority that signed its certificate; the host of smtp-url must be its name"
         case CURLE_SSL_CONNECT_ERROR: "smtps:// is for servers that begin with TLS, often on port 465"

@@ -31,7 +31,8 @@ public struct SMTPSettings: Sendable, Equatable {
         guard let url = Self.named(config.smtpURL) else { return nil }
         guard let from = MailAddress(config.mailFrom) else {
             throw Problem(
-                "mail-from: '\(SettingValue.shown(config.mailFrom))' is no plain address, such as thicket@example.com")
+                "mail-from: '\(SettingValue.shown(config.mailFrom))' is not a plain address, such as thicket@example.com"
+            )
         }
         let hasTLS = try Self.check(url)
         self.url = url
@@ -58,7 +59,7 @@ public struct SMTPSettings: Sendable, Equatable {
             throw Problem("smtp-login-file: \(path) cannot be read: \(DataFolder.reason(errno))")
         }
         guard info.st_mode & 0o077 == 0 else {
-            throw Problem("smtp-login-file: others may read \(path); 'chmod 600' it")
+            throw Problem("smtp-login-file: other users can read \(path); 'chmod 600' it")
         }
         guard let text = FileText.read(path, bytesMax: Self.loginBytesMax) else {
             throw Problem("smtp-login-file: \(path) cannot be read, or is larger than \(Self.loginBytesMax) bytes")
@@ -67,7 +68,7 @@ public struct SMTPSettings: Sendable, Equatable {
             String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
         }
         guard lines.count == 2, lines.allSatisfy({ !$0.isEmpty && !$0.utf8.contains(0) }) else {
-            throw Problem("smtp-login-file: \(path) has two lines: the user, then the password")
+            throw Problem("smtp-login-file: \(path) must have two lines: the user, then the password")
         }
         return (lines[0], lines[1])
     }
@@ -81,11 +82,11 @@ public struct SMTPSettings: Sendable, Equatable {
         switch url {
         case _ where url.utf8.starts(with: "smtp://".utf8): scheme = "smtp://"
         case _ where url.utf8.starts(with: "smtps://".utf8): scheme = "smtps://"
-        default: throw problem(url, "it begins with smtp:// or smtps://")
+        default: throw problem(url, "it must begin with smtp:// or smtps://")
         }
         let place = url.utf8.dropFirst(scheme.utf8.count)
         guard !place.contains(UInt8(ascii: "@")) else {
-            throw problem(url, "user and password stand in a file of their own, smtp-login-file")
+            throw problem(url, "user and password belong in a separate file, smtp-login-file")
         }
         guard let colon = place.lastIndex(of: UInt8(ascii: ":")),
             let port = Int(String(decoding: place[colon...].dropFirst(), as: UTF8.self)),

@@ -115,7 +115,7 @@ public final class ServerMail: Sendable {
             if let message = spool.read(name) {
                 outcome = sender.send(message.bytes, to: message.to)
             } else {
-                outcome = .init(result: .unreadable, reason: "the file is no message of this server")
+                outcome = .init(result: .unreadable, reason: "the file is not a message of this server")
             }
             guard !isStopping() || outcome.result == .taken else { return }
             metrics.mailDeliveries.add(1, .init(outcome.result))

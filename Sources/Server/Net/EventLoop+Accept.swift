@@ -83,8 +83,8 @@ extension EventLoop {
         } while thicket_monotonic_ns() < end
     }
 
-    /// Pauses a listener that would stay ready forever: the kernel has no memory for another connection, or the server
-    /// has too many connections.
+    /// Pauses a listener that would stay ready: the kernel cannot accept (no memory, no descriptor), or unauthenticated
+    /// connections are throttled.
     func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerPause) {
         let token = UInt64(UInt32(descriptor))
         poller.change(descriptor, reads: false, writes: false, token: token)

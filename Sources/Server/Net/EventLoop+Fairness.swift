@@ -45,7 +45,7 @@ extension EventLoop {
     static let writtenPerTurn = 256 << 10
 
     /// Reads for a connection within its tenant's time.
-    /// - Returns: false when the tenant has used its share of this turn; nothing was done then.
+    /// - Returns: false when the tenant is throttled, has used its share or has a queue; the connection then waits.
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
         // An authenticated connection must not wait among the unauthenticated ones.
         sort(connection)

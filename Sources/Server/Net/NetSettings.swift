@@ -33,7 +33,7 @@ public struct NetSettings: Sendable {
     public var gatheredBytesPerTenantMax: Int = 16 << 20
     /// Bytes of an unfinished request or message that every connection may hold, however much the others hold.
     public var gatheredBytesFree: Int = 1 << 10
-    /// Bytes queued for one user's connections together; exceeding it has the effect of `pendingBytesTotalMax`.
+    /// Bytes queued for one user's connections together. Above it, sending to one above `pendingBytesFree` closes it.
     public var pendingBytesPerTenantMax: Int = 32 << 20
     /// Bytes queued for one connection above which it is closed when its user has too much queued.
     public var pendingBytesFree: Int = 4 << 10

@@ -24,7 +24,7 @@ public struct DataFolder: Sendable {
         if stat(path, &info) == 0 {
             guard info.st_mode & S_IFMT == S_IFDIR else { throw .init(path, "it is not a folder", .failure) }
             guard access(path, W_OK | X_OK) == 0 else {
-                throw .init(path, "this user may not write there: " + DataFolder.reason(errno), .failure)
+                throw .init(path, "this user may not write to it: " + DataFolder.reason(errno), .failure)
             }
             return
         }
@@ -53,7 +53,7 @@ public struct DataFolder: Sendable {
             let holder = processID.map { " by process \($0)" } ?? ""
             throw .init(
                 path,
-                "the folder is in use\(holder); one server serves a folder. Stop that one, or name another "
+                "the folder is in use\(holder); one server serves a folder. Stop that server, or name another "
                     + "folder with --data", .folderInUse)
         }
         ftruncate(file, 0)

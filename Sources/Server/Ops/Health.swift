@@ -38,7 +38,7 @@ public final class Health: Sendable {
     public func cannotCommit(_ reason: String) { set(.cannotCommit, reason) }
 
     /// The server is shutting down; this condition is final.
-    public func stop() { set(.stopping, "the server is going down") }
+    public func stop() { set(.stopping, "the server is shutting down") }
 
     /// The body of `/health/ready`: one line, with 200 when ready and 503 when not.
     public var statusLine: String {

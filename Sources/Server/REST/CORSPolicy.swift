@@ -60,7 +60,9 @@ struct CORSPolicy: Sendable, Equatable {
     /// Why the list cannot be used; nil when it can.
     static func problem(_ list: String) -> String? {
         let parts = parts(list)
-        guard !parts.isEmpty || list.utf8.elementsEqual("none".utf8) else { return "names no origin; 'none' is none" }
+        guard !parts.isEmpty || list.utf8.elementsEqual("none".utf8) else {
+            return "names no origin; use 'none' for an empty list"
+        }
         for part in parts where !part.utf8.elementsEqual("*".utf8) {
             guard let scheme = ["https://", "http://"].first(where: { part.hasPrefix($0) }),
                 part.utf8.count > scheme.utf8.count,

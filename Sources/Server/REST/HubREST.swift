@@ -66,7 +66,7 @@ extension Hub {
         guard let feed = channel.feed else { return }
         if let tenant = channel.tenant, isCrowded(tenant) {
             metrics.limitHits.add(1, tenant.reads >= limits.readsPerUserMax ? .userReads : .userChanges)
-            return answer(channel.session, RESTAnswer.busy("The user has too much under way."))
+            return answer(channel.session, RESTAnswer.busy("The user has too many requests in progress."))
         }
         switch exchange.call.operation {
         case .object(let key, let version, _):

@@ -91,26 +91,26 @@ enum RESTAnswer {
         "Write with a client that has the bucket's keys; POST changes takes what it has sealed.")
     static let objectNotFound = failure(
         404, "not_found", "There is no such object, or not at this version.",
-        "It was removed, never made, or the version is no longer kept. The index lists what is there.")
+        "It was removed or never created, or the version is no longer kept. The index lists the existing objects.")
     static let unknownPosition = failure(
-        404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
-        "Read the index again and go on from its 'current'.")
+        404, "unknown_cv", "The position is not, or no longer, in this bucket's log.",
+        "Read the index again and continue from its 'current'.")
     static let versionMismatch = failure(
         412, "version_mismatch", "The object is not at the version that the request names.",
-        "Read the object and decide anew.")
+        "Read the object and decide again.")
     static let unknownPositionOfAll = failure(
-        404, "unknown_cv", "The position is not in the log of all users, or no longer.",
+        404, "unknown_cv", "The position is not, or no longer, in the log of all users.",
         "Ask without cv, and go on from the changes that come; read again what was missed.")
     static let noSuchUser = failure(
-        404, "no_such_user", "There is no such user any more.",
-        "The account was deleted; what it had is being erased and cannot be read.")
+        404, "no_such_user", "The user does not exist any more.",
+        "The account was deleted; its data is being erased and cannot be read.")
     static let adminOnly = failure(
-        403, "admin_only", "This needs an administrator of the app.",
-        "Send an admin key of the app in X-Simperium-Token; a user's token does not do.")
+        403, "admin_only", "Only an administrator of the app may do this.",
+        "Send an admin key of the app in X-Simperium-Token; a user's token is not enough.")
 
     static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
         var response = failure(
-            405, "method_not_allowed", "This path does not take the method.", "It takes \(allowed).")
+            405, "method_not_allowed", "This path does not support the method.", "It takes \(allowed).")
         response.fields.append("allow", allowed)
         return response
     }
@@ -127,8 +127,8 @@ enum RESTAnswer {
         return invalid("invalid_json", message, "Send \(wanted) as JSON in UTF-8.")
     }
 
-    static func unauthorized(_ message: String = "The token is missing, unknown or over.") -> HTTPResponse {
-        failure(401, "unauthorized", message, "Send a good token in the header X-Simperium-Token.")
+    static func unauthorized(_ message: String = "The token is missing, unknown or expired.") -> HTTPResponse {
+        failure(401, "unauthorized", message, "Send a valid token in the header X-Simperium-Token.")
     }
 
     static func busy(_ message: String) -> HTTPResponse {
@@ -155,7 +155,7 @@ enum RESTAnswer {
         case _ where refusal.limit == .administrators: adminOnly
         case _ where refusal.limit == .ended: noSuchUser
         case _ where refusal.limit == .buckets:
-            failure(403, "bucket_limit", "The user has as many buckets as there may be.", "Use one of them.")
+            failure(403, "bucket_limit", "The user has reached the maximum number of buckets.", "Use one of them.")
         default: busy("\(refusal.message).")
         }
     }
@@ -164,19 +164,19 @@ enum RESTAnswer {
     static func of(_ code: ErrorCode, removes: Bool, isConditional: Bool) -> HTTPResponse {
         switch code {
         case .invalidRequest:
-            invalid("invalid_change", "The change is not valid.", "Look at the key, the ccid and the version.")
+            invalid("invalid_change", "The change is not valid.", "Check the key, the ccid and the version.")
         case .unauthorized:
-            failure(401, "read_only", "The token does not permit changes.", "Use a token that may write.")
+            failure(401, "read_only", "The token does not allow changes.", "Use a token with write access.")
         case .notFound: objectNotFound
         case .badVersion where removes || isConditional: versionMismatch
         case .badVersion: objectNotFound
         case .duplicateChange:
             failure(
                 409, "duplicate_ccid", "A change with this ccid was made before.",
-                "It is stored. Make a new ccid for another change.")
+                "It is stored. Use a new ccid for another change.")
         case .emptyChange where removes: objectNotFound
         case .emptyChange:
-            failure(412, "nothing_changed", "The object is like that already.", "There is nothing to do.")
+            failure(412, "nothing_changed", "The object already has this value.", "There is nothing to do.")
         case .tooLarge: failure(413, "too_large", "The object would be too large.", "Make it smaller.")
         case .invalidDiff:
             invalid("invalid_diff", "The difference does not fit the object.", "Send the whole object instead.")

@@ -53,7 +53,7 @@ public struct RESTBody: Sendable {
                 return .refused(
                     RESTAnswer.invalid(
                         "invalid_json", "The body has more than \(Limits.changesPerMessageMax) changes.",
-                        "Send at most so many at once."))
+                        "Send at most this many at once."))
             }
             return .refused(
                 RESTAnswer.badJSON(JSONBodyProblem(error, in: bytes), wanted: "a change, or an array of changes,"))
@@ -68,7 +68,7 @@ extension Hub {
     func read(_ body: RESTBody, for channel: Channel) {
         guard bytesBeingRead + inFlight.bytes < limits.changeBytesQueuedMax else {
             metrics.limitHits.add(1, .queue)
-            return answer(channel.session, RESTAnswer.busy("Too many changes are under way."))
+            return answer(channel.session, RESTAnswer.busy("Too many changes are in progress."))
         }
         var body = body
         body.tenant = channel.session.tenant?.id ?? 0

@@ -114,7 +114,7 @@ struct RESTHandler: Sendable {
                 throw Refusal(
                     RESTAnswer.invalid(
                         "invalid_bucket", "The bucket's name \(error.problem).",
-                        "It is 1 to 64 of A-Z, a-z, 0-9 and . _ - %"))
+                        "It has 1 to 64 characters of A-Z, a-z, 0-9 and . _ - %"))
             }
         }
         let user: UserID? = try request.fields["x-simperium-user"].map { (name: String) throws(Refusal) in
@@ -154,7 +154,7 @@ struct RESTHandler: Sendable {
                 throw Refusal(
                     RESTAnswer.invalid(
                         "invalid_key", "The object's key \(error.problem).",
-                        "It is 1 to 256 of A-Z, a-z, 0-9 and . _ - % @"))
+                        "It has 1 to 256 characters of A-Z, a-z, 0-9 and . _ - % @"))
             }
             let version = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
             guard method != "GET" else {
@@ -238,7 +238,7 @@ struct RESTHandler: Sendable {
         let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
         let number = isNumber ? Int64(text) ?? .max : 0
         guard number > 0 else {
-            throw bad(name, "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
+            throw bad(name, "It is a whole number from 1; the maximum is \(Limits.indexPageMax).")
         }
         return Int(min(number, Int64(Limits.indexPageMax)))
     }
@@ -268,7 +268,8 @@ struct RESTHandler: Sendable {
         guard text.utf8.elementsEqual("*".utf8) else {
             throw Refusal(
                 RESTAnswer.invalid(
-                    "invalid_condition", "If-None-Match is only * for a change.", "It says: only if there is none."))
+                    "invalid_condition", "If-None-Match of a change can only be *.",
+                    "It means: only if the object does not exist."))
         }
         return .absent
     }

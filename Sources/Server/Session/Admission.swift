@@ -1,7 +1,7 @@
 import ThicketAuth
 import ThicketProtocol
 
-/// A question about the token of an `init` that no operator made and that has the form of a partner's signed token.
+/// A question about the token of an `init`: the store does not have it, and it has the form of a partner's token.
 public struct AdmissionRequest: Sendable {
     /// The channel that showed the token; the answer goes to it.
     public let origin: ReadOrigin

@@ -57,7 +57,7 @@ final class Channel {
     static let queuedMax = 64
     /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
     static let queuedCatchUpsMax = 16
-    /// Bytes of the messages kept by `queuedMax`, with the same answer; the sender may still be unauthenticated.
+    /// Bytes of the messages that `queuedMax` counts; one more is answered `N:?`. Their sender may be unauthenticated.
     static let queuedBytesMax = 1 << 20
     /// Bytes of refusals kept while the channel catches up; one more is sent at once.
     static let heldBytesMax = 256 << 10

@@ -9,7 +9,7 @@ import ThicketProtocol
 /// Invariants:
 /// - A channel gets changes from its first `cv` or `i` on, each once, in the order of the log; its own changes come
 ///   in that order too and are their acknowledgement. A channel that has not asked yet, or was answered `cv:?`,
-///   gets its own changes only.
+///   gets its own changes only; the former gets all changes since its admission after a second, or with a change.
 /// - Reads go up to the feed's `published`; broadcasts begin above it.
 /// - Everything that has been sent is on disk.
 public final class Hub {

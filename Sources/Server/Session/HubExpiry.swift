@@ -218,7 +218,7 @@ extension Hub {
 
     // MARK: Tokens of partners
 
-    /// Asks for the check of a token that no operator made, in case a partner has signed it.
+    /// Asks for the check of a token that the store does not have, in case a partner has signed it.
     /// - Returns: false when it does not have that form.
     func askPartner(about token: String, of channel: Channel) -> Bool {
         let session = channel.session

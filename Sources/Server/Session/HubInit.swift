@@ -66,7 +66,7 @@ extension Hub {
         }
     }
 
-    /// The token was looked up among those that operators have made.
+    /// The token was looked up in the store.
     func granted(_ grant: TokenGrant?, of question: ReadQuestion, to channel: Channel, now: HubInstant) {
         guard let grant else {
             if case .grant(let token) = question {

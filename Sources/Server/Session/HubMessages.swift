@@ -119,7 +119,7 @@ public enum ReadAnswer: Sendable {
     case grant(TokenGrant?)
     /// The key is an administrator's, but the account of the user it should act for has ended.
     case ended
-    /// nil: never changed. `buckets`: how many of its owner's buckets are in the store.
+    /// nil: the bucket has no row. `buckets`: how many of its owner's buckets are in the store.
     case opened(BucketRecord?, buckets: Int, mode: BucketMode)
     /// The page. `isLast`: it has no mark.
     case index(SharedFrame, isLast: Bool)

@@ -143,8 +143,8 @@ extension Hub {
     /// Its changes take as much memory as they may.
     func isFull(_ tenant: Tenant) -> Bool { tenant.changeBytes >= limits.changeBytesPerUserMax }
 
-    /// Its changes take twice the bound: what had been read from many connections when it became full. Nothing more
-    /// is taken.
+    /// Whether its changes take at least twice the bound, as much was read from its connections before it was full.
+    /// No further change is accepted.
     func isOverfull(_ tenant: Tenant) -> Bool { tenant.changeBytes / 2 >= limits.changeBytesPerUserMax }
 
     /// Stops reading from all connections of a user whose changes take as much memory as they may: each connection

@@ -56,8 +56,8 @@ enum SockJSLibrary: Sendable, Equatable {
 
     /// The answer for page and file where no library is available.
     static let missing = RESTAnswer.failure(
-        404, "no_sockjs_client", "This server has no SockJS client for pages in frames.",
-        "Its operator installs Debian's node-sockjs-client, or sets sockjs-script to the address of \(name), and reloads."
+        404, "no_sockjs_client", "This server has no SockJS client for iframe pages.",
+        "The operator can install Debian's node-sockjs-client, or set sockjs-script to the address of \(name), and reload."
     )
 
     /// Accepts only characters that cannot end the HTML attribute around them.

@@ -20,7 +20,7 @@ enum BodyReplay {
             let document = try JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling)
             return try JSONDiff.apply(try ObjectDiff(document.root), to: object)
         } catch {
-            throw StoreError(.corrupt, "a logged diff on the way to change \(gid) does not fit its object")
+            throw StoreError(.corrupt, "a logged diff before change \(gid) does not fit its object")
         }
     }
 
@@ -52,7 +52,7 @@ enum BodyReplay {
         do {
             value = try JSONValue(parsing: body, maxDepth: JSONDocument.depthCeiling)
         } catch {
-            throw StoreError(.corrupt, "the stored body before change \(gid) is no JSON")
+            throw StoreError(.corrupt, "the stored body before change \(gid) is not JSON")
         }
         guard let object = value.objectValue else {
             throw StoreError(.corrupt, "the stored body before change \(gid) is no object")

@@ -42,11 +42,11 @@ enum BucketOptions {
     ///   not implement, a number out of bounds. `null` means that the option is not set.
     static func check(_ options: JSONObject, of key: EntityKey) throws(ChangeRejection) {
         guard let bucket = try? BucketName(key.text) else {
-            throw ChangeRejection(.invalidRequest, "options of what is no bucket's name")
+            throw ChangeRejection(.invalidRequest, "options for an invalid bucket name")
         }
         for (option, value) in options.pairs {
             guard let range = range(of: option) else {
-                throw ChangeRejection(.invalidRequest, "an option that is not followed here")
+                throw ChangeRejection(.invalidRequest, "an option that this server does not implement")
             }
             if value == .null { continue }
             guard let number = value.intValue, range.contains(number) else {
@@ -54,7 +54,7 @@ enum BucketOptions {
             }
             // A capacity of the options bucket would evict the options of other buckets silently.
             if isBucket(bucket), option.utf8.elementsEqual(capacity.utf8) {
-                throw ChangeRejection(.invalidRequest, "a capacity of the options themselves")
+                throw ChangeRejection(.invalidRequest, "a capacity for the options bucket")
             }
         }
     }

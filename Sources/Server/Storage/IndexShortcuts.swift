@@ -11,7 +11,7 @@ extension IndexQuery {
 extension LogSource {
     /// Log steps after which a scan of all objects is cheaper.
     static var stepsMax: Int { 256 }
-    /// Additional log steps allowed per object when an existing scan is updated: a step is a look-up, an object is one
+    /// Objects of a scan per additional log step when that scan is updated: a step is a look-up, an object is one
     /// row of a sequential read.
     static var objectsPerStep: Int { 8 }
 

@@ -57,7 +57,7 @@ public struct IndexQuery: Hashable, Sendable {
     public var bucket: BucketRow
     /// Position of the scan: objects are listed as they were right after this change.
     public var current: GlobalID
-    /// The `current` of the scan that this scan replaced, for clients whose pages must report the old position. The
+    /// The `current` of the scan that this one replaced, for clients whose pages must not carry a usable position. The
     /// store ignores it.
     public var told: GlobalID?
     /// Lists only objects whose newest change is below this position; nil for the first page.

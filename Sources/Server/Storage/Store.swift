@@ -22,7 +22,7 @@ public struct StoreMemory: Sendable, Hashable {
     public var segments: Int = 0
     /// Bytes of cached index scans.
     public var walks: Int = 0
-    /// Bytes of cached catch-up pages.
+    /// Bytes of the positions of cached catch-ups.
     public var catchUps: Int = 0
 }
 
@@ -46,7 +46,7 @@ public protocol StoreReader: AnyObject {
 
     /// Highest gid in use; 0 in an empty store. The next change gets this value + 1.
     func lastGlobalID() throws(StoreError) -> GlobalID
-    /// nil when the bucket has never been changed.
+    /// nil when the bucket has no row: it was never changed and not created as sealed.
     func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord?
     /// The mode that an operator set for new buckets of this name.
     func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode
@@ -172,7 +172,7 @@ public protocol StoreWriter: StoreReader {
     func commit(_ batch: WriteBatch) throws(StoreError)
     /// Number of objects of the bucket that are not deleted.
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int
-    /// The objects of the bucket with the oldest newest changes, oldest first, at most `limit`.
+    /// The least recently changed objects of the bucket, in that order, at most `limit`.
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity]
     /// Whether the bucket holds encrypted notes, and the maximum number of notes. Sees changes by operators at once.
     func noteRule(of bucket: BucketID) throws(StoreError) -> NoteRule

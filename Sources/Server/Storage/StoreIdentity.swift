@@ -7,9 +7,9 @@ public struct StoreIdentity: Sendable, Hashable {
     public let cvKey: [UInt8]
     /// SipHash key of the ccid set; 16 bytes.
     public let changeIDKey: [UInt8]
-    /// Incremented by every restore: a cv of another epoch is unknown.
+    /// Raised by a random step at every restore: a cv of another epoch is unknown.
     public let epoch: UInt32
-    /// Versions of a new object begin at this value + 1. Every restore raises it, and all versions in the store, by a
+    /// Versions of a key that never existed begin at this value + 1. A restore raises it, and all stored versions, by a
     /// multiple of `versionStep`, so that a version that a client may hold is never reused with other content.
     public let versionBase: Version
 

@@ -7,7 +7,7 @@ final class ActiveBucket: RecencyNode {
     let owner: UserObjects
     /// The bucket's tag, which is part of its cvs.
     let tag: UInt32
-    /// Head and floor; nil until the first change is decided.
+    /// Row, head, floor and mode; nil while the bucket has no row (its first change, or sealing it, makes the row).
     var record: BucketRecord?
     /// True from the first change until that change is durable.
     var isNew = false

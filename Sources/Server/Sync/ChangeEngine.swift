@@ -56,7 +56,7 @@ struct ChangeEngine: Sendable {
                 throw ChangeRejection(.badVersion, "removal of version \(source), the newest is \(state.version)")
             }
         } else if change.echoesRemoval, change.library == .nodeSimperium {
-            throw ChangeRejection(.emptyChange, "echo of a removal, the object has been made anew since")
+            throw ChangeRejection(.emptyChange, "echo of a removal, the object has been created again since")
         }
         return .removal(of: state)
     }

@@ -48,7 +48,8 @@ struct SealedEngine {
         }
         guard source <= state.version, source >= born ?? state.version else {
             return .failure(
-                ChangeRejection(.badVersion, "sv \(source) is not this object's, which goes from \(born ?? 0)"))
+                ChangeRejection(
+                    .badVersion, "sv \(source) does not belong to this object, which begins at \(born ?? 0)"))
         }
         switch shape {
         case .insertion where isWhole && source != state.version:
@@ -118,7 +119,8 @@ struct SealedEngine {
         entity.snapshots[compaction.position] = compaction.snapshot
         let bytes = entity.snapshots.values.reduce(0) { $0 + $1.utf8.count }
         guard entity.snapshots.count <= SealedLimits.snapshotsMax, bytes <= 2 * snapshotBytesMax else {
-            throw ChangeRejection(.badVersion, "others have compacted too: look again, and remove what they left")
+            throw ChangeRejection(
+                .badVersion, "other clients have compacted too: read again, and remove their snapshots")
         }
         guard compaction.position - newest <= entity.tail.count else { throw Self.unreadable }
         let covered = (entity.tail.count - (compaction.position - newest))..<entity.tail.count
@@ -160,5 +162,5 @@ struct SealedEngine {
         }
     }
 
-    private static let unreadable = ChangeRejection(.serverError, "a stored object of a sealed bucket is none")
+    private static let unreadable = ChangeRejection(.serverError, "a stored object of a sealed bucket is invalid")
 }

@@ -9,9 +9,9 @@ extension ShardCore {
         let isUnderWay = clearJobs.contains {
             $0.submitted.bucket == bucket.id && $0.change.changeID == change.changeID
         }
-        guard !isUnderWay else { throw ChangeRejection(.unavailable, "this EMPTY is under way") }
+        guard !isUnderWay else { throw ChangeRejection(.unavailable, "this EMPTY is in progress") }
         guard clearJobs.count < settings.clearJobsMax else {
-            throw ChangeRejection(.unavailable, "\(clearJobs.count) EMPTY requests are under way")
+            throw ChangeRejection(.unavailable, "\(clearJobs.count) EMPTY requests are in progress")
         }
         guard bucket.head > 0 else { throw ChangeRejection(.emptyChange, "the bucket is empty") }
         clearJobs.append(ClearBucketJob(submitted: submitted, change: change, snapshot: bucket.head))
@@ -77,7 +77,7 @@ extension ShardCore {
         try takePosition()
         let next = nextGlobalID ?? 0
         guard let changeID = isLast ? job.change.changeID : job.changeID(for: entity.key, gid: next) else {
-            throw ChangeRejection(.serverError, "no ccid could be made")
+            throw ChangeRejection(.serverError, "no ccid could be created")
         }
         write(
             .removal(of: entity.state), to: entity, author: job.submitted, changeID: changeID,

@@ -43,8 +43,8 @@ extension ShardCore {
         }
     }
 
-    /// Handles a group that the store refused. A single bad row is isolated by retrying one by one; otherwise all
-    /// changes are answered with 503.
+    /// Handles a group that the store refused. Requests are retried one by one after a changed mode, or to isolate a
+    /// bad row among several. Otherwise all are refused: a lone bad row with 500, other errors with 503.
     func recover(from error: StoreError) -> CommitOutcome {
         var outcome: CommitOutcome
         if error.kind == .stale {

@@ -25,10 +25,10 @@ extension ShardCore {
             // The operator has changed the rule since the bucket was loaded: it is dropped and counted when it is
             // loaded again.
             forgotten.append(bucket.id)
-            throw ChangeRejection(.unavailable, "the notes are to be counted first")
+            throw ChangeRejection(.unavailable, "the notes must be counted first")
         }
         guard count < NoteRule.freeMax else {
-            throw ChangeRejection(.tooLarge, "\(count) notes, the most of a user who is not Pro is \(NoteRule.freeMax)")
+            throw ChangeRejection(.tooLarge, "\(count) notes, the maximum without Pro is \(NoteRule.freeMax)")
         }
     }
 }

@@ -7,9 +7,9 @@ import ThicketSealedShape
 /// `StoreWriter`; the simulation drives it directly. The cycle is: `receive` until `isFull` or no request waits, then
 /// `commit`; immediately again while `hasBacklog`. No decision may be sent before the outcome of its `commit`.
 ///
-/// When the store refuses a group, the memory state of its buckets is dropped, every change of the group is answered
-/// with 503, and the next group starts from the durable state: service resumes by itself as soon as the store works
-/// again.
+/// When the store refuses a group, the memory state of its buckets is dropped, its changes are retried one by one or
+/// refused (500 for a bad row, else 503), and the next group starts from the durable state: service resumes by itself
+/// as soon as the store works again.
 public final class ShardCore {
     let store: any StoreWriter
     let identity: StoreIdentity
@@ -104,12 +104,12 @@ public final class ShardCore {
 
     /// Writes the decided changes as one durable group.
     ///
-    /// - Returns: every answer of the group, in order. Never throws: a failing store results in refusals with 503.
+    /// - Returns: every answer of the group, in order. Never throws: a failing store gives refusals (503 or 500).
     public func commit() -> CommitOutcome {
         let released = reservations
         var outcome = commitGroup()
         outcome.released = released
-        // Requests that are retried one by one keep their reservations.
+        // A retry one by one decides the same requests again and adds no reservations.
         reservations.removeAll(keepingCapacity: true)
         return outcome
     }
@@ -252,7 +252,7 @@ public final class ShardCore {
         let stored = try reading { () throws(StoreError) in try store.buckets(of: id.app, user: id.user).count }
         let tentative = group.buckets.count { $0.isNew && $0.id.app == id.app && $0.id.user == id.user }
         guard stored + tentative < settings.bucketsPerUserMax else {
-            throw ChangeRejection(.serverError, "the user has \(stored + tentative) buckets, which is the most")
+            throw ChangeRejection(.serverError, "the user has \(stored + tentative) buckets, which is the maximum")
         }
         bucket.record = BucketRecord(row: store.newBucketRow(), id: id, mode: bucket.mode)
         bucket.isNew = true

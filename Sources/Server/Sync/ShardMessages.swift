@@ -195,7 +195,7 @@ public struct CommitOutcome: Sendable {
     public var refusedCount: Int = 0
     /// Quota reservations of all changes received since the previous outcome, applied or not.
     public var released: [QuotaReservation] = []
-    /// The reason why the store refused the group, in which case all of its changes were answered with 503; otherwise
+    /// Why the store failed to write the group, whose changes were retried one by one or refused (500, 503); otherwise
     /// nil.
     public var failure: String?
     /// Whether the outcome has no answers and no changes.

@@ -36,7 +36,7 @@ extension EventLoop {
         metrics.tlsHandshakes.add(1, .plain)
         connection.greeting = nil
         let answer = HTTPResponse.text(
-            400, "this port speaks TLS: the address begins with https:// or wss://\n", closes: true)
+            400, "this port requires TLS: use an https:// or wss:// address\n", closes: true)
         enqueue(connection, answer.encoded(for: nil, date: date.text(now)))
         drain(connection)
     }

@@ -47,7 +47,7 @@ public final class TLSContext {
         try Self.look(files.certificate)
         try Self.look(files.key)
         guard let made = thicket_tls_server_context() else {
-            throw Self.error(files.certificate, "OpenSSL could not start", "look whether OpenSSL 3 is installed")
+            throw Self.error(files.certificate, "OpenSSL could not start", "check that OpenSSL 3 is installed")
         }
         raw = made
         do throws(TLSError) {
@@ -73,7 +73,7 @@ public final class TLSContext {
             let reason = systemReason(errno)
             throw TLSError(
                 path: path, problem: "cannot be read: \(reason)",
-                remedy: "--tls-cert and --tls-key name PEM files that the server's user may read")
+                remedy: "set --tls-cert and --tls-key to PEM files that the server's user can read")
         }
     }
 
@@ -81,7 +81,7 @@ public final class TLSContext {
         guard SSL_CTX_use_certificate_chain_file(context, files.certificate) == 1 else {
             throw error(
                 files.certificate, "holds no certificate that can be used",
-                "it is to be PEM: the server's own certificate first, then the intermediate ones")
+                "it must be PEM: the server's own certificate first, then the intermediate ones")
         }
         guard SSL_CTX_use_PrivateKey_file(context, files.key, SSL_FILETYPE_PEM) == 1 else {
             if ERR_GET_LIB(ERR_peek_last_error()) == ERR_LIB_X509 {
@@ -90,9 +90,9 @@ public final class TLSContext {
             if thicket_tls_wants_passphrase() != 0 {
                 throw error(
                     files.key, "wants a passphrase",
-                    "take it off with 'openssl pkey -in \(files.key) -out new.key', in a file of mode 0600")
+                    "remove it with 'openssl pkey -in \(files.key) -out new.key', in a file of mode 0600")
             }
-            throw error(files.key, "holds no private key that can be used", "it is to be PEM: '-----BEGIN PRIVATE KEY'")
+            throw error(files.key, "holds no private key that can be used", "it must be PEM: '-----BEGIN PRIVATE KEY'")
         }
         guard SSL_CTX_check_private_key(context) == 1 else {
             throw error(files.key, "does not belong to \(files.certificate)", "give the key that it was made for")

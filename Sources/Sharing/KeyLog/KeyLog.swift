@@ -68,7 +68,7 @@ public struct KeyLog: Sendable {
         if let last, entry == last { return .known }
         // An earlier entry may have been accepted while a clock was wrong; the next entry may then have the same time.
         guard entry.validFrom <= max(now &+ KeyLogLimits.skewMilliseconds, last?.validFrom ?? 0) else {
-            throw KeyLogError(.time, "the entry is valid from a time that has not come: is the device's clock right?")
+            throw KeyLogError(.time, "the entry is valid from a future time: is the device's clock right?")
         }
         take(try checked(entry, isResetAuthorised: isResetAuthorised))
         return .new
@@ -79,7 +79,7 @@ public struct KeyLog: Sendable {
             throw KeyLogError(.otherApp, "the entry is for the log of another app")
         }
         guard chains[KeyLogEntry.mapKey(of: entry.user)]?.count ?? 0 < KeyLogLimits.entriesMax else {
-            throw KeyLogError(.tooMany, "the user has \(KeyLogLimits.entriesMax) entries: that is the most")
+            throw KeyLogError(.tooMany, "the user has \(KeyLogLimits.entriesMax) entries, which is the maximum")
         }
         try entry.check(after: newestEntry(of: entry.user))
         guard entry.kind != .reset || isResetAuthorised else {

@@ -56,7 +56,7 @@ struct KeyLogFields {
     /// The hashes of a log proof.
     mutating func proof() throws(KeyLogError) -> [Digest256] {
         guard let proof = MerkleTree.proof(Array(try field())) else {
-            throw .malformed("\(what): a proof has half a hash, or too many")
+            throw .malformed("\(what): a proof has an incomplete hash or too many hashes")
         }
         return proof
     }
@@ -64,14 +64,14 @@ struct KeyLogFields {
     /// A user's name.
     mutating func user() throws(KeyLogError) -> String {
         guard let text = String(validating: try field(), as: UTF8.self), let user = try? UserID(text)
-        else { throw .malformed("\(what): the user's name is none") }
+        else { throw .malformed("\(what): the user's name is invalid") }
         return user.text
     }
 
     /// An app's name, in lower case.
     mutating func app() throws(KeyLogError) -> String {
         guard let text = String(validating: try field(), as: UTF8.self) else {
-            throw .malformed("\(what): the app's name is no text")
+            throw .malformed("\(what): the app's name is not UTF-8")
         }
         return try Self.app(text)
     }
@@ -79,7 +79,7 @@ struct KeyLogFields {
     /// - Throws: `malformed` for an invalid app name, or one that is not in lower case.
     static func app(_ text: String) throws(KeyLogError) -> String {
         guard let app = try? AppID(text), app.text.utf8.elementsEqual(text.utf8) else {
-            throw .malformed("the app's name is none, or not in lower case")
+            throw .malformed("the app's name is invalid or not in lower case")
         }
         return text
     }
@@ -102,7 +102,7 @@ struct KeyLogFields {
         do throws(CryptoError) {
             return try PublicKeys(
                 user: user, identity: .init(Array(identity)), encryption: .init(Array(encryption)))
-        } catch { throw .malformed("public keys are none") }
+        } catch { throw .malformed("public keys are invalid") }
     }
 
     /// - Throws: `malformed` when more bytes follow.

@@ -47,7 +47,7 @@ public struct KeyLogFork: Sendable, Hashable {
         )
         self.init(older, newer, proof: try fields.proof())
         try fields.end()
-        guard self.bytes == bytes else { throw .malformed("a fork is not written in its one form") }
+        guard self.bytes == bytes else { throw .malformed("a fork is not in its unique encoding") }
     }
 
     /// The encoding for storage and transfer.

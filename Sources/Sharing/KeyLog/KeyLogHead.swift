@@ -43,7 +43,7 @@ public struct KeyLogHead: Sendable, Hashable {
         (size, self.root, self.mapRoot, time) = (number(0..<8), root, mapRoot, number(72..<80))
         signature = Array(bytes[80...])
         guard size > 0, size % 2 == 0, size < KeyLogLimits.numberBound, time < KeyLogLimits.numberBound else {
-            throw .malformed("a head of a size or time that no log has")
+            throw .malformed("a head with an invalid size or time")
         }
     }
 

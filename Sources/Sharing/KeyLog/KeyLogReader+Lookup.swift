@@ -92,10 +92,10 @@ extension KeyLogReader {
         guard lookup.index % 2 == 0,
             MerkleTree.isIncluded(
                 newest.hash, index: lookup.index, size: head.size, root: head.root, proof: lookup.inclusion)
-        else { throw Self.notProven("the newest entry does not stand in the log") }
+        else { throw Self.notProven("the newest entry is not in the log") }
         for (earlier, later) in zip(lookup.chain, lookup.chain.dropFirst()) {
             guard later.previous == earlier.hash else {
-                throw Self.notProven("the entries are not those that the newest one goes back to")
+                throw Self.notProven("the entries are not the predecessors of the newest one")
             }
         }
         return true
@@ -110,10 +110,10 @@ extension KeyLogReader {
         }
         do throws(KeyLogError) {
             guard first.user.utf8.elementsEqual(user.utf8) else {
-                throw KeyLogError(.otherUser, "an entry of another user stands in the place of this one's")
+                throw KeyLogError(.otherUser, "an entry of another user is in this user's place")
             }
             guard first.app.utf8.elementsEqual(app.utf8) else {
-                throw KeyLogError(.otherApp, "an entry for another app stands in this one's log")
+                throw KeyLogError(.otherApp, "an entry for another app is in this app's log")
             }
             if first.sequence == 0 { try first.check(after: nil) }
             for (earlier, later) in zip(chain, chain.dropFirst()) {
@@ -172,5 +172,5 @@ extension KeyLogReader {
     private static func notProven(_ what: String) -> Stop { .refused(KeyLogError(.notProven, "key log: \(what)")) }
 
     static let future = KeyLogError(
-        .futureHead, "the key log's head is from the future, by this device's clock: is that right?")
+        .futureHead, "the key log's head is from the future by this device's clock: is the clock right?")
 }

@@ -39,7 +39,7 @@ extension KeyLogReader {
             bytes, label: Self.label, max: KeyLogLimits.stateBytesMax, what: "a device's state")
         let app = try fields.app()
         guard let key: Ed25519.VerifyingKey = try? .init(try fields.field(Ed25519.octetsCount)) else {
-            throw .malformed("the log's key is none")
+            throw .malformed("the log's key is invalid")
         }
         try self.init(app: app, logKey: key)
         let head = try fields.field(KeyLogHead.bytesCount, orNone: true)
@@ -77,7 +77,7 @@ extension KeyLogReader {
     private static func readPin(_ user: String, _ fields: inout KeyLogFields) throws(KeyLogError) -> Pin {
         let sequence = try fields.number()
         guard let hash = Digest256(try fields.field(Digest256.byteCount)) else {
-            throw .malformed("a hash in a device's state is none")
+            throw .malformed("a hash in a device's state is invalid")
         }
         let keys = try fields.keys(of: user)
         let confirmed = try fields.field(2 * Ed25519.octetsCount, orNone: true)

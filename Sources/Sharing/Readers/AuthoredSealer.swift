@@ -130,7 +130,7 @@ public struct AuthoredSealer: Sealer {
         _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
     ) -> [UInt8] {
         guard let (writer, list, place) = signing else {
-            preconditionFailure("only who may write by the newest list seals: see maySeal")
+            preconditionFailure("sealing needs write permission in the newest list: see maySeal")
         }
         let said = Authorship.Statement(
             place: self.place, kind: kind, position: position, id: id, clear: clear)

@@ -120,11 +120,11 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
         switch self {
         case .doesNotOpen: "it does not open"
         case .unsigned: "nobody has signed it"
-        case .otherList: "it names a list of readers that this bucket has not"
+        case .otherList: "it names a list of readers that this bucket does not have"
         case .otherEpoch: "it is sealed under another epoch than its list of readers says"
         case .noSuchList(let user):
-            "it names a list of readers or an epoch that there is not" + (user.map { ", by \($0)" } ?? "")
-        case .notAReader: "it names an author who is in no list of readers"
+            "it names a list of readers or an epoch that does not exist" + (user.map { ", by \($0)" } ?? "")
+        case .notAReader: "it names an author that is not in its list of readers"
         case .mayNotWrite(let user): "\(user) may only read"
         case .badSignature(let user): "it bears the name of \(user), who has not signed it"
         case .otherDevice(let user): "\(user) wrote it under the id of another device"

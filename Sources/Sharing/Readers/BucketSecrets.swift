@@ -47,11 +47,11 @@ public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
         case .otherKeys(let user): "the list of readers names other keys of \(user) than were verified"
         case .notCommitted(let epoch): "the list of readers commits to another secret of epoch \(epoch)"
         case .notAReader: "the list of readers does not name this account with these keys"
-        case .missing(let epoch): "no secret of epoch \(epoch) that is sealed to this account opens"
+        case .missing(let epoch): "no secret of epoch \(epoch) sealed to this account can be opened"
         case .otherBucket: "this belongs to another bucket"
         case .outOfBounds:
             "a secret has 32 bytes, a device's id 8, and a bucket at most \(ReaderLimits.epochsMax) epochs"
-        case .malformed: "the bytes are no wrap of a secret"
+        case .malformed: "the bytes are not a wrap of a secret"
         case .unusableKey: "the key cannot be used here"
         case .otherObject: "this belongs to another object"
         }

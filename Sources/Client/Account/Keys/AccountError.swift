@@ -85,22 +85,22 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .rolledBack(let seen, let shown):
             "the server shows version \(shown) of the account's keys, which is older than version \(seen), seen before"
         case .newerFormat: "the account's keys were written by a newer version of this program"
-        case .damaged: "the account's keys opened and cannot be read"
+        case .damaged: "the account's keys were opened but cannot be read"
         case .locked:
             "the account is locked, since its password was reset by mail: the recovery words, the password from before or a "
                 + "device with the keys open it"
         case .busy: "other devices wrote the account's keys each time"
         case .unknown(let error):
-            "the server's answer did not come, so it is not known whether it was done (\(error.detail))"
-        case .wrongCode: "the code is wrong, was used, or is older than 15 minutes"
+            "the server's answer did not arrive, so it is not known whether the request succeeded (\(error.detail))"
+        case .wrongCode: "the code is wrong, has been used, or is older than 15 minutes"
         case .wrongPasscode: "the passcode is wrong, or the code is another one's"
-        case .unreadableCode(let line?): "line \(line) of the code has a slip"
-        case .unreadableCode(nil): "this is no such code, or a part of it is missing"
+        case .unreadableCode(let line?): "line \(line) of the code has a typing error"
+        case .unreadableCode(nil): "this is not a valid code, or a part of it is missing"
         case .pieces(let problem): problem.description
         case .memory: "there is not enough memory: stretching a password takes 128 MiB"
         case .unusable(let what): what
-        case .pairingOver: "this pairing is over: a code is good for two minutes, and for one answer"
-        case .loginLeft(let reason): "\(reason). A login that was made for the other device could not be ended"
+        case .pairingOver: "this pairing has ended: a code is valid for two minutes, and for one answer"
+        case .loginLeft(let reason): "\(reason). The login made for the other device could not be revoked"
         case .pairingForged: "what came was sealed by somebody else, or for another device; nothing was taken"
         }
     }
@@ -137,7 +137,7 @@ public enum PieceProblem: Sendable, Equatable, CustomStringConvertible {
     /// A text for the user.
     public var description: String {
         switch self {
-        case .tooFew(let has, let needs): "\(needs) different pieces are needed, and \(has) are there"
+        case .tooFew(let has, let needs): "\(needs) different pieces are needed, but only \(has) were given"
         case .mixed(let places):
             "piece \(places.map(String.init).joined(separator: ", ")) as typed belongs to another set than the others"
         case .foreign(let place): "piece \(place) as typed is not one of the set that it names"

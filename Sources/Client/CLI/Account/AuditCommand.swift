@@ -45,7 +45,7 @@ enum AuditCommand {
             "bundle", server: "version \(view.version), \(view.bundle.count) sealed bytes: \(start(view.bundle))",
             you: "a vault secret, a tree secret, a signing key, an exchange key, \(modes(open.bundle))")
         row(
-            "backup", server: "not known: it stands in the bundle",
+            "backup", server: "not known: it is in the bundle",
             you: open.needsBackup ? "never confirmed" : "confirmed")
         try await logins(call)
         Terminal.write(

@@ -17,7 +17,7 @@ struct KeyCall {
         try account.expectProfile(what)
         guard account.profile.kind == .keys || account.profile.kind == .partner else {
             throw Failure(
-                "\(what): this login has no keys of its own. 'thicket signup' makes an account whose password and keys stay "
+                "\(what): this login has no keys. 'thicket signup' makes an account whose password and keys stay "
                     + "with you.", .usage)
         }
         guard let home = account.home else {
@@ -126,9 +126,9 @@ extension Failure {
     /// For a password that was to be set.
     static let lostPassword = "Try again: with the new password first, then with the old one."
     /// The same where the change may have ended this machine's login.
-    static let lostLogin = "'thicket login' tells: with the new password first, then with the old one."
+    static let lostLogin = "'thicket login' shows it: try the new password first, then the old one."
     /// For an account that was to be created.
-    static let lostAccount = "'thicket login' with the same words tells."
+    static let lostAccount = "'thicket login' with the same words shows whether it was made."
     /// For an account that was to be deleted. A login would not help: a deleted account and a wrong password get the
     /// same answer.
     static let lostDeletion =
@@ -141,14 +141,14 @@ extension Failure {
         case .nameTaken: ". If it is you: 'thicket login' with the same words."
         case .wrongPassword(isChanged: true): ". Use the new one, or 'thicket recover' with the recovery words."
         case .downgrade:
-            ". Ask who runs the server; do not type the password elsewhere to make it work."
+            ". Ask the server's operator; do not type the password elsewhere to make it work."
         case .rolledBack:
-            ". Ask who runs the server whether a backup was restored there. If it was, 'thicket keys --restored' puts the "
+            ". Ask the server's operator whether a backup was restored. If it was, 'thicket keys --restored' puts the "
                 + "newer keys back from a machine that has them, and nothing is lost; else 'thicket login' or 'thicket recover' "
                 + "('thicket keys' for a partner's user) takes what is there on a machine without the keys. If it was not, the "
                 + "server hides something: do neither. A machine that has the keys still opens its content."
         case .doesNotOpen, .otherAccount, .bundleMissing:
-            ". Ask who runs the server whether something was restored or changed there; a machine that has the keys still "
+            ". Ask the server's operator whether something was restored or changed; a machine that has the keys still "
                 + "opens what is there."
         case .keyChanged:
             ". If you changed it ('thicket words --renew' on another machine), 'thicket login' gets the new one, or 'thicket "

@@ -124,7 +124,7 @@ enum VerifyCommand {
         guard key == known.accessKey else {
             throw Failure(
                 "this is a good backup, but not of this account as this machine knows it. Look for the words of "
-                    + "\(Screen.safe(keys.account.profile.user ?? "this account")), or write them down anew: 'thicket words'. If "
+                    + "\(Screen.safe(keys.account.profile.user ?? "this account")), or write them down again: 'thicket words'. If "
                     + "they are newer than this machine's keys ('thicket words --renew' elsewhere): 'thicket login' first."
             )
         }

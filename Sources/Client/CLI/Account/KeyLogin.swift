@@ -67,7 +67,7 @@ struct KeyLogin {
             guard error == .wrongPassword(isChanged: false) else { throw Failure("not logged in", keys: error) }
             throw Failure(
                 "not logged in: the user name or the password is wrong. An account whose password is sent to the server "
-                    + "wants --sent-password; 'thicket recover' sets another password with the recovery words.",
+                    + "needs --sent-password; 'thicket recover' sets another password with the recovery words.",
                 .unauthorized)
         }
     }

@@ -15,7 +15,7 @@ enum LockCommand {
             }
             try await expectSame(
                 call, file, name,
-                "the profile '\(name)' is locked already, and this is not its passphrase: 'thicket unlock' wants the one that is "
+                "the profile '\(name)' is locked already, and this is not its passphrase: 'thicket unlock' needs the one that is "
                     + "set, and 'thicket lock --new-passphrase' then sets another")
             Terminal.write("the profile '\(name)' is locked already\n")
             return
@@ -68,7 +68,7 @@ extension LockCommand {
         }
         guard !isSaid else { throw Failure(differs, .unauthorized) }
         warn(
-            "the passphrase in the environment is not the one of the profile '\(name)'; 'thicket unlock' wants the one that is set"
+            "the passphrase in the environment is not the one of the profile '\(name)'; 'thicket unlock' needs the one that is set"
         )
     }
 
@@ -93,7 +93,7 @@ enum UnlockCommand {
         let until =
             file.keepsKeyInMemory
             ? "until 'thicket lock', or until you log out of this machine"
-            : "until 'thicket lock'; its key lies in \(file.path), as this machine has no XDG_RUNTIME_DIR"
+            : "until 'thicket lock'; its key is in \(file.path), as this machine has no XDG_RUNTIME_DIR"
         Terminal.write("unlocked the profile '\(name)' \(until)\n")
     }
 }

@@ -70,7 +70,7 @@ extension OpenBucket {
             .refused)
     }
 
-    private func way(_ key: String) -> String { "'thicket drop \(name) \(key)' gives it up" }
+    private func way(_ key: String) -> String { "'thicket drop \(name) \(key)' drops it" }
 
     /// Names each refused edit that is kept on this machine and that the command has not named itself, one line each,
     /// on standard error.
@@ -96,7 +96,7 @@ extension OpenBucket {
     /// One line about an edit that is refused and kept, with the command that drops it.
     static func line(_ edit: RefusedEdit, in bucket: String) -> String {
         let (place, drop) = (
-            "\(bucket)/\(edit.key)", "'thicket drop \(bucket) \(edit.key)' gives it up"
+            "\(bucket)/\(edit.key)", "'thicket drop \(bucket) \(edit.key)' drops it"
         )
         guard edit.error.code != .unauthorized else {
             return "\(place): the edit kept here was not taken: \(edit.reason); another token sends it, \(drop)"

@@ -13,7 +13,7 @@ enum PartnerTokenLogin {
         let partner = call.value("partner-id") ?? old?.login?.partnerId
         guard let apiKey, let partner, let token = try Secrets.token(call) else {
             throw LoginPlace.missing([
-                apiKey == nil ? "--api-key KEY, the partner's, which is no secret" : nil,
+                apiKey == nil ? "--api-key KEY, the partner's, which is not a secret" : nil,
                 partner == nil ? "--partner-id ID, the partner's, such as 1000" : nil,
             ])
         }

@@ -60,7 +60,7 @@ enum PasswordLogin {
 
     static let userHelp = "--user NAME, such as ada@example.com"
     static let apiKeyHelp =
-        "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is no secret"
+        "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is not a secret"
 
     /// The settings that are missing for an account.
     static func missing(user: String?, apiKey: String?) -> Failure {

@@ -168,7 +168,7 @@ struct ProfileHome: Sendable {
         case .failed(let reason):
             throw Failure("the profile '\(name)' cannot be read: \(file(name)): \(reason)")
         }
-        let damaged = "\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it anew"
+        let damaged = "\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it again"
         guard let kept = try? JSONValue(parsing: bytes) else { throw Failure(damaged) }
         guard let sealed = kept["sealed"]?.stringValue else {
             // Written by an earlier version; the next write seals it.

@@ -37,7 +37,7 @@ enum RestoredKeys {
         Terminal.write(
             result.versions == 0
                 ? "the server has these keys, or newer ones; nothing was written\n"
-                : "the keys are put back, as version \(result.account.version); what the server had besides is kept\n")
+                : "the keys are put back, as version \(result.account.version); other content of the server is kept\n")
         KeyCall.remind(result.account)
     }
 
@@ -46,7 +46,7 @@ enum RestoredKeys {
         _ call: Call, _ keys: KeyCall, _ kept: OpenAccount
     ) async throws(Failure) -> KeysPutBack {
         Terminal.writeError(
-            "the server does not know the login of this machine any more; the password that counts is the one from the time "
+            "the server does not know the login of this machine any more; the valid password is the one from the time "
                 + "of the backup, or one that was set since the restore\n")
         let password = try await Secrets.secret(
             call, label: "Password of \(Screen.safe(kept.name)): ", isNew: false)
@@ -68,8 +68,8 @@ enum RestoredKeys {
     static func loginFailure(_ error: AccountError) -> Failure {
         if case .wrongPassword = error {
             return Failure(
-                "\(nothing): the password is wrong. The one that counts is the one from the time of the backup, even if it was changed "
-                    + "afterwards, unless it was set anew since the restore; 'thicket recover' with the recovery words sets "
+                "\(nothing): the password is wrong. The valid one is from the time of the backup, even if it was changed "
+                    + "afterwards, unless it was set again since the restore; 'thicket recover' with the recovery words sets "
                     + "another one.", Failure.code(error))
         }
         if let advice = advice(error) { return Failure("\(nothing): \(error)\(advice)", Failure.code(error)) }

@@ -24,7 +24,7 @@ enum WhoamiCommand {
         }
         guard let user = profile.user else {
             throw Failure(
-                "the token was given for this call alone; 'thicket status' asks the server whose it is", .notFound)
+                "the token was given for this call alone; 'thicket status' asks the server for its user", .notFound)
         }
         Terminal.write(Screen.safe(user) + "\n")
     }

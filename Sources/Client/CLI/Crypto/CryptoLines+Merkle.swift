@@ -8,7 +8,7 @@ extension CryptoLines {
         var leaves = [Digest256]()
         for leaf in try request.list("leaves") {
             guard let data = leaf.stringValue.flatMap(Hex.decode) else {
-                throw RequestError("a leaf is no hex")
+                throw RequestError("a leaf is not hex")
             }
             leaves.append(MerkleTree.leafHash(data))
             log.append(MerkleTree.leafHash(data))
@@ -25,7 +25,7 @@ extension CryptoLines {
     ) throws -> JSONValue {
         guard let index = try request.value("index").intValue.flatMap({ Int(exactly: $0) }),
             let proof = log.inclusionProof(index: index)
-        else { throw RequestError("'index' is no leaf of \(leaves.count)") }
+        else { throw RequestError("'index' is not a leaf of \(leaves.count)") }
         let isGood = MerkleTree.isIncluded(
             leaves[index], index: UInt64(index), size: UInt64(leaves.count), root: root, proof: proof)
         guard isGood else { throw RequestError("the proof that was made does not hold") }

@@ -143,7 +143,7 @@ struct Request {
     }
 
     func text(_ name: String) throws -> String {
-        guard let text = try value(name).stringValue else { throw RequestError("'\(name)' is no text") }
+        guard let text = try value(name).stringValue else { throw RequestError("'\(name)' is not a text") }
         return text
     }
 
@@ -163,12 +163,12 @@ struct Request {
     }
 
     func bytes(_ name: String) throws -> [UInt8] {
-        guard let bytes = Hex.decode(try text(name)) else { throw RequestError("'\(name)' is no hex") }
+        guard let bytes = Hex.decode(try text(name)) else { throw RequestError("'\(name)' is not hex") }
         return bytes
     }
 
     func list(_ name: String) throws -> [JSONValue] {
-        guard let list = try value(name).arrayValue else { throw RequestError("'\(name)' is no list") }
+        guard let list = try value(name).arrayValue else { throw RequestError("'\(name)' is not a list") }
         return list
     }
 }

@@ -6,7 +6,7 @@ import ThicketProtocol
 enum ImportCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, folder) = (call.argument("BUCKET"), call.argument("DIR"))
-        guard Files.isFolder(folder) else { throw Failure("\(folder) is no folder", .notFound) }
+        guard Files.isFolder(folder) else { throw Failure("\(folder) is not a folder", .notFound) }
         let scan = FolderScan(Files.names(in: folder), isFolder: { Files.isFolder(folder + "/" + $0) })
         let open = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
         try await open.ready()
@@ -38,7 +38,7 @@ enum ImportCommand {
         let bytes: [UInt8]
         switch Files.read(folder + "/" + file.name, bytesMax: FolderLimits.fileBytesMax) {
         case .bytes(let found): bytes = found
-        case .absent: return .failure(FileContent.Problem(text: "it is gone"))
+        case .absent: return .failure(FileContent.Problem(text: "it does not exist any more"))
         case .failed(let reason): return .failure(FileContent.Problem(text: reason))
         }
         let existing = try await trying("cannot read \(open.name)/\(file.key)") { () throws(ClientError) in
@@ -114,7 +114,7 @@ enum ExportCommand {
             switch write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {
             case .written: written += 1
             case .same: same += 1
-            case .kept: problems.append((file.name, "a different file of this name is there; --force replaces it"))
+            case .kept: problems.append((file.name, "a different file of this name exists; --force replaces it"))
             case .blocked(let reason): problems.append((file.name, reason))
             }
         }

@@ -112,7 +112,7 @@ enum EditCommand {
         }
         let paths = merge.overridden.map(Screen.safe).joined(separator: ", ")
         return [
-            "Somebody else changed it while you edited it. Both edits are in, but for \(paths): there yours counts, "
+            "It was changed elsewhere while you edited it. Both edits are in, but for \(paths): there yours counts, "
                 + "and the other is in the history."
         ]
     }

@@ -112,7 +112,7 @@ enum VerifyHistoryCommand {
                     + "from a backup")
         }
         let writers = report.devices == 1 ? "one device" : "\(report.devices) devices"
-        let again = report.recreations == 0 ? "" : ", made anew \(report.recreations) times"
+        let again = report.recreations == 0 ? "" : ", created again \(report.recreations) times"
         Terminal.write(
             "\(stored.bucket)/\(Screen.safe(name)): \(stored.versions.count) versions up to operation \(report.operations)"
                 + "\(again) are one history, by \(writers)\n")

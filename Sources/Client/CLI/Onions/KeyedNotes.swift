@@ -125,7 +125,7 @@ struct KeyedNotes: Sendable {
         await vault.end()
         try await keyed(
             "the notes are deleted, the account is not",
-            lost: "The notes are deleted; 'thicket login' tells whether the account is."
+            lost: "The notes are deleted; 'thicket login' shows whether the account is."
         ) { () throws(AccountError) in try result.get() }
         Terminal.write(
             "the notes and the account are deleted. 'thicket logout' removes what this machine keeps of it.\n")

@@ -17,7 +17,7 @@ enum NoteInput {
     static func read(_ call: Call) throws(Failure) -> NoteText {
         if Terminal.isTerminal(STDIN_FILENO) {
             Terminal.writeError(
-                "The first line is the title, the rest the text; Ctrl-D on a line of its own ends it.\n")
+                "The first line is the title, the rest the text; Ctrl-D at the beginning of a line ends it.\n")
         }
         switch Files.read(STDIN_FILENO, bytesMax: bytesMax) {
         case .absent: throw Failure("there is no standard input", .usage)

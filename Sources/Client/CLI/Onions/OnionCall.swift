@@ -63,7 +63,7 @@ struct OnionCall: Sendable {
             throw LoginPlace.missing([
                 server == nil ? "--server URL, such as https://sync.example.com" : nil,
                 app == nil ? "--app APP, as it was named with 'thicketd app create'" : nil,
-                apiKey == nil ? "--api-key KEY, as printed by 'thicketd app create'; it is no secret" : nil,
+                apiKey == nil ? "--api-key KEY, as printed by 'thicketd app create'; it is not a secret" : nil,
             ])
         }
         self.server = server
@@ -203,7 +203,7 @@ struct OnionCall: Sendable {
 
     func end(_ vault: Vault) async {
         if await !vault.end() {
-            Terminal.writeError("warning: the server did not hear of the logout; the token stays good there\n")
+            Terminal.writeError("warning: the server did not confirm the logout; the token stays valid\n")
         }
     }
 

@@ -217,14 +217,14 @@ enum OnionCommands {
             let isUnreadable = done.notes.isAsFarAsItGoes
             throw Failure(
                 "the upgrade is not finished: \(Words.notes(done.notes.left.count)) could not be taken along, so the old login "
-                    + "stays good beside the new one. "
+                    + "stays valid beside the new one. "
                     + (isUnreadable
                         ? "--leave-unreadable ends it without them; they stay as they are."
                         : "The same command goes on with it; --slow opens notes that ask for many rounds."),
                 .refused)
         }
         Terminal.write(
-            "The account '\(Screen.safe(done.name))' has keys of its own; the old name and password are good no more.\n"
+            "The account '\(Screen.safe(done.name))' has keys now; the old name and password are not valid any more.\n"
                 + "Now 'thicket login --user \(Screen.safe(done.name))' with the new password, then 'thicket words': without the "
                 + "24 words a forgotten password costs all notes.\n")
     }
@@ -237,11 +237,11 @@ enum OnionCommands {
             vault = try await onions.account.signUp(username: login.username, password: login.password)
         } catch {
             throw OnionCall.failure(
-                "no account was made", error, lost: "'thicket onions list --old-account' with the same words tells.")
+                "no account was made", error, lost: "'thicket onions list --old-account' with the same words shows it.")
         }
         let user = vault.user
         await onions.end(vault)
-        Terminal.write("made a notes account; its id is \(user). The other commands want --old-account for it.\n")
+        Terminal.write("made a notes account; its id is \(user). The other commands need --old-account for it.\n")
     }
 
     static func delete(_ call: Call) async throws(Failure) {
@@ -257,7 +257,7 @@ enum OnionCommands {
             await vault.end()
             throw OnionCall.failure(
                 "the account was not deleted; notes may have been", error,
-                lost: "The notes are deleted; 'thicket onions list --old-account' tells whether the account is.")
+                lost: "The notes are deleted; 'thicket onions list --old-account' shows whether the account is.")
         }
         Terminal.write("the notes and the account are deleted\n")
     }

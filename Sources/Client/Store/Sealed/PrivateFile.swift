@@ -25,14 +25,14 @@ enum PrivateFile {
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw failure(path, "is no regular file")
+            throw failure(path, "is not a regular file")
         }
         guard status.st_uid == geteuid() else { throw failure(path, "belongs to another user of this machine") }
         guard status.st_mode & 0o077 == 0 else {
             throw failure(
                 path,
-                "may be read by other users of this machine (mode \(String(status.st_mode & 0o777, radix: 8))); "
-                    + "'chmod 600' ends that")
+                "is readable by other users of this machine (mode \(String(status.st_mode & 0o777, radix: 8))); "
+                    + "fix this with 'chmod 600'")
         }
         guard status.st_size <= bytesMax else { throw failure(path, "is larger than \(bytesMax) bytes") }
         let size = Int(status.st_size)

@@ -27,7 +27,7 @@ public struct StoreKeyFile: Sendable {
 
     private static let wayOut: String =
         "A copy of the file opens it; without one, 'thicket logout --discard' and then 'thicket login' fetch everything from the "
-        + "server again, but for edits that were never sent"
+        + "server again, except for edits that were never sent"
 
     private struct Contents {
         var key: StoreKey?

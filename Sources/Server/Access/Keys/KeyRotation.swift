@@ -20,7 +20,7 @@ public enum KeyChangeError: Error, Hashable, Sendable, CustomStringConvertible {
         case .file(let error): error.description
         case .foreign(let path): "\(path) is not the key file by which this database is sealed"
         case .missing(let path): "\(path) is not there"
-        case .tooMany: "the database has had \(KeyHistory.peppersMax) key files, and can have no more"
+        case .tooMany: "the database has had \(KeyHistory.peppersMax) key files, which is the limit"
         case .store(let error): error.description
         }
     }
@@ -160,7 +160,7 @@ enum KeyRotation {
             _ = try? connection.checkpoint(.truncate)
             return report
         } catch {
-            throw refusal ?? .store(StoreError(error, "sealing the keys anew"))
+            throw refusal ?? .store(StoreError(error, "resealing the keys"))
         }
     }
 
@@ -183,7 +183,7 @@ enum KeyRotation {
     private static func standing(
         of key: ServerKey, _ database: String, _ settings: StoreSettings
     ) throws(KeyChangeError) -> ServerKeyMark.Standing {
-        try storing(database, settings, "looking at the mark of the key file") { (database) throws(SQLiteError) in
+        try storing(database, settings, "reading the mark of the key file") { (database) throws(SQLiteError) in
             try ServerKeyMark.standing(of: key, database)
         }
     }

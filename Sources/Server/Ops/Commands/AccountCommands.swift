@@ -59,7 +59,7 @@ enum AccountCommands {
         guard users.count == 1 else {
             throw CommandFailure(
                 "\(name) is one user's id at the partner and another's here; nothing was changed. Say the other id of the "
-                    + "user you mean: \(users.joined(separator: " or ")) is the one here.")
+                    + "the user: the server's id is \(users.joined(separator: " or ")).")
         }
         Terminal.write("the user \(user) is \(ends ? "no longer " : "")Pro\n")
     }

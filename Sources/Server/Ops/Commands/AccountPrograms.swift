@@ -15,26 +15,26 @@ extension ThicketdProgram {
         arguments: [.optional("NAME", "only the account of this name")], options: [appOption] + placeOptions,
         examples: [
             Example("thicketd account list --app notes --data ./data", "all of them"),
-            Example("thicketd account list ann@example.com --app notes --data ./data", "who is Ann?"),
+            Example("thicketd account list ann@example.com --app notes --data ./data", "find an account by name"),
         ])
 
     static let accountPro = Command(
-        "account pro", summary: "let a user have as many encrypted notes as they like, or end that",
+        "account pro", summary: "allow a user an unlimited number of encrypted notes, or end that",
         details: """
-            Of apps that keep encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
+            For apps with encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
             id with 'thicket onions list --old-account'. With --partner, NAME is a user of the partner that the app is tied to: the
             partner's own id of the user, or the one that 'thicket onions list' shows. --receipt is kept and
-            shown to users of accounts, as the old client's ProReceipt. Ending it removes no note, but no new one is taken while there are 10 or more.
+            reported to users of accounts as the old client's ProReceipt. Ending Pro removes no note, but a user with 10 or more cannot add any.
             """,
         arguments: [.one("NAME", "the account's name, or the user's id")],
         options: [
             appOption, .flag("partner", "NAME is a user of the app's partner"),
-            .value("receipt", "TEXT", "what says that it was paid"), .flag("end", "no longer Pro"),
+            .value("receipt", "TEXT", "the proof of payment"), .flag("end", "no longer Pro"),
         ] + placeOptions,
         examples: [
             Example("thicketd account pro 0f3c… --app onions --receipt 1000000123 --data ./data", "by the user's id"),
             Example(
-                "thicketd account pro customer-7 --partner --app onions --data ./data", "as the partner calls them"),
+                "thicketd account pro customer-7 --partner --app onions --data ./data", "by the partner's id"),
         ])
 
     static let accountDelete = Command(
@@ -44,5 +44,5 @@ extension ThicketdProgram {
             running server, or by the next one. Backups that were made before keep it.
             """,
         arguments: [.one("NAME", "the account's name")], options: [appOption] + placeOptions,
-        examples: [Example("thicketd account delete ann@example.com --app notes --data ./data", "as Ann has asked")])
+        examples: [Example("thicketd account delete ann@example.com --app notes --data ./data", "as Ann requested")])
 }

@@ -81,7 +81,7 @@ enum AdminCommands {
                 \(folder.path): the database has schema version \(older), this program works with \(Schema.version), and a server \
                 holds the folder\(holder). Nothing was changed.
                 Stop that server, take a backup ('thicketd backup'), start the server of this version, then try again; until \
-                then use the 'thicketd' that the server is.
+                then use the version of 'thicketd' that the server runs.
                 """, .folderInUse)
         }
     }
@@ -90,9 +90,9 @@ enum AdminCommands {
     static func failure(_ path: String, _ error: StoreError) -> CommandFailure {
         let advice =
             switch error.kind {
-            case .full: "Make room on the disk and try again."
-            case .io: "The disk fails: save a copy of the folder and look at the system's log."
-            case .busy, .stale: "Another program holds the file; try again when it has let go."
+            case .full: "Free space on the disk and try again."
+            case .io: "The disk reports errors: save a copy of the folder and check the system log."
+            case .busy, .stale: "Another program holds the file; try again when it has released it."
             case .corrupt: "Keep a copy of the folder, then 'thicketd restore' the last good backup."
             case .schema: "It is no database of ours: look whether --data names the right folder."
             case .older:
@@ -117,7 +117,7 @@ enum AdminCommands {
             Terminal.write(try admin.createToken(grant, now: UnixTime.now().milliseconds) + "\n")
             if let account = try admin.account(named: grant.user, of: grant.app) {
                 Terminal.writeError(
-                    "The app has an account of that name; the token is not for it but for a user called \(grant.user). For "
+                    "The app has an account of that name; the token is not for it but for a user named \(grant.user). For "
                         + "the account: --user \(account)\n")
             }
         } catch {
@@ -203,12 +203,12 @@ enum AdminCommands {
         do throws(StoreError) {
             let report = try StoreRestore.run(from: file, to: folder.databasePath)
             Terminal.write(
-                "restored \(file) into \(folder.path); versions went up by \(report.versionsAdded), and every client "
-                    + "will read its index anew\n")
+                "restored \(file) into \(folder.path); versions rose by \(report.versionsAdded), and every client "
+                    + "will read its index again\n")
             if let kept = report.replaced { Terminal.write("what was there before is \(kept)\n") }
             KeyFileCommands.warnIfForeign(config, folder)
         } catch {
-            throw failure("\(file) was not restored, \(folder.path) is as it was", error)
+            throw failure("\(file) was not restored, \(folder.path) is unchanged", error)
         }
     }
 

@@ -65,7 +65,7 @@ enum KeyCommands {
         let id = call.argument("KEY") ?? ""
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
             try admin.revokeKey(id, of: app)
-            Terminal.write("the key \(id) of the app \(app) is good no more\n")
+            Terminal.write("the key \(id) of the app \(app) is revoked\n")
         }
     }
 
@@ -132,7 +132,7 @@ enum KeyCommands {
             try ControlClient.signOut(app, user, folder: folder)
         } catch {
             if error.isNoServer { return }
-            throw CommandFailure("what they had opened may still be open: \(error)")
+            throw CommandFailure("connections opened with the tokens may still be open: \(error)")
         }
     }
 

@@ -169,7 +169,7 @@ enum KeyFileCommands {
             text += "  thicketd partner rotate \(partner.id)                (a new auth key for its server)\n"
         }
         text +=
-            "Accounts with keys come in again by a mailed code; those with passwords, and all tokens, are not touched.\n"
+            "Accounts with keys log in again by mailed code; those with passwords, and all tokens, are unaffected.\n"
         Terminal.writeError(text)
     }
 

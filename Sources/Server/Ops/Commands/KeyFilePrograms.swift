@@ -7,10 +7,10 @@ extension ThicketdProgram {
     private static let keyOptions = ServerSettings.options(["key-file"]) + placeOptions
 
     static let keyCheck = Command(
-        "key check", summary: "say whether a key file is the database's",
+        "key check", summary: "check whether a key file is the database's",
         details: """
             Ends with 0 when the file that key-file names is the one by which the secrets in the database are sealed, with
-            1 when not. Tells of partners whose keys it does not open. Changes nothing; may run beside the server.
+            1 otherwise. Lists partners whose keys it does not open. Changes nothing; may run beside the server.
             """,
         options: keyOptions,
         examples: [
@@ -41,11 +41,11 @@ extension ThicketdProgram {
         ])
 
     static let keyAbandon = Command(
-        "key abandon", summary: "go on without a key file that is lost for good",
+        "key abandon", summary: "continue without a key file that is lost for good",
         details: """
             Makes the file that key-file names the database's, a new one if it is not there, though another one sealed
             what is in it. What that one sealed stays, and opens again should it be found and be made the database's in the
-            same way. Until then partners need new keys; the command says for whom and how. Refuses while a server runs;
+            same way. Until then partners need new keys; the command lists the steps. Refuses while a server runs;
             changes nothing when no key file is lost.
             """,
         options: keyOptions,

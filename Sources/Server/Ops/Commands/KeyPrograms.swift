@@ -16,7 +16,7 @@ extension ThicketdProgram {
         defaultText: "sent; closed with --partner", completion: .oneOf(words))
 
     static let appPasswords = Command(
-        "app passwords", summary: "choose which passwords an app takes, or show it",
+        "app passwords", summary: "choose which passwords an app accepts, or show it",
         details: """
             sent: passwords of its users, as Simperium's clients send them (create/, authorize/, update/). notes: also
             the names and passwords that the old notes app stretches without a salt; only for the app that those clients
@@ -28,13 +28,13 @@ extension ThicketdProgram {
         options: placeOptions,
         examples: [
             Example("thicketd app passwords shop none --data ./data", "its clients never send a password"),
-            Example("thicketd app passwords shop --data ./data", "which ones does it take?"),
+            Example("thicketd app passwords shop --data ./data", "show the setting"),
         ])
 
     static let appNotes = Command(
-        "app notes", summary: "say that an app keeps encrypted notes, or show it",
+        "app notes", summary: "turn encrypted notes of an app on or off, or show the setting",
         details: """
-            on: each user's bucket 'onions' holds encrypted notes: 10 of them, or as many as they like for users whom
+            on: each user's bucket 'onions' holds encrypted notes: at most 10, or any number for users that
             'thicketd account pro' made Pro. pro: everybody is Pro. off: a bucket of that name is like any other. Of
             notes the server checks how many there are and how long they are, and refuses more with 413; it can read
             none. What is there stays. For the old clients' logins see 'app passwords notes'.
@@ -43,7 +43,7 @@ extension ThicketdProgram {
         options: placeOptions,
         examples: [
             Example("thicketd app notes onions on --data ./data", "10 notes for everybody who has not paid"),
-            Example("thicketd app notes onions --data ./data", "what is it?"),
+            Example("thicketd app notes onions --data ./data", "show the setting"),
         ])
 
     static let appKeyAdd = Command(
@@ -68,7 +68,7 @@ extension ThicketdProgram {
 
     static let appKeyRevoke = Command(
         "app key revoke", summary: "end a key of an app",
-        details: "Requests with it are refused from the next one on. Users who are logged in stay so.",
+        details: "Requests with it are refused from the next one on. Users that are logged in stay logged in.",
         arguments: [appArgument, .one("KEY", "as 'app key list' names it")], options: placeOptions,
         examples: [Example("thicketd app key revoke notes 1f0c62ab --data ./data", "by the digits of its hash")])
 
@@ -88,7 +88,7 @@ extension ThicketdProgram {
     static let tokenRevoke = Command(
         "token revoke", summary: "end tokens of a user",
         details: """
-            Name one, or all of them with --all. A running server closes the user's connections at once; who has another
+            Name one, or all of them with --all. A running server closes the user's connections at once; another
             good token connects again.
             """,
         arguments: [.optional("TOKEN", "as 'token list' names it")],

@@ -35,7 +35,7 @@ enum PartnerCommands {
             if admin.isKeyForeign {
                 Terminal.writeError(
                     "thicketd: the key file is not the one by which the database is sealed, so nothing of it opens; put "
-                        + "back the one that was there\n")
+                        + "restore the original key file\n")
             }
             let all = try admin.list()
             if all.isEmpty { Terminal.write("no partners; 'thicketd partner create' makes one\n") }
@@ -117,7 +117,7 @@ enum PartnerCommands {
             try admin.setKeepsPasswords(keeps, id: id)
             Terminal.write(
                 keeps
-                    ? "partner \(id): its users may register and log in here with passwords\n"
+                    ? "partner \(id): its users may register and log in with passwords on this server\n"
                     : "partner \(id): no password lets anybody in; those that are kept stay\n")
         }
     }

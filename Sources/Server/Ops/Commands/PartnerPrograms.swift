@@ -13,19 +13,19 @@ extension ThicketdProgram {
     static let partnerCreate = Command(
         "partner create", summary: "add a partner and make its keys",
         details: """
-            A partner's own server signs the tokens by which its users come in (docs/AUTH.md). Prints its number, the
+            A partner's own server signs the tokens with which its users log in (docs/AUTH.md). Prints its number, the
             API key that its apps send, and the auth key that its server signs with. The auth key is shown this once;
             the database keeps it sealed under the key file. A running server knows the partner at once.
             """,
-        options: [.value("id", "ID", "its number; the next free one unless named")] + keyOptions,
+        options: [.value("id", "ID", "its number; the next free one by default")] + keyOptions,
         examples: [Example("thicketd partner create --data ./data", "a partner with new keys")])
 
     static let partnerAdd = Command(
-        "partner add", summary: "take over a partner whose keys exist",
+        "partner add", summary: "add a partner whose keys exist",
         details: """
             A partner that another server has known, with the number and the API key it had there, or one that this server
             is to let in with an auth key of the partner's own. The auth key is read from a file, '-' for standard input, so
-            that it stands in no list of processes. The API key names the partner and is no secret.
+            that it does not appear in a list of processes. The API key names the partner and is not secret.
             """,
         options: [
             .value("id", "ID", "its number", isRequired: true),
@@ -64,7 +64,7 @@ extension ThicketdProgram {
     static let partnerAPIKey = Command(
         "partner api-key", summary: "give a partner another API key",
         details: """
-            In place of the one it has: a partner has one, since it proves nothing and only names the partner. Its apps have
+            Replaces its API key: a partner has one, as it proves nothing and only names the partner. Its apps have
             to send the new one from now on, so this is for a partner whose key file was lost (see 'key abandon'), or whose
             API key is to stop naming it. Users, tokens of the stream and auth keys stay as they are.
             """,
@@ -74,7 +74,7 @@ extension ThicketdProgram {
             .value("file", "FILE", "take it from a file, '-' for standard input: one line", completion: .file),
         ] + keyOptions,
         examples: [
-            Example("thicketd partner api-key 1000 --file api-key.txt --data ./data", "the one that its apps send"),
+            Example("thicketd partner api-key 1000 --file api-key.txt --data ./data", "the key that its apps send"),
             Example("thicketd partner api-key 1000 --new --data ./data", "one that nobody has seen"),
         ])
 
@@ -90,16 +90,16 @@ extension ThicketdProgram {
     static let partnerPasswords = Command(
         "partner passwords", summary: "keep the passwords of a partner's users",
         details: """
-            For partners without an auth server of their own: users register and log in under /v2/credentials, and
+            For partners without an authentication server: users register and log in under /v2/credentials, and
             this server signs their tokens with the partner's auth key (docs/AUTH.md). Whoever has the partner's API key,
-            which its apps carry, may register then; registrations-per-minute bounds how many do.
+            which its apps contain, may register then; registrations-per-minute bounds how many do.
             """,
         arguments: partnerArgument, options: [.flag("off", "admit no user by a password any more")] + keyOptions,
         examples: [Example("thicketd partner passwords 1000 --data ./data", "before its app is released")])
 
     static let partnerEnable = Command(
         "partner enable", summary: "let a partner's users in again",
-        details: "Tokens that were signed meanwhile, and have not ended, are good.",
+        details: "Tokens signed while it was disabled are good if they have not ended.",
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner enable 1000 --data ./data", "after 'partner disable'")])
 }

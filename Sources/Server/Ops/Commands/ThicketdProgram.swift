@@ -31,9 +31,9 @@ public enum ThicketdProgram {
         details: """
             Serves the data folder until SIGTERM or SIGINT, then closes connections, finishes what was begun and ends
             with exit code 0; a second signal ends it at once. Prints one line when it listens, and one log line for
-            each event to standard error. One server serves a folder; the other commands may be used meanwhile.
+            each event to standard error. One server serves a folder; the other commands may be used while it runs.
 
-            Every setting may also stand in the environment (THICKET_IDLE_TIMEOUT=90s) or in a file (--config);
+            Every setting may also be given in the environment (THICKET_IDLE_TIMEOUT=90s) or in a file (--config);
             flags win over the environment, that over the file. 'thicketd config' shows the result.
             """,
         options: serveOptions,
@@ -51,13 +51,13 @@ public enum ThicketdProgram {
         details: """
             A running server knows the app at once. Prints an API key, for the app itself, and an admin key, for the
             operator's own programs; both are shown this once. An app that is there already stays as it is, but with
-            --partner, if it has none yet: then the partner's users may come in from now on. Such an app makes no
+            --partner, if it has none yet: the partner's users may then log in from now on. Such an app accepts no
             accounts of its own any more if it has none; if it has some it goes on as it was, and the command says that
             strangers may still make accounts. --passwords says it either way.
             """,
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
         options: [
-            .value("partner", "ID", "the partner whose tokens let users in; an app keeps its partner for good"),
+            .value("partner", "ID", "the partner whose tokens let users in; an app cannot change its partner"),
             passwordsOption,
         ] + placeOptions,
         examples: [
@@ -66,7 +66,7 @@ public enum ThicketdProgram {
         ])
 
     static let tokenCreate = Command(
-        "token create", summary: "make a token that lets a user in",
+        "token create", summary: "make a token for a user",
         details: """
             Prints the token, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash.
             A user may have many tokens. The user is whoever is called so here; a token for an account is made for its id
@@ -82,7 +82,7 @@ public enum ThicketdProgram {
         ])
 
     static let tokenImport = Command(
-        "token import", summary: "take over tokens from another server",
+        "token import", summary: "import tokens of another server",
         details: """
             FILE has one JSON object on each line: {"app":"notes","user":"ann@example.com","token":"…"}, and
             "read_only":true if so. '-' is standard input. Either all lines are taken or none: every line that cannot
@@ -111,11 +111,11 @@ public enum ThicketdProgram {
         examples: [Example("thicketd backup /backup/thicket-$(date +%F).db --data /srv/thicket", "every night")])
 
     static let restore = Command(
-        "restore", summary: "replace the data by a backup",
+        "restore", summary: "replace the data with a backup",
         details: """
-            Refuses while a server runs. The copy is checked first; the database that was there is kept beside the
-            new one and its name is printed. Positions and versions are moved on, so that clients who saw newer data
-            start again from the index and send again what only they have. The server wants the key file by which the backup
+            Refuses while a server runs. The copy is checked first; the previous database is kept beside the
+            new one and its name is printed. Positions and versions are advanced, so that clients that saw newer data
+            start again from the index and send again what only they have. The server needs the key file by which the backup
             was sealed; the command says when another one is there.
             """,
         arguments: [.one("FILE", "made by 'thicketd backup'", .file)], options: placeOptions,
@@ -142,7 +142,7 @@ public enum ThicketdProgram {
     static let health = Command(
         "health", summary: "ask a running server whether it can commit",
         details: """
-            Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints what is the matter. Ends with 0
+            Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints the state. Exits with 0
             when a change would be taken, 1 when not, 4 when nobody listens. For container health checks and scripts that wait for the start.
             """,
         options: ServerSettings.options(["listen", "tls-cert", "tls-key", "trust-proxy", "proxy-protocol"])

@@ -174,11 +174,11 @@ public enum ControlClient {
         defer { close(socket) }
         UnixAddress.limitWaiting(socket, seconds: patience)
         guard UnixAddress.sendAll(line, to: socket) else {
-            throw ControlError("the server took no request")
+            throw ControlError("the server did not accept the request")
         }
         var lines = LineReader(descriptor: socket, bytesMax: ControlLine.requestBytesMax)
         guard let line = lines.next(), ControlLine.reply(line) == .ended else {
-            throw ControlError("the server did not say that it is done")
+            throw ControlError("the server did not confirm the request")
         }
     }
 
@@ -201,12 +201,12 @@ public enum ControlClient {
         defer { close(socket) }
         UnixAddress.limitWaiting(socket, seconds: question.seconds + 5)
         guard UnixAddress.sendAll(ControlLine.encoded(question), to: socket) else {
-            throw ControlError("the server took no question")
+            throw ControlError("the server did not accept the question")
         }
         var lines = LineReader(descriptor: socket, bytesMax: 64 << 20)
         while let line = lines.next() {
             guard let reply = ControlLine.reply(line) else {
-                throw ControlError("the server said something this version does not know")
+                throw ControlError("the server sent a reply that this version does not know")
             }
             switch reply {
             case .ended: return
@@ -214,6 +214,6 @@ public enum ControlClient {
             case .asked, .answer: receive(reply)
             }
         }
-        throw ControlError("the server went away before the time was over")
+        throw ControlError("the server closed the connection before the time was over")
     }
 }

@@ -68,7 +68,7 @@ struct Files: Sendable {
         return bytes == FileText.readBytes(other, bytesMax: smallBytesMax)
     }
 
-    /// Maximum bytes that are compared of a file with a second name.
+    /// Largest file, in bytes, that `keep` compares; a larger one counts as different.
     private static let smallBytesMax = 4_096
 
     /// Creates an empty file that only its owner may read, if it does not exist: stores hold keys and user content.

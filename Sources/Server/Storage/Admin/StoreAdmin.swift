@@ -37,7 +37,7 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
             \(users == 1 ? "1 user has" : "\(users) users have") objects in the bucket \(name), and the mode of a bucket never \
             changes while it has objects. Nothing was changed. Give the other mode to a new name.
             """
-        case .options: "the bucket of the options is always open"
+        case .options: "the options bucket is always open"
         case .store(let error): error.description
         }
     }

@@ -41,7 +41,7 @@ extension StoreAuditor {
             try reader.database.statement("SELECT content FROM seg WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
                 ?? []
         }
-        guard let segment = Segment(content), segment.count == count else { throw broken("it is no segment") }
+        guard let segment = Segment(content), segment.count == count else { throw broken("it is not a segment") }
         var above: GlobalID = range.upperBound + 1
         var placed = 0
         for place in 0..<segment.count {

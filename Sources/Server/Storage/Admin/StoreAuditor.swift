@@ -82,7 +82,7 @@ final class StoreAuditor {
     }
 
     private func auditChain(of bucket: BucketRecord) throws(StoreError) {
-        if bucket.floor > bucket.head { findings.report("bucket \(bucket.row): the floor lies above the head") }
+        if bucket.floor > bucket.head { findings.report("bucket \(bucket.row): the floor is above the head") }
         var place = bucket.head
         while place > bucket.floor {
             guard let link = try reader.changeLink(place) else {
@@ -90,7 +90,7 @@ final class StoreAuditor {
             }
             reachedByBuckets += 1
             guard link.bucket == bucket.row else {
-                return findings.report("bucket \(bucket.row): change \(place) of its chain is another's")
+                return findings.report("bucket \(bucket.row): change \(place) of its chain belongs to another bucket")
             }
             guard link.previousOfBucket < place else {
                 return findings.report("bucket \(bucket.row): change \(place) follows a later one")
@@ -146,7 +146,7 @@ final class StoreAuditor {
     // MARK: One object
 
     private func audit(_ entity: EntityRecord, _ bucket: BucketRecord) throws(StoreError) {
-        guard entity.gid <= bucket.head else { throw broken("its newest change lies above the bucket's head") }
+        guard entity.gid <= bucket.head else { throw broken("its newest change is above the bucket's head") }
         let chain = try chain(of: entity, bucket)
         reachedByObjects += Int64(chain.count)
         guard let oldest = chain.first, let first = try reader.changeLink(oldest) else {
@@ -226,7 +226,7 @@ final class StoreAuditor {
             }
         }
         guard entity.isDeleted == (state == nil) else {
-            throw broken("its head says \(entity.isDeleted ? "deleted" : "alive"), its log the contrary")
+            throw broken("its head says \(entity.isDeleted ? "deleted" : "alive"), its log says the opposite")
         }
         guard entity.keyframe == keyframe || entity.keyframe == 0 || entity.keyframe <= bucket.floor else {
             throw broken("its head points to keyframe \(entity.keyframe), not \(keyframe)")

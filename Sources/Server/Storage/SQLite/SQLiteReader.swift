@@ -62,7 +62,7 @@ class SQLiteReader {
             try queries.state.first { $0.integer(0) } ?? 0
         }
         let made = WriteBehindHeads.View(origin: origin ?? late.origin, upTo: upTo)
-        assert(origin != nil, "late heads are looked at within a read")
+        assert(origin != nil, "write-behind heads must be read inside a transaction")
         if origin != nil { view = made }
         return made
     }
@@ -227,7 +227,7 @@ extension SQLiteReader: LogSource {
         }
         guard let row else { return nil }
         guard let changeID = row.changeID.changeIDText else {
-            throw StoreError(.corrupt, "change \(gid) has a ccid of no known form")
+            throw StoreError(.corrupt, "change \(gid) has a ccid of an unknown form")
         }
         return ChangeRecord(
             gid: gid, bucket: row.bucket, key: try .stored(row.key), kind: row.isRemoval ? .remove : .modify,

@@ -53,7 +53,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     var changeIDRunLength: Int? { store.settings.changeIDRunLength }
 
     // Each read outside a transaction locks and unlocks the file, so a group reads within one transaction. It begins a
-    // new transaction to write; other processes write only tokens and apps in between, on which no decision depends.
+    // new transaction to write. Of what other processes write in between, only modes matter; they are checked again.
 
     func beginReads() {
         guard !database.isInTransaction else { return }
@@ -345,7 +345,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     // MARK: The log's length
 
-    /// Restarts a write-ahead log that has grown too long: between two groups, when no client waits for a commit.
+    /// Restarts a write-ahead log that has grown too long: between two groups, before the next write takes its lock.
     ///
     /// Maintenance has checkpointed most pages by then. When readers hold the log (a backup may do so for seconds), the
     /// writer continues after a short wait, and tries again when the log has grown by `passivePages`.

@@ -51,7 +51,7 @@ enum Schema {
         // - bundle, entity_bundle: `content` sealed keys of an account or of a partner's user; the other columns as in
         //   account.
         // - erasure: users whose data is to be erased.
-        // - profile, credential, login (users that log in here by a partner): `number` counts users from 1; `guest` 1
+        // - profile, credential, login (users of partners that log in here): `number` counts users from 1; `guest` 1
         //   for a guest; `updated` time; `logins` number of logins; `begun` and `ends` times of a session.
         // - reset_code, account_code: `code` keyed hash of a mailed code; `made` time; `tries` failed attempts.
         // - locked_wrap: `access` access key sealed under the password before the reset; `n`, `r`, `p` as in account.
@@ -121,7 +121,7 @@ enum Schema {
         CREATE TABLE erasure (app TEXT NOT NULL, user TEXT NOT NULL, created INTEGER NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
-        // Users that log in at this server by a partner's name and password.
+        // Users of partners that log in at this server, by name and password or as guests.
         """
         ALTER TABLE partner ADD COLUMN passwords INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE profile (number INTEGER PRIMARY KEY AUTOINCREMENT, entity TEXT NOT NULL UNIQUE,

@@ -60,7 +60,7 @@ extension WriteBehindHeads {
                 key = try .stored(row.text(2))
             } catch {
                 throw StoreError(
-                    .corrupt, "change \(row.integer(0)), which is to tell where its object stands: \(error.detail)")
+                    .corrupt, "change \(row.integer(0)), which determines its object's head: \(error.detail)")
             }
             isRemoval = row.integer(3) != 0
             sourceVersion = row.optionalInteger(4)

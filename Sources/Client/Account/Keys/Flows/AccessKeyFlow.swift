@@ -50,7 +50,7 @@ package struct AccessKeyFlow: AccountFlow {
 
     package mutating func begin() throws(AccountError) -> AccountStep<OpenAccount> {
         guard next != account.accessKey else { throw .unusable("this is the access key that the account has") }
-        if case .user = asker, (password?.count ?? 0) == 0 { throw .unusable("the password is wanted") }
+        if case .user = asker, (password?.count ?? 0) == 0 { throw .unusable("the password is required") }
         return read(writes: 0)
     }
 
@@ -105,7 +105,7 @@ package struct AccessKeyFlow: AccountFlow {
         _ found: Found, by pin: PasswordPin
     ) throws(AccountError) -> AccountStep<OpenAccount> {
         if let stretched, stretched.pin == pin { return try write(found) }
-        guard let password, password.count > 0 else { throw .unusable("the content passphrase is wanted") }
+        guard let password, password.count > 0 else { throw .unusable("the content passphrase is required") }
         let cost = try pin.cost(rules, known: account.pin)
         state = .stretching(found, pin)
         return .stretch(password, salt: pin.salt, cost)

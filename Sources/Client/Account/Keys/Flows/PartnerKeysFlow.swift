@@ -65,7 +65,7 @@ package struct PartnerKeysFlow: AccountFlow {
         (self.opener, self.known, self.handed) = (opener, known, handed)
         (self.makes, self.rules) = (makes, rules)
         guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
-            throw .unusable("there are no random bytes")
+            throw .unusable("no random bytes are available")
         }
         accessKey = key
         bundle = .make(random: random.secret)

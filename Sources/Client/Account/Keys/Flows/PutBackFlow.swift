@@ -95,7 +95,7 @@ package struct PutBackFlow: AccountFlow {
         if isThere { return .done(outcome(next)) }
         guard version >= kept.version || kept.version - version < Self.versionsMax else {
             throw .unusable(
-                "the server is \(kept.version - version) versions behind, and \(Self.versionsMax - 1) are the most")
+                "the server is \(kept.version - version) versions behind, and \(Self.versionsMax - 1) is the limit")
         }
         return try write(next, conflicts: conflicts)
     }

@@ -74,7 +74,7 @@ package struct ResetFlow: AccountFlow {
             return .ask(.verify(name, code: code, keys.authKey, pin))
         case (.asking, .answered(let reply)):
             guard reply.flag("locked") else {
-                throw .server(ClientError(.protocolViolation, "the server does not say that it is locked"))
+                throw .server(ClientError(.protocolViolation, "the server does not report that the account is locked"))
             }
             return .done(())
         case (.asking, .refused(let error)):

@@ -37,7 +37,7 @@ package struct SignUpFlow: AccountFlow {
         self.name = try AccountName(name)
         (self.app, self.password, self.device) = (app, password, device)
         guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
-            throw .unusable("there are no random bytes")
+            throw .unusable("no random bytes are available")
         }
         accessKey = key
         bundle = .make(random: random.secret)

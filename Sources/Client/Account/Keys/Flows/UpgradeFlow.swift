@@ -74,7 +74,7 @@ package struct UpgradeFlow: AccountFlow {
         (self.app, self.old, self.password, self.device) = (app, old, password, device)
         (self.rules, self.random) = (rules, random)
         guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
-            throw .unusable("there are no random bytes")
+            throw .unusable("no random bytes are available")
         }
         accessKey = key
         bundle = .make(random: random.secret)

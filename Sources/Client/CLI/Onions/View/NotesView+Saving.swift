@@ -14,7 +14,7 @@ extension NotesView {
         tell(.saved)
         switch outcome {
         case .saved: break
-        case .besideChanged: tell(.notice("the note was changed elsewhere meanwhile: yours is a note of its own now"))
+        case .besideChanged: tell(.notice("the note was changed elsewhere meanwhile: yours is a separate note now"))
         case .besideRemoved: tell(.notice("the note was removed elsewhere meanwhile: yours is a new one now"))
         }
     }
