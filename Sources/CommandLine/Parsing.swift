@@ -232,7 +232,7 @@ extension Invocation {
         guard let text = value(option) else { return usual }
         guard let number = Number(text), bounds.contains(number) else {
             throw BadValue(
-                "--\(option) needs a number from \(bounds.lowerBound) to \(bounds.upperBound), not '\(text)'")
+                "--\(option) wants a number from \(bounds.lowerBound) to \(bounds.upperBound), not '\(text)'")
         }
         return number
     }

@@ -23,7 +23,16 @@ public struct Address: Codable, Sendable, Hashable, Identifiable {
 
     /// Makes an address that is not saved yet.
     ///
-    /// - Parameter id: 1–256 characters of `[A-Za-z0-9._%@-]`; nil generates an id.
+    /// - Parameters:
+    ///   - id: 1–256 characters of `[A-Za-z0-9._%@-]`; nil generates an id.
+    ///   - fullName: the full name of the addressee.
+    ///   - city: the city.
+    ///   - state: the state, province or region; may be empty.
+    ///   - line1: the first line of the street address.
+    ///   - country: the country; may be empty.
+    ///   - zip: the postal code; may be empty.
+    ///   - line2: the second line; may be empty.
+    ///   - phone: the phone number; may be empty.
     public init(
         id: String? = nil, fullName: String, line1: String, line2: String = "", city: String, state: String = "",
         zip: String = "", country: String = "", phone: String = ""

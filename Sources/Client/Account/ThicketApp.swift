@@ -30,6 +30,7 @@ public struct ThicketApp: Sendable {
     ///     secret.
     ///   - store: the place of the local copy. A store belongs to one user for good.
     ///   - deviceId: nil uses the id kept beside the store.
+    ///   - options: settings of the session.
     /// - Throws: `invalidName`, `invalidOptions`, `store`, `limit`.
     public init(
         server: String, app: String, apiKey: String, store: StoreLocation = .memory, deviceId: String? = nil,
@@ -66,6 +67,7 @@ public struct ThicketApp: Sendable {
     ///   - accessToken: the login token that the partner's auth server signed for this user and `deviceId`.
     ///   - entityId: the user's id from registration.
     ///   - tokens: the source of new tokens; nil: the user is signed out when this token expires.
+    ///   - partnerId: the partner's id.
     /// - Throws: `invalidOptions`, `storeInUse`, `storeMismatch`, `store`, `limit`.
     public func createSession(
         accessToken: String, entityId: String, partnerId: String, tokens: (any TokenSource)? = nil

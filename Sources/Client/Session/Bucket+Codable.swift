@@ -29,6 +29,7 @@ extension Bucket {
     /// - Parameters:
     ///   - initial: the value to start from when the object does not exist.
     ///   - body: runs on the session's thread and must not block.
+    ///   - key: the object's key.
     /// - Throws: `invalidValue` when the object cannot be decoded as the type; nothing is changed then.
     public func update<Value: Codable & Sendable>(
         _ key: String, as initial: Value, _ body: @Sendable (inout Value) -> Void

@@ -99,7 +99,9 @@ public struct Bucket: Sendable {
 
     /// Removes the object if `condition` holds; check and removal are atomic.
     ///
-    /// - Parameter condition: receives the current object. Runs on the session's thread and must not block.
+    /// - Parameters:
+    ///   - condition: receives the current object. Runs on the session's thread and must not block.
+    ///   - key: the object's key.
     /// - Returns: whether the object was removed; false also when it does not exist.
     @discardableResult
     public func remove(
@@ -128,8 +130,10 @@ public struct Bucket: Sendable {
 
     /// Reads the object and applies the difference that `body` returns, atomically.
     ///
-    /// - Parameter body: receives the object (nil when it does not exist) and the revision of the last event that led
-    ///   to it; returns the difference to apply, or nil for none. Runs on the session's thread and must not block.
+    /// - Parameters:
+    ///   - body: receives the object (nil when it does not exist) and the revision of the last event that led
+    ///     to it; returns the difference to apply, or nil for none. Runs on the session's thread and must not block.
+    ///   - key: the object's key.
     /// - Returns: whether `body` returned a difference.
     /// - Throws: `misfit` when the difference does not fit.
     @discardableResult
@@ -161,7 +165,9 @@ public struct Bucket: Sendable {
 
     /// Reads the object and stores what `body` leaves in its argument (nil removes the object), atomically.
     ///
-    /// - Parameter body: runs on the session's thread and must not block.
+    /// - Parameters:
+    ///   - body: runs on the session's thread and must not block.
+    ///   - key: the object's key.
     public func update(_ key: String, _ body: @Sendable (inout JSONObject?) -> Void) async throws(ClientError) {
         let key = try Self.key(key)
         let bucket = bucket
@@ -180,6 +186,7 @@ public struct Bucket: Sendable {
     ///   - position: offset from the text's start, in UTF-16 code units.
     ///   - deleted: UTF-16 code units to delete at the position.
     ///   - inserted: text to insert in their place.
+    ///   - key: the object's key.
     /// - Throws: `misfit` when `path` does not lead to a text, or the range is not inside it; `invalidValue` for an
     ///   empty path.
     public func editText(
@@ -366,7 +373,9 @@ public struct Bucket: Sendable {
 
     /// The versions of an object that the server keeps, the newest first.
     ///
-    /// - Parameter limit: how many versions to look back, 1...1,000. The server keeps the last 60, then every tenth.
+    /// - Parameters:
+    ///   - limit: how many versions to look back, 1...1,000. The server keeps the last 60, then every tenth.
+    ///   - key: the object's key.
     /// - Throws: `offline` without a connection, `deadline`.
     public func history(of key: String, limit: Int = 60) async throws(ClientError) -> [ObjectVersion] {
         try await history(of: key, limit: limit, \.object)

@@ -72,6 +72,7 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
     /// - Parameters:
     ///   - detail: a text for the user; must hold no content and no token.
     ///   - number: the server's number, where it gave one.
+    ///   - code: the kind of error.
     public init(_ code: Code, _ detail: String, number: Int? = nil) {
         self.init(code, detail, number: number, isUnsent: false)
     }

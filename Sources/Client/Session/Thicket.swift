@@ -22,6 +22,7 @@ public enum Thicket {
     ///   - app: the app id (1–64 characters of `[A-Za-z0-9._-]`).
     ///   - token: the user's access token.
     ///   - store: the place of the local copy.
+    ///   - options: settings of the session.
     /// - Throws: `invalidName`, `invalidOptions`, `storeInUse`, `storeMismatch`, `store`, `limit`.
     public static func connect(
         server: String, app: String, token: String, store: StoreLocation = .memory,

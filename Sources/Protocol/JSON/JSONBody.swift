@@ -8,7 +8,9 @@ public struct JSONBodyProblem: Error, Hashable, Sendable {
 
     /// Describes an error.
     ///
-    /// - Parameter depthMax: levels of nesting that the reader of the body accepts.
+    /// - Parameters:
+    ///   - depthMax: levels of nesting that the reader of the body accepts.
+    ///   - body: the bytes that were read.
     public init(_ error: JSONError, in body: [UInt8], depthMax: Int = Limits.jsonDepthMax) {
         let reason = error.explanation(in: body, depthMax: depthMax)
         isTooLarge = error.kind == .tooDeep || error.kind == .tooLarge

@@ -11,14 +11,19 @@ public struct JSONDocument: Sendable {
 
     /// Checks `bytes` and keeps them without copying.
     ///
-    /// - Parameter maxDepth: levels of nesting, at most `depthCeiling`.
+    /// - Parameters:
+    ///   - maxDepth: levels of nesting, at most `depthCeiling`.
+    ///   - bytes: UTF-8, at most `Limits.jsonBytesMax` bytes.
     public init(parsing bytes: [UInt8], maxDepth: Int = Limits.jsonDepthMax) throws(JSONError) {
         try self.init(parsing: bytes[...], maxDepth: maxDepth)
     }
 
     /// Checks `bytes` and keeps the array behind the slice alive. Offsets in errors count from the slice's start.
     ///
-    /// - Parameter elementsMax: elements of the outermost array at most; the text is not read beyond them.
+    /// - Parameters:
+    ///   - elementsMax: elements of the outermost array at most; the text is not read beyond them.
+    ///   - bytes: UTF-8, at most `Limits.jsonBytesMax` bytes.
+    ///   - maxDepth: levels of nesting, at most `depthCeiling`.
     public init(
         parsing bytes: ArraySlice<UInt8>, maxDepth: Int = Limits.jsonDepthMax, elementsMax: Int = .max
     ) throws(JSONError) {

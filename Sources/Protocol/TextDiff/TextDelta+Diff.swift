@@ -7,6 +7,8 @@ extension TextDelta {
     ///     differences over which edits are rebased: if a character is deleted and inserted again, an edit of it would
     ///     be lost.
     ///   - budget: steps for the comparison; when it is used up, the rest is deleted and inserted as a whole.
+    ///   - source: the text before, in UTF-16 code units.
+    ///   - target: the text after, in UTF-16 code units.
     public static func diff(
         from source: [UInt16], to target: [UInt16], keepsShortEqualities: Bool = false, budget: inout StepBudget
     ) -> TextDelta {

@@ -5,6 +5,7 @@ public enum WebSocketMask {
     /// - Parameters:
     ///   - key: the four mask bytes in wire order, read as a little-endian number.
     ///   - offset: bytes of the same payload before these; only its last two bits matter.
+    ///   - bytes: the payload, changed in place.
     public static func apply(_ key: UInt32, offset: Int = 0, to bytes: UnsafeMutableRawBufferPointer) {
         guard key != 0, let base = bytes.baseAddress else { return }
         let shift = UInt32(offset & 3) * 8

@@ -5,6 +5,8 @@ public enum WebSocketWriter {
     /// - Parameters:
     ///   - payload: at most 125 bytes for control frames; a longer one is cut, so that no invalid frame is sent.
     ///   - mask: the mask key of a client's frame, random and new for each frame (RFC 6455, 5.3); nil on the server.
+    ///   - isFinal: false for a frame that another one continues.
+    ///   - opcode: the kind of frame.
     public static func frame(
         _ opcode: WebSocketOpcode, isFinal: Bool = true, _ payload: UnsafeRawBufferPointer, mask: UInt32? = nil
     ) -> [UInt8] {

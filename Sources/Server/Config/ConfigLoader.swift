@@ -122,7 +122,7 @@ public struct ConfigLoader: Sendable {
             state.sources[setting.name] = source
         } catch {
             // A secret is not shown, not even an invalid one.
-            state.problems.append("\(place): " + (setting.isSecret ? "the value is not valid" : error.problem))
+            state.problems.append("\(place): " + (setting.isSecret ? "the value is not usable" : error.problem))
         }
     }
 
@@ -161,7 +161,7 @@ public struct ConfigLoader: Sendable {
                 continue
             }
             if let first = seen.updateValue(index + 1, forKey: name) {
-                state.problems.append("\(place): \(name) was already set on line \(first)")
+                state.problems.append("\(place): \(name) was set on line \(first) already")
                 continue
             }
             set(setting, value, "\(place): \(name)", .file(path: file.path, line: index + 1), &state)

@@ -64,7 +64,7 @@ public enum SettingValue {
         guard !unit.isEmpty else { throw ValueError("'\(shown(text))' has no unit; write it as in \(example)") }
         guard let factor = units.first(where: { $0.0.lowercased() == unit.lowercased() })?.1 else {
             let names = units.map(\.0).joined(separator: ", ")
-            throw ValueError("'\(shown(text))' has the unknown unit '\(shown(String(unit)))'; use one of \(names)")
+            throw ValueError("'\(shown(text))' has the unit '\(shown(String(unit)))'; known are \(names)")
         }
         let (product, overflow) = number.multipliedReportingOverflow(by: factor)
         guard !overflow else { throw ValueError("'\(shown(text))' is too large") }

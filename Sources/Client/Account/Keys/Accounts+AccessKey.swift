@@ -18,7 +18,11 @@ extension Accounts {
     /// After any error except a clear refusal, repeat the call with the same `next`, or call `settle`: the change may
     /// have been made.
     ///
-    /// - Parameter password: the account's password; for a partner's user the content passphrase, nil when none is set.
+    /// - Parameters:
+    ///   - password: the account's password; for a partner's user the content passphrase, nil when none is set.
+    ///   - next: the access key that replaces the present one.
+    ///   - accessToken: the token of the user's login.
+    ///   - account: the opened account.
     /// - Throws: `wrongPassword` or `wrongPasscode`, `keyChanged` when another device changed the key first, `busy`,
     ///   `downgrade`, `rolledBack`, `doesNotOpen`, `bundleMissing`, `server`: nothing was changed; `unknown`: the
     ///   change may have been made.

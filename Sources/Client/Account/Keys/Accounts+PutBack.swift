@@ -10,7 +10,9 @@ extension Accounts {
     /// this device has seen, so that this device, and others that have seen no newer version, can continue. The call
     /// may be repeated after any error.
     ///
-    /// - Parameter account: as stored on this device, not as read from that server.
+    /// - Parameters:
+    ///   - account: as stored on this device, not as read from that server.
+    ///   - accessToken: the token of a login to that server.
     /// - Throws: `doesNotOpen`, `otherAccount`, `keyChanged`, `bundleMissing`, `newerFormat`, `damaged` for the
     ///   server's bundle; `unusable` when it is `PutBackFlow.versionsMax` (1,000) or more versions behind, or both
     ///   together exceed a bundle's limits; `busy` when other devices wrote each time; `rolledBack` when the server
@@ -28,7 +30,9 @@ extension Accounts {
     /// An account that is locked because its password was reset, before or after the backup, is opened with the
     /// device's access key, as by `unlock`: its bundle cannot be written before.
     ///
-    /// - Parameter password: the password at the time of the backup, or one that was set since the restore.
+    /// - Parameters:
+    ///   - password: the password at the time of the backup, or one that was set since the restore.
+    ///   - known: the keys of the account as this device has stored them.
     /// - Returns: the token of the login.
     /// - Throws: as `signIn` and `unlock`, without `rolledBack`; `locked` only when `known` holds no access key.
     public func signInAfterRestore(password: SecureBytes, known: DeviceKeys) async throws(AccountError) -> String {

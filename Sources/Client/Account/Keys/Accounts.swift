@@ -28,7 +28,9 @@ public struct Accounts: Sendable {
 
     /// Makes an account with new keys, and logs in.
     ///
-    /// - Parameter password: UTF-8; it never leaves the device.
+    /// - Parameters:
+    ///   - password: UTF-8; it never leaves the device.
+    ///   - name: the account's name.
     /// - Throws: `nameTaken`; `unknown` when the account may have been made: a sign-in with the same password shows
     ///   whether it was, and at worst an account without data is left.
     public func signUp(name: String, password: SecureBytes) async throws(AccountError) -> SignedIn {
@@ -38,7 +40,10 @@ public struct Accounts: Sendable {
 
     /// Logs in and opens the account's keys.
     ///
-    /// - Parameter known: the keys of the account on this device; nil on a new device.
+    /// - Parameters:
+    ///   - known: the keys of the account on this device; nil on a new device.
+    ///   - password: UTF-8; it never leaves the device.
+    ///   - name: the account's name.
     /// - Throws: `wrongPassword`, `downgrade`, `otherAccount`, `doesNotOpen`, `rolledBack`, `bundleMissing`,
     ///   `newerFormat`.
     public func signIn(
@@ -145,6 +150,9 @@ public struct Accounts: Sendable {
     /// - Parameters:
     ///   - opener: the means to open the keys; when keys are made, a passphrase seals them for other devices.
     ///   - makes: whether to make keys when none exist.
+    ///   - entity: the user's id.
+    ///   - accessToken: the token of the user's login.
+    ///   - known: the user's keys on this device; nil on a new device.
     /// - Throws: `wrongPasscode`, `downgrade`, `doesNotOpen` (also when another party wrote first), `rolledBack`.
     public func openKeys(
         ofPartnerUser entity: String, accessToken: String, _ opener: KeyOpener = .none, known: DeviceKeys? = nil,

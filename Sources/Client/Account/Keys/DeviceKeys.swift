@@ -27,7 +27,9 @@ public struct DeviceKeys: Sendable, Equatable {
     /// afterwards it may be the only key that opens the account (`Accounts.changeAccessKey`).
     public let next: AccessKey?
 
-    /// - Parameter next: the next access key, while a change of it is under way.
+    /// - Parameters:
+    ///   - next: the next access key, while a change of it is under way.
+    ///   - account: the opened account whose keys are kept.
     /// - Throws: an error that depends on no secret.
     public init(_ account: OpenAccount, next: AccessKey? = nil) throws(AccountError) {
         self.next = next

@@ -75,7 +75,7 @@ enum AppCommands {
                 "No account is made any more, and passwords of its \(users) are not taken; tokens go on. As it was: \(back).\n"
             )
         case .closed:
-            Terminal.writeError("The app had no accounts, and none can be created any more. To undo: \(back).\n")
+            Terminal.writeError("No account was there, and none is made any more. As it was: \(back).\n")
         }
     }
 

@@ -21,7 +21,7 @@ enum TokenImportCommand {
         let (tokens, lines) = try read(bytes, path, apps: try knownApps(admin))
         do throws(StoreAdminError) {
             let added = try admin.importTokens(tokens, now: UnixTime.now().milliseconds)
-            let same = added < tokens.count ? ", \(tokens.count - added) existed already" : ""
+            let same = added < tokens.count ? ", \(tokens.count - added) were there already" : ""
             Terminal.write("imported \(added) tokens\(same)\n")
         } catch {
             switch error {

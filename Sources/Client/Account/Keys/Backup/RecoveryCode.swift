@@ -59,7 +59,9 @@ public enum RecoveryCode {
 
     /// Seals a key. Takes about a second.
     ///
-    /// - Parameter passcode: UTF-8, not empty.
+    /// - Parameters:
+    ///   - passcode: UTF-8, not empty.
+    ///   - key: the access key to seal or to split.
     /// - Throws: `unusable` for an empty passcode, `memory`.
     public static func make(_ key: AccessKey, passcode: SecureBytes) throws(AccountError) -> SecureBytes {
         try make(key, passcode: passcode, cost: .standard, salt: RandomBytes.make(PasswordKeys.saltBytes))
@@ -156,6 +158,7 @@ public enum KeyPieces {
     /// - Parameters:
     ///   - needed: pieces that give the key, 2 or more.
     ///   - count: pieces in total, `needed` to 16.
+    ///   - key: the access key to seal or to split.
     /// - Returns: one text per piece, with its heading: secrets.
     /// - Throws: `unusable`.
     public static func split(_ key: AccessKey, needed: Int, count: Int) throws(AccountError) -> [SecureBytes] {
