@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import ThicketProtocol
 import ThicketTestSupport
@@ -137,9 +138,17 @@ private final class World {
         if member.readySince == nil { member.readySince = turns }
     }
 
+    /// Whether the kernel has ended the peer's side.
+    private func isOver(_ connection: Connection) -> Bool {
+        var entry = pollfd(fd: connection.id.slot, events: 0, revents: 0)
+        return poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLHUP | POLLERR) != 0
+    }
+
     private func go(_ member: Member) {
         member.goneSince = turns
         pick(2) == 0 ? member.peer.end() : member.peer.reset()
+        // A process that another test starts holds all descriptors until it executes its program, also this one.
+        let _: Bool = waitFor { isOver(member.connection) ? true : nil }
         if answers[member.user]?.member === member { answers[member.user] = nil }
     }
 
