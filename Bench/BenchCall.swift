@@ -58,10 +58,12 @@ struct BenchCall {
     static func record(_ line: String) {
         guard let path = getenv(variable) else { return }
         let file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { return }
+        guard file >= 0 else { return Bench.fputsError("bench: \(path) cannot be opened: errno \(errno)") }
         defer { close(file) }
         let bytes = Array((line + "\n").utf8)
-        _ = write(file, bytes, bytes.count)
+        if write(file, bytes, bytes.count) != bytes.count {
+            Bench.fputsError("bench: a scenario's figures were not kept in \(path): errno \(errno)")
+        }
     }
 
     /// The last of the folder by name: names begin with the date.
