@@ -10,8 +10,7 @@ COPY Sources ./Sources
 # Compiled into the server, by a link in its sources.
 COPY docs/openapi.yaml ./docs/
 COPY Tests ./Tests
-COPY Fuzz ./Fuzz
-COPY Bench ./Bench
+COPY Tools ./Tools
 COPY Snippets ./Snippets
 COPY Release ./Release
 RUN Release/build /out

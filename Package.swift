@@ -5,19 +5,18 @@ import PackageDescription
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
 
 func library(
-    _ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = [],
-    resources: [Resource] = [], settings: [SwiftSetting] = []
+    _ name: String, _ path: String, _ needs: [Target.Dependency] = [], resources: [Resource] = [],
+    settings: [SwiftSetting] = []
 ) -> Target {
-    .target(
-        name: name, dependencies: needs, path: path, exclude: exclude, resources: resources,
-        swiftSettings: strict + settings)
+    .target(name: name, dependencies: needs, path: path, resources: resources, swiftSettings: strict + settings)
 }
 
 /// The server's state belongs to one thread each. Debug builds, which all tests use, check at every access that a
 /// property is not changed during another access to it; in release builds the checks took a tenth of the loop's time.
+/// The generic queues of these modules are specialized in the modules that use them.
 /// No product for other packages contains these targets.
 let singleThreaded: [SwiftSetting] = [
-    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
+    .unsafeFlags(["-enforce-exclusivity=unchecked", "-cross-module-optimization"], .when(configuration: .release))
 ]
 
 func program(_ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -26,8 +25,263 @@ func program(_ name: String, _ path: String, _ needs: [Target.Dependency], exclu
 
 func tests(_ name: String, _ needs: [Target.Dependency]) -> Target {
     .testTarget(
-        name: name, dependencies: needs + ["ThicketBlocking"], path: "Tests/\(name)", swiftSettings: strict)
+        name: name, dependencies: needs + ["ThicketBlocking", "ThicketPlatform"], path: "Tests/\(name)",
+        swiftSettings: strict)
 }
+
+// MARK: - What users install and link: Sources
+
+let libraries: [Target] = [
+    .systemLibrary(name: "CSQLite", path: "Sources/CLibs/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "COpenSSL", path: "Sources/CLibs/COpenSSL", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CUTF8Proc", path: "Sources/CLibs/CUTF8Proc", providers: [.apt(["libutf8proc-dev"])]),
+    .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
+    .systemLibrary(name: "CThicketTLS", path: "Sources/CLibs/CThicketTLS", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(
+        name: "CThicketScreen", path: "Sources/CLibs/CThicketScreen", providers: [.apt(["libncurses-dev"])]),
+    .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
+    .systemLibrary(name: "CThicketCores", path: "Sources/CLibs/CThicketCores"),
+    .systemLibrary(name: "CThicketSpawn", path: "Sources/CLibs/CThicketSpawn"),
+
+    // The operating system: threads, clocks, queues; hex and base64; instruments for metrics.
+    library("ThicketPlatform", "Sources/Platform"),
+    library("ThicketCommandLine", "Sources/CommandLine", ["ThicketPlatform"]),
+    library("ThicketProtocol", "Sources/Protocol", ["ThicketPlatform"]),
+    library("ThicketCrypto", "Sources/Crypto", ["ThicketPlatform", "COpenSSL", "CUTF8Proc"]),
+    library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
+    // Authentication and authorization: pure decisions over directories that are passed in.
+    library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // What a server can check of sealed content without being able to open it.
+    library("ThicketSealedShape", "Sources/SealedShape", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // Sealed buckets: what devices do with content that the server cannot read. Pure.
+    library(
+        "ThicketSealed", "Sources/Sealed",
+        ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // Several accounts: ownership of keys, permission to read, authorship. Pure.
+    library(
+        "ThicketSharing", "Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // Fairness between tenants, throttling, cost metering, preemption.
+    library(
+        "ThicketScheduling", "Sources/Scheduling", ["ThicketPlatform", "CThicketCores"], settings: singleThreaded),
+    // One thread that serves sockets: event loop, HTTP, WebSocket, TLS.
+    library(
+        "ThicketNet", "Sources/Net",
+        ["ThicketScheduling", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "CThicketNet", "CThicketTLS"],
+        settings: singleThreaded),
+    library(
+        "ThicketServer", "Sources/Server",
+        [
+            "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketSealedShape", "ThicketSQLite",
+            "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform", "CThicketCores", "CCurl",
+        ],
+        resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
+    library(
+        "ThicketClient", "Sources/Client",
+        ["ThicketSealed", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "CCurl"]),
+    // Encrypted notes, on top of the client library.
+    library(
+        "ThicketOnions", "Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // Recorded typing sessions, played through real clients.
+    library(
+        "ThicketReplay", "Sources/Replay",
+        ["ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "CZlib"]),
+    // Releases: manifests, their log, and proofs that a program belongs to a release. Pure.
+    library("ThicketRelease", "Sources/Release", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    library(
+        "ThicketCLI", "Sources/CLI",
+        [
+            "ThicketClient", "ThicketOnions", "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
+            "ThicketCommandLine", "ThicketPlatform", "CThicketFiles", "CThicketScreen",
+        ]),
+]
+
+let shipped: [Target] = [
+    program("thicketd", "Sources/thicketd", ["ThicketServer", "ThicketCommandLine"]),
+    program("thicket", "Sources/thicket", ["ThicketCLI"]),
+]
+
+// MARK: - What builds, measures and attacks them: Tools
+
+// Their libraries, which tests use too, are no products.
+let tools: [Target] = [
+    program(
+        "thicket-release", "Tools/ReleaseLog",
+        ["ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform"]),
+    // A real thicketd with a temporary data folder, for programs that kill it.
+    library("ThicketServerProcess", "Tools/ServerProcess", ["CThicketSpawn"]),
+    program(
+        "thicket-demo", "Tools/Demo",
+        ["ThicketReplay", "ThicketServerProcess", "ThicketClient", "ThicketSealed", "ThicketSQLite"]),
+    // Compares a run's figures with those of an earlier one. Pure; outside the program, so that tests can import it.
+    library("ThicketBenchComparison", "Tools/BenchComparison", ["ThicketProtocol"]),
+    program(
+        "thicket-bench", "Tools/Bench",
+        [
+            "ThicketBenchComparison", "ThicketReplay", "ThicketServerProcess", "ThicketClient", "ThicketServer",
+            "ThicketNet", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite",
+            "ThicketPlatform", "CThicketNet", "CThicketCores", "COpenSSL",
+        ], exclude: ["Baselines"]),
+
+    // A file system below SQLite that fails and crashes, and a model of its disk.
+    library("ThicketFaultDisk", "Tools/FaultDisk", ["ThicketSQLite", "CSQLite"]),
+    // The whole system in one process on a virtual clock: for SimulationTests and `./dev soak`.
+    library(
+        "ThicketSimulation", "Tools/Simulation",
+        [
+            "ThicketServer", "ThicketNet", "ThicketScheduling", "ThicketClient", "ThicketProtocol", "ThicketCrypto",
+            "ThicketSQLite", "ThicketFaultDisk", "ThicketSealed", "ThicketPlatform",
+        ]),
+    program("thicket-soak", "Tools/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
+    library(
+        "ThicketProcesses", "Tools/Processes",
+        ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "ThicketTestSupport", "CThicketSpawn"]),
+    // A model of the server on a disk that crashes or fails at every call.
+    library(
+        "ThicketSweep", "Tools/Sweep",
+        [
+            "ThicketServer", "ThicketSQLite", "ThicketFaultDisk", "ThicketProtocol", "ThicketCrypto", "ThicketSealed",
+            "ThicketProcesses", "ThicketTestSupport", "ThicketPlatform", "ThicketScheduling",
+        ]),
+    program("thicket-crash", "Tools/Crash", ["ThicketProcesses", "ThicketSweep", "ThicketCommandLine"]),
+    // Hours of mixed load on a real server.
+    library(
+        "ThicketEndurance", "Tools/Endurance",
+        ["ThicketProcesses", "ThicketClient", "ThicketProtocol", "ThicketTestSupport"]),
+    program("thicket-endure", "Tools/Endure", ["ThicketEndurance", "ThicketProcesses", "ThicketCommandLine"]),
+    // Attackers over HTTP and sockets against a real server.
+    library(
+        "ThicketThreats", "Tools/Threats",
+        ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "ThicketTestSupport", "CZlib"]),
+    program("thicket-threats", "Tools/ThreatRun", ["ThicketThreats", "ThicketProcesses", "ThicketCommandLine"]),
+    library(
+        "ThicketFuzz", "Tools/Fuzz/Targets",
+        [
+            "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
+            "ThicketRelease", "ThicketSharing", "ThicketPlatform",
+        ]),
+    // The entry point of libFuzzer. Tools/Fuzz/run links it with the fuzzer; this target only checks that it compiles.
+    library("ThicketFuzzer", "Tools/Fuzz/Main", ["ThicketFuzz"]),
+]
+
+// MARK: - Tests
+
+let testSupport: [Target] = [
+    library("ThicketTestSupport", "Tests/Support/Cases", ["ThicketProtocol"]),
+    // ThicketBlocking: threads for tests that block. ThicketNonces, for tests that seal: detects a nonce that is used
+    // twice with one key.
+    library("ThicketBlocking", "Tests/Support/Blocking"),
+    library("ThicketNonces", "Tests/Support/Nonces", ["ThicketCrypto"]),
+    // Counts heap allocations, for the tests that link it.
+    .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
+    library(
+        "ThicketTestServer", "Tests/Support/TestServer",
+        ["ThicketServer", "ThicketNet", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+]
+
+let suites: [Target] = [
+    tests(
+        "ReleaseTests",
+        [
+            "ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketProcesses", "ThicketTestSupport",
+            "thicket-release", "thicket",
+        ]),
+    tests("BenchTests", ["ThicketBenchComparison"]),
+    tests("SimulationTests", ["ThicketSimulation", "ThicketNonces"]),
+    tests("CommandLineTests", ["ThicketCommandLine", "ThicketProcesses"]),
+    tests(
+        "ProtocolTests",
+        ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
+    tests(
+        "SharingTests",
+        [
+            "ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
+            "ThicketTestSupport",
+        ]),
+    tests("SQLiteTests", ["ThicketFaultDisk", "ThicketSQLite", "ThicketTestSupport"]),
+    tests(
+        "AuthTests",
+        [
+            "ThicketNet", "ThicketScheduling",
+            "ThicketAuth", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
+            "ThicketSQLite",
+            "ThicketTestSupport", "CThicketAllocations",
+        ]),
+    tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport", "ThicketNonces"]),
+    tests(
+        "OnionTests",
+        [
+            "ThicketNet",
+            "ThicketOnions", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketServer", "ThicketAuth",
+            "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
+        ]),
+    tests(
+        "SealedTests",
+        [
+            "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "ThicketProcesses",
+            "ThicketNonces",
+        ]),
+    tests(
+        "ServerTests",
+        [
+            "ThicketNet", "ThicketScheduling", "ThicketFaultDisk",
+            "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+            "ThicketSealedShape",
+            "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketCores",
+            "CThicketNet", "CThicketAllocations",
+        ]),
+    tests(
+        "IntegrationTests",
+        [
+            "ThicketNet", "ThicketScheduling",
+            "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+            "ThicketTestSupport",
+        ]),
+    tests(
+        "ProcessTests",
+        [
+            "ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketServer", "ThicketSQLite",
+            "ThicketTestSupport", "thicketd", "thicket",
+        ]),
+    tests(
+        "ThreatTests",
+        [
+            "ThicketThreats", "ThicketProcesses", "ThicketClient", "ThicketSealed", "ThicketOnions",
+            "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "thicketd", "thicket",
+        ]),
+    tests(
+        "ExampleTests",
+        [
+            "ThicketClient", "ThicketProcesses", "ThicketProtocol", "ThicketTestSupport", "thicketd",
+        ]),
+    tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
+    tests(
+        "ReplayTests",
+        [
+            "ThicketServerProcess",
+            "ThicketSealed", "ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport",
+            "ThicketProcesses",
+            "thicketd",
+            "thicket-demo",
+        ]),
+    tests(
+        "CLITests",
+        [
+            "ThicketCLI", "ThicketClient", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol",
+            "ThicketCrypto", "ThicketTestSupport", "ThicketThreats", "thicketd", "thicket",
+        ]),
+    tests(
+        "ClientTests",
+        [
+            "ThicketFaultDisk", "ThicketNet",
+            "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
+            "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses", "ThicketNonces",
+            "ThicketSharing",
+        ]),
+]
+
+// MARK: - The package
 
 let package = Package(
     name: "thicket",
@@ -40,216 +294,5 @@ let package = Package(
         .executable(name: "thicketd", targets: ["thicketd"]),
         .executable(name: "thicket", targets: ["thicket"]),
     ],
-    targets: [
-        .systemLibrary(name: "CSQLite", path: "Sources/CLibs/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
-        .systemLibrary(name: "COpenSSL", path: "Sources/CLibs/COpenSSL", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CUTF8Proc", path: "Sources/CLibs/CUTF8Proc", providers: [.apt(["libutf8proc-dev"])]),
-        .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
-        .systemLibrary(name: "CThicketTLS", path: "Sources/CLibs/CThicketTLS", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(
-            name: "CThicketScreen", path: "Sources/CLibs/CThicketScreen", providers: [.apt(["libncurses-dev"])]),
-        .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
-        .systemLibrary(name: "CThicketCores", path: "Sources/CLibs/CThicketCores"),
-        .systemLibrary(name: "CThicketSpawn", path: "Sources/CLibs/CThicketSpawn"),
-
-        library("ThicketCommandLine", "Sources/CommandLine", []),
-        library("ThicketProtocol", "Sources/Protocol", []),
-        library("ThicketCrypto", "Sources/Crypto", ["COpenSSL", "CUTF8Proc"]),
-        // Authentication and authorization: pure decisions over directories that are passed in.
-        library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
-        // Sealed buckets: what devices do with content that the server cannot read. Pure.
-        library(
-            "ThicketSealed", "Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"],
-            exclude: ["Wire"]),
-        // What a server can check of sealed content without being able to open it.
-        library("ThicketSealedShape", "Sources/Sealed/Wire", ["ThicketProtocol", "ThicketCrypto"]),
-        // Several accounts: ownership of keys, permission to read, authorship. Pure.
-        library("ThicketSharing", "Sources/Sharing", ["ThicketProtocol", "ThicketCrypto", "ThicketSealed"]),
-        library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
-        library(
-            "ThicketServer", "Sources/Server",
-            [
-                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealedShape", "ThicketSQLite",
-                "ThicketCommandLine", "CThicketCores", "CThicketNet", "CThicketTLS", "CCurl",
-            ],
-            exclude: ["Main"], resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
-        program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
-        library(
-            "ThicketClient", "Sources/Client",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite", "CCurl"], exclude: ["CLI", "Main"]),
-        // Encrypted notes, on top of the client library.
-        library("ThicketOnions", "Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto"]),
-        library(
-            "ThicketReplay", "Sources/Replay",
-            ["ThicketProtocol", "ThicketClient", "ThicketCrypto", "ThicketSealed", "CZlib", "CThicketSpawn"]),
-        // Releases: manifests, their log, and proofs that a program belongs to a release. Pure.
-        library("ThicketRelease", "Sources/Release", ["ThicketProtocol", "ThicketCrypto"], exclude: ["Main"]),
-        program(
-            "thicket-release", "Sources/Release/Main",
-            ["ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine"]),
-        tests(
-            "ReleaseTests",
-            [
-                "ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketProcesses", "ThicketTestSupport",
-                "thicket-release", "thicket",
-            ]),
-        library(
-            "ThicketCLI", "Sources/Client/CLI",
-            [
-                "ThicketClient", "ThicketOnions", "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
-                "ThicketCommandLine", "CThicketFiles", "CThicketScreen",
-            ]),
-        program("thicket", "Sources/Client/Main", ["ThicketCLI"]),
-
-        program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient", "ThicketSealed", "ThicketSQLite"]),
-        // Compares a run's figures with those of an earlier one. Pure; outside the program, so that tests can import it.
-        library("ThicketBenchComparison", "Bench/Comparison", ["ThicketProtocol"]),
-        tests("BenchTests", ["ThicketBenchComparison"]),
-        program(
-            "thicket-bench", "Bench",
-            [
-                "ThicketBenchComparison", "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth",
-                "ThicketProtocol", "ThicketCrypto",
-                "ThicketSealed", "ThicketSQLite", "CThicketNet", "CThicketCores", "COpenSSL",
-            ], exclude: ["Baselines", "Comparison"]),
-
-        // The whole system in one process on a virtual clock: for SimulationTests and `./dev soak`.
-        library(
-            "ThicketSimulation", "Sources/Simulation",
-            [
-                "ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketSealed",
-            ]),
-        program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
-        tests("SimulationTests", ["ThicketSimulation", "ThicketNonces"]),
-
-        library(
-            "ThicketTestSupport", "Tests/Support", ["ThicketProtocol"],
-            exclude: ["TestServer", "Allocations", "Nonces", "Blocking"]),
-        // ThicketBlocking: threads for tests that block. ThicketNonces, for tests that seal: detects a nonce that is
-        // used twice with one key.
-        library("ThicketBlocking", "Tests/Support/Blocking", []),
-        library("ThicketNonces", "Tests/Support/Nonces", ["ThicketCrypto"]),
-        // Counts heap allocations, for the tests that link it.
-        .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
-        library(
-            "ThicketTestServer", "Tests/Support/TestServer",
-            ["ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
-        library(
-            "ThicketFuzz", "Fuzz/Targets",
-            [
-                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
-                "ThicketRelease", "ThicketSharing",
-            ]),
-        // The entry point of libFuzzer. Fuzz/run links it with the fuzzer; this target only checks that it compiles.
-        library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
-        tests("CommandLineTests", ["ThicketCommandLine", "ThicketProcesses"]),
-        tests(
-            "ProtocolTests",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
-        tests(
-            "SharingTests",
-            [
-                "ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
-                "ThicketTestSupport",
-            ]),
-        tests("SQLiteTests", ["ThicketSQLite", "ThicketTestSupport"]),
-        tests(
-            "AuthTests",
-            [
-                "ThicketAuth", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
-                "ThicketSQLite",
-                "ThicketTestSupport", "CThicketAllocations",
-            ]),
-        tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport", "ThicketNonces"]),
-        tests(
-            "OnionTests",
-            [
-                "ThicketOnions", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketServer", "ThicketAuth",
-                "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
-            ]),
-        tests(
-            "SealedTests",
-            [
-                "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "ThicketProcesses",
-                "ThicketNonces",
-            ]),
-        tests(
-            "ServerTests",
-            [
-                "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-                "ThicketSealedShape",
-                "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketCores",
-                "CThicketNet", "CThicketAllocations",
-            ]),
-        tests(
-            "IntegrationTests",
-            [
-                "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-                "ThicketTestSupport",
-            ]),
-        library(
-            "ThicketProcesses", "Tests/Processes",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "CThicketSpawn"]),
-        // A model of the server on a disk that crashes or fails at every call.
-        library(
-            "ThicketSweep", "Tests/Sweep",
-            [
-                "ThicketServer", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketSealed",
-                "ThicketProcesses",
-                "ThicketTestSupport",
-            ]),
-        program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketSweep", "ThicketCommandLine"]),
-        // Hours of mixed load on a real server.
-        library(
-            "ThicketEndurance", "Tests/Endurance",
-            ["ThicketProcesses", "ThicketClient", "ThicketProtocol", "ThicketTestSupport"]),
-        program("thicket-endure", "Tests/Endure", ["ThicketEndurance", "ThicketProcesses", "ThicketCommandLine"]),
-        tests(
-            "ProcessTests",
-            [
-                "ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketServer", "ThicketSQLite",
-                "ThicketTestSupport", "thicketd", "thicket",
-            ]),
-        // Attackers over HTTP and sockets against a real server.
-        library(
-            "ThicketThreats", "Tests/Threats",
-            ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "CZlib"]),
-        program("thicket-threats", "Tests/ThreatRun", ["ThicketThreats", "ThicketProcesses", "ThicketCommandLine"]),
-        tests(
-            "ThreatTests",
-            [
-                "ThicketThreats", "ThicketProcesses", "ThicketClient", "ThicketSealed", "ThicketOnions",
-                "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "thicketd", "thicket",
-            ]),
-        // Runs the programs in Examples/ against a real server.
-        tests(
-            "ExampleTests",
-            [
-                "ThicketClient", "ThicketProcesses", "ThicketProtocol", "ThicketTestSupport", "thicketd",
-            ]),
-        tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
-        tests(
-            "ReplayTests",
-            [
-                "ThicketSealed", "ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport",
-                "ThicketProcesses",
-                "thicketd",
-                "thicket-demo",
-            ]),
-        tests(
-            "CLITests",
-            [
-                "ThicketCLI", "ThicketClient", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol",
-                "ThicketCrypto", "ThicketTestSupport", "ThicketThreats", "thicketd", "thicket",
-            ]),
-        tests(
-            "ClientTests",
-            [
-                "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
-                "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses", "ThicketNonces",
-                "ThicketSharing",
-            ]),
-    ]
+    targets: libraries + shipped + tools + testSupport + suites
 )

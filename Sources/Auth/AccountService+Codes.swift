@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// `forgot/` and `verify/`, and the same under `auth/`: a new password by a mailed code.

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// Requests by which a new device gets an account's keys from an old one. They need neither a key nor a token: what

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// Requests of accounts whose password stays with the client: it sends a key derived from the password, and the

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// A compact JWS (RFC 7515, 7.1) with only its form checked: neither header nor payload has been parsed.

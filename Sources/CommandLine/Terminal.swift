@@ -1,3 +1,4 @@
+import ThicketPlatform
 #if canImport(Darwin)
     import Darwin
 #else
@@ -141,11 +142,7 @@ public struct ProgressBar {
     }
 
     /// Time on the monotonic clock.
-    public static func steadyTime() -> Duration {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-    }
+    public static func steadyTime() -> Duration { SystemClock.steadyTime() }
 }
 
 /// The system's `write`, which `Terminal.write` hides.

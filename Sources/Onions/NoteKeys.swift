@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The texts of a note, UTF-8, in memory that is overwritten when the last reference is gone.

@@ -1,5 +1,6 @@
 import Synchronization
 import ThicketCrypto
+import ThicketPlatform
 
 #if canImport(Darwin)
     import Darwin
@@ -17,7 +18,7 @@ final class NoteWorkers: Sendable {
     static let workersMax = 4
 
     private struct State {
-        var waiting = [@Sendable () -> Void]()
+        var waiting = Deque<@Sendable () -> Void>()
         var running = 0
         /// Callers that wait until no work is left.
         var idle = [CheckedContinuation<Void, Never>]()
@@ -55,19 +56,16 @@ final class NoteWorkers: Sendable {
             return true
         }
         guard isNew else { return }
-        let held = Unmanaged.passRetained(self).toOpaque()
-        var thread = pthread_t()
-        guard pthread_create(&thread, nil, workerMain, held) == 0 else {
+        do throws(OwnThread.Refused) {
+            try OwnThread.detached("notes") { [self] in drain() }
+        } catch {
             // No more threads are available: run the work on this one.
-            Unmanaged<NoteWorkers>.fromOpaque(held).release()
             drain()
-            return
         }
-        pthread_detach(thread)
     }
 
     /// Works until the queue is empty.
-    fileprivate func drain() {
+    private func drain() {
         while let work = next() { work() }
         CryptoThread.release()
         for continuation in finished() { continuation.resume() }
@@ -75,7 +73,7 @@ final class NoteWorkers: Sendable {
 
     private func next() -> (@Sendable () -> Void)? {
         state.withLock { state in
-            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+            if let first = state.waiting.popFirst() { return first }
             state.running -= 1
             return nil
         }
@@ -88,11 +86,4 @@ final class NoteWorkers: Sendable {
             return state.idle
         }
     }
-}
-
-/// A named function, not a closure: a closure would inherit the actor isolation of its context.
-private func workerMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let context else { return nil }
-    Unmanaged<NoteWorkers>.fromOpaque(context).takeRetainedValue().drain()
-    return nil
 }

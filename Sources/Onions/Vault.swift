@@ -42,7 +42,8 @@ public actor Vault {
         _ session: ClientSession, keys: NoteKeys, endsLogin: Bool = true, patience: Duration = Vault.patience
     ) async throws(OnionError) {
         try await self.init(
-            session, keys: keys, endsLogin: endsLogin, patience: patience, clock: SystemClock(), workers: NoteWorkers())
+            session, keys: keys, endsLogin: endsLogin, patience: patience, clock: SystemSessionClock(),
+            workers: NoteWorkers())
     }
 
     init(

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 public import ThicketProtocol
 
 /// A signed state of the log: the number of releases, the root over them (RFC 6962, 2.1), and the time.

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The content of a release: its version, the commit from which it was built, and SHA-256 and size of each program.

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The file that is published beside the programs of a release (`release.json`): its manifest, the inclusion proof up

@@ -68,7 +68,7 @@ public final class Database {
     }
 
     /// Applies settings that must precede the first use of SQLite in the process; no effect after that.
-    static func prepareLibrary() { _ = isPrepared }
+    package static func prepareLibrary() { _ = isPrepared }
 
     /// SQLite's memory statistics are not used, and counting takes a lock at each heap call.
     private static let isPrepared: Bool = thicket_sqlite_forget_memory() == SQLITE_OK

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 
 /// The public keys of an account: the key that verifies its signatures, and the key to which others seal. Both secret
 /// halves are in the account's bundle (decision 0043).

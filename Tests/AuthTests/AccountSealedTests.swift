@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketTestSupport
 
 @Suite("base64 and AES-256-GCM")

@@ -1,6 +1,7 @@
 import Testing
 import ThicketAuth
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer

@@ -2,6 +2,7 @@ import Glibc
 import Testing
 import ThicketAuth
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer

@@ -1,6 +1,7 @@
 import CThicketAllocations
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketTestSupport
 

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 @testable import ThicketAuth

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ThicketAuth
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
@@ -195,7 +196,7 @@ final class PartnerSyncTests {
 
         /// Waits for the next one.
         func nextCode() -> String? {
-            let now: Duration = OwnThread.steadyTime()
+            let now: Duration = SystemClock.steadyTime()
             return row.takeAll(until: now + .seconds(120)).first.map { mail in
                 String(mail.text.filter { ("0"..."9").contains($0) }.prefix(8))
             }

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 
 /// Bodies as a client of the scheme without passwords sends them.
 enum SealedBodies {

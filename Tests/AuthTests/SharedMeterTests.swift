@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 import ThicketAuth
+import ThicketPlatform
 import ThicketServer
 
 /// Counts that services on several threads share.

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 
 /// Makes tokens, good ones and others.
 enum TokenMaker {

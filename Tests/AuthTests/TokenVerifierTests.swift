@@ -1,6 +1,7 @@
 import Testing
 import ThicketAuth
 import ThicketCrypto
+import ThicketPlatform
 
 /// The rules of partner tokens one by one, from the standards (RFC 7515, 7519, 8725) and our own decisions.
 @Suite("Partner tokens")

@@ -124,7 +124,7 @@ struct BaselineComparisonTests {
     @Test("every baseline of the repository can be read, names its machine, build and date, and equals itself")
     func baselines() throws {
         let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let paths = files(in: root + "/Bench/Baselines")
+        let paths = files(in: root + "/Tools/Bench/Baselines")
         #expect(!paths.isEmpty)
         for path in paths {
             let run = try RecordedRun(parsing: bytes(of: path))

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketTestSupport
 
 /// Keys that have done a part of the work: they must give what OpenSSL's own HMAC gives.

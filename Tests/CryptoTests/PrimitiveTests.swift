@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 
 @Suite("Hashes and the AES block against the standards' own examples")
 struct PrimitiveTests {

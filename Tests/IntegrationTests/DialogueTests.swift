@@ -1,4 +1,5 @@
 import Testing
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
@@ -188,7 +189,7 @@ struct DialogueTests {
         #expect(try client.receive() == "0:index")
         try client.send(#"0:index:{"current":"x","index":[{"id":"k","v":3}],"pending":[]}"#)
         var told: [RemoteReply] = []
-        let deadline: Duration = OwnThread.steadyTime() + .seconds(120)
+        let deadline: Duration = SystemClock.steadyTime() + .seconds(120)
         for _: Int in 0..<2 where told.count < 2 { told += replies.takeAll(until: deadline) }
         try #require(told.count >= 2)
         #expect(told.first == .asked(1))

@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer

@@ -102,7 +102,7 @@ struct HostileTests {
                 #expect(try writer.ask(edit("k\(sent)", "a\(sent)", to: text)).ccids == ["a\(sent)"])
             }
             #expect(server.metrics.limitHits.value(.userPendingBytes) >= 1)
-            #expect(waitUntil { server.metrics.webSocketErrors.value(.tryAgainLater) >= 1 })
+            #expect(waitUntil { server.metrics.net.webSocketErrors.value(.tryAgainLater) >= 1 })
             #expect(deaf.count == 4)
         }
     }
@@ -135,7 +135,7 @@ struct HostileTests {
             let ann: TestClient = try server.client("ann")
             try ann.send(raw: bytes)
             #expect(try ann.end() == .protocolError)
-            #expect(server.metrics.webSocketErrors.value(.protocolError) == 1)
+            #expect(server.metrics.net.webSocketErrors.value(.protocolError) == 1)
         }
     }
 
@@ -181,12 +181,12 @@ struct HostileTests {
     @Test("a connection that breaks while its user rests is forgotten")
     func vanishesInRest() throws {
         try withNeighbour({ ($0.limits.threadPercentPerUser, $0.limits.turnMicrosecondsPerUser) = (1, 10) }) { server in
-            let before: Int = server.metrics.connections.value
+            let before: Int = server.metrics.net.connections.value
             let clients: [TestClient] = try (0..<8).map { try server.client("ann-\($0)") }
             let beats: [UInt8] = Self.frames(.init(repeating: "h:1", count: 500))
             for client: TestClient in clients { try client.send(raw: beats) }
             for client: TestClient in clients { client.vanish() }
-            #expect(waitUntil { server.metrics.connections.value == before })
+            #expect(waitUntil { server.metrics.net.connections.value == before })
         }
     }
 

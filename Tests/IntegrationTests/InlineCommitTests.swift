@@ -1,4 +1,5 @@
 import Testing
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer

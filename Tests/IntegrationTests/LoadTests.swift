@@ -100,11 +100,11 @@ struct LoadTests {
         try slow.open("slow", command: "cv:\(start)")
         let text: String = String(repeating: "x", count: 200_000)
         var sent: [String] = []
-        while server.metrics.outboxOverflows.value == 0 && sent.count < 200 {
+        while server.metrics.net.outboxOverflows.value == 0 && sent.count < 200 {
             sent.append("x\(sent.count)")
             #expect(try writer.ask(edit("k\(sent.count)", sent.last ?? "", to: text)).contains("\"ccids\""))
         }
-        try #require(server.metrics.outboxOverflows.value == 1)
+        try #require(server.metrics.net.outboxOverflows.value == 1)
         var (heard, cv): ([String], String) = ([], start)
         while let message: String = try? slow.receive() {
             heard += message.ccids
@@ -130,7 +130,7 @@ struct LoadTests {
         for _ in 0..<100 { try slow.send("0:e:k.1") }
         _ = try writer.drain()
         for _ in 0..<100 { #expect(try slow.receive().utf8.count > 200_000) }
-        #expect(server.metrics.outboxOverflows.value == 0)
+        #expect(server.metrics.net.outboxOverflows.value == 0)
     }
 
     @Test("a long catch-up reaches a slow reader whole, part by part")
@@ -151,7 +151,7 @@ struct LoadTests {
         var heard: [String] = []
         while heard.count < 60 { heard += try slow.receive().ccids }
         #expect(heard == (0..<60).map { "x\($0)" })
-        #expect(server.metrics.outboxOverflows.value == 0)
+        #expect(server.metrics.net.outboxOverflows.value == 0)
     }
 }
 

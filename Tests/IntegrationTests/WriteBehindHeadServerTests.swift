@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import ThicketPlatform
 import ThicketProtocol
 import ThicketSQLite
 import ThicketServer
@@ -32,7 +33,7 @@ import ThicketTestServer
         _ = try admin.importTokens([ImportedToken(grant: grant, token: "ann-token")], now: 0)
         try run("CREATE TRIGGER broken BEFORE INSERT ON ent BEGIN SELECT RAISE(ABORT, 'no heads'); END", path)
 
-        let begun: Duration = OwnThread.steadyTime()
+        let begun: Duration = SystemClock.steadyTime()
         let server: TestServer = try .init(store: store, log: Log(sink: lines, idKey: []))
         defer { server.stop() }
         let ann: TestClient = try server.client("ann")
@@ -51,7 +52,7 @@ import ThicketTestServer
         try run("DROP TRIGGER broken", path)
         #expect(waitUntil { store.writeBehindHeadCount == 0 })
         // Once a minute.
-        #expect(lines.count("store.heads_failed") <= 1 + Int((OwnThread.steadyTime() - begun) / .seconds(60)))
+        #expect(lines.count("store.heads_failed") <= 1 + Int((SystemClock.steadyTime() - begun) / .seconds(60)))
         #expect(try StoreCheck.run(path).findings == [])
     }
 }

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// What the vectors' JSON holds.

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketProtocol
+import ThicketServerProcess
 import ThicketTestSupport
 
 @testable import ThicketReplay
@@ -54,7 +55,9 @@ struct ReplayRunTests {
     @Test("a command of the server that fails is told with what it said")
     func refused() throws {
         let server: ServerProcess = try ServerProcess()
-        let failure: ReplayError? = #expect(throws: ReplayError.self) { try server.admin(["token", "create"]) }
+        let failure: ServerProcessError? = #expect(throws: ServerProcessError.self) {
+            try server.admin(["token", "create"])
+        }
         #expect(failure?.description.contains("--app") == true, "\(failure?.description ?? "no error")")
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 import ThicketProcesses
+import ThicketServerProcess
 
 @testable import ThicketReplay
 

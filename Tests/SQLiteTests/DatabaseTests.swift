@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+@testable import ThicketFaultDisk
 import ThicketSQLite
 
 @Suite("SQLite wrapper") struct DatabaseTests {

@@ -1,4 +1,5 @@
 import Testing
+@testable import ThicketFaultDisk
 
 @testable import ThicketSQLite
 

@@ -1,4 +1,5 @@
 import Testing
+@testable import ThicketFaultDisk
 import ThicketTestSupport
 
 @testable import ThicketSQLite

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketSealed
 
 /// What an honest server does for one object: puts operations in order, and takes compactions as the ordinary list

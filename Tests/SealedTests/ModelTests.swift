@@ -2,6 +2,7 @@ import Glibc
 import Testing
 import ThicketBlocking
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 

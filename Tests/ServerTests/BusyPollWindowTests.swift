@@ -1,4 +1,6 @@
 import Testing
+@testable import ThicketNet
+@testable import ThicketScheduling
 
 @testable import ThicketServer
 

@@ -1,5 +1,6 @@
 import Testing
 import ThicketProtocol
+@testable import ThicketScheduling
 
 @testable import ThicketServer
 
@@ -8,7 +9,7 @@ struct InlineGateTests {
     private static func gate(microseconds: Int = 500) -> InlineGate {
         var limits: ServerLimits = .init()
         limits.inlineCommitMicroseconds = microseconds
-        return InlineGate(limits)
+        return InlineGate(microseconds: limits.inlineCommitMicroseconds)
     }
 
     private static func note(_ gate: inout InlineGate, times: Int, changes: Int = 1, microseconds: Int64) {

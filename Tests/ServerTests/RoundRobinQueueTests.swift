@@ -1,4 +1,6 @@
 import Testing
+@testable import ThicketPlatform
+@testable import ThicketScheduling
 import ThicketTestSupport
 
 @testable import ThicketServer

@@ -1,7 +1,9 @@
 import Synchronization
 import Testing
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketSQLite
+@testable import ThicketScheduling
 import ThicketTestSupport
 
 @testable import ThicketServer
@@ -289,7 +291,7 @@ struct FairQueueTests {
         #expect(!queue.claim([1]), "it is taken")
         queue.push([(1, 10)])
         queue.push([(2, 20)])
-        #expect(taken.takeAll(until: OwnThread.steadyTime()).isEmpty)
+        #expect(taken.takeAll(until: SystemClock.steadyTime()).isEmpty)
         queue.release(rousing: false)
         #expect(taken.takeAll() == [[10, 20]])
         waitFor { queue.claim([1]) ? true : nil }
@@ -301,7 +303,7 @@ struct FairQueueTests {
         #expect(!queue.claim([2, 1]), "one of them rests")
         waitFor { queue.claim([2]) ? true : nil }
         queue.close()
-        #expect(taken.takeAll(until: OwnThread.steadyTime()).isEmpty)
+        #expect(taken.takeAll(until: SystemClock.steadyTime()).isEmpty)
         queue.release(rousing: false)
         thread.join()
         #expect(!queue.claim([2]), "it is closed")

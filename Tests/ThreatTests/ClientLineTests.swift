@@ -2,6 +2,7 @@ import Testing
 import ThicketClient
 import ThicketCrypto
 import ThicketOnions
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 import ThicketThreats

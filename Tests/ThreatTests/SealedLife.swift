@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 import ThicketSealed

@@ -1,5 +1,6 @@
 import Glibc
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 import ThicketThreats

@@ -3,6 +3,8 @@ import Testing
 /// Types that the right side already says are not said twice, and comments keep to the width of the code.
 @Suite("Annotations and width")
 struct AnnotationTests {
+    private static let folders = ["Sources", "Tools/Simulation", "Tools/Soak", "Tools/Demo", "Tools/FaultDisk"]
+
     /// Stored properties of public types keep theirs: they are read where the value is not.
     private static func isPublic(_ line: String) -> Bool { line.contains("public ") || line.contains("package ") }
 
@@ -34,7 +36,7 @@ struct AnnotationTests {
 
     @Test("no annotation says what the value says")
     func annotations() {
-        for path in SwiftText.paths("Sources") {
+        for path in Self.folders.flatMap(SwiftText.paths) {
             for (number, line) in SwiftText.lines(path).enumerated() where !Self.isPublic(line) {
                 guard let what = Self.redundancy(in: line) else { continue }
                 Issue.record("\(path):\(number + 1): \(what) is said twice: leave it out")
@@ -59,7 +61,7 @@ struct AnnotationTests {
 
     @Test("comments keep to 120 columns")
     func comments() {
-        for path in SwiftText.paths("Sources") {
+        for path in Self.folders.flatMap(SwiftText.paths) {
             for (number, line) in Repository.lines(path).enumerated() where line.count > 120 {
                 guard line.drop(while: { $0 == " " }).hasPrefix("//") else { continue }
                 Issue.record("\(path):\(number + 1): a comment of \(line.count) columns")

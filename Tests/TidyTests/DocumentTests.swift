@@ -1,4 +1,6 @@
 import Testing
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
 
 @testable import ThicketServer
@@ -72,16 +74,16 @@ struct DocumentTests {
     @Test("every metric is counted, every label of a limit met, and every setting read, somewhere in the server")
     func nothingDead() {
         let metrics: Metrics = .init()
-        let counted: [String] = Mirror(reflecting: metrics).children.compactMap(\.label)
+        let counted = [metrics as Any, metrics.net].flatMap { Mirror(reflecting: $0).children.compactMap(\.label) }
         let limits: [String] = Mirror(reflecting: ServerLimits()).children.compactMap(\.label)
         let config: [String] = Mirror(reflecting: ServerConfig()).children.compactMap(\.label)
         let labels: [String] = Metrics.LimitName.allCases.map { (label: Metrics.LimitName) in "\(label)" }
-        let server: [String] = SwiftText.paths("Sources/Server").filter { (path: String) in
-            !path.hasPrefix("Sources/Server/Config/") && !path.contains("Ops/Metric")
+        let server = (SwiftText.paths("Sources/Server") + SwiftText.paths("Sources/Net")).filter { path in
+            !path.hasPrefix("Sources/Server/Config/") && !path.contains("Ops/Metric") && !path.contains("NetMetrics")
         }
         for name: String in counted + limits + config + labels {
             let isUsed: Bool = server.contains { !Bytes.places(of: ".\(name)", in: SwiftText.code($0)).isEmpty }
-            #expect(isUsed, "'\(name)' is declared and nothing in Sources/Server uses it")
+            #expect(isUsed, "'\(name)' is declared and nothing in Sources/Server or Sources/Net uses it")
         }
     }
 
@@ -188,11 +190,11 @@ struct DocumentTests {
 
     @Test("every variable that a benchmark reads stands in ./dev bench help")
     func benchVariables() throws {
-        let main: String = try #require(Repository.text("Bench/Main.swift"))
+        let main: String = try #require(Repository.text("Tools/Bench/Main.swift"))
         let start: Range<String.Index> = try #require(main.firstRange(of: "static var help"))
         let help: Substring = main[start.upperBound...]
         var names: Set<String> = []
-        for path: String in SwiftText.paths("Bench") {
+        for path: String in SwiftText.paths("Tools/Bench") {
             let text: String = Repository.text(path) ?? ""
             for range: Range<String.Index> in text.ranges(of: "getenv(\"") {
                 names.insert(String(text[range.upperBound...].prefix { $0 != "\"" }))

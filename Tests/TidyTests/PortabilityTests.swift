@@ -6,8 +6,8 @@ import Testing
 struct PortabilityTests {
     /// What the client and its programs are made of.
     private static let folders: [String] = [
-        "Sources/Protocol", "Sources/Crypto", "Sources/Sealed", "Sources/SQLite", "Sources/Client",
-        "Sources/CommandLine",
+        "Sources/Platform", "Sources/Protocol", "Sources/Crypto", "Sources/SealedShape", "Sources/Sealed",
+        "Sources/SQLite", "Sources/Client", "Sources/CLI", "Sources/CommandLine",
     ]
 
     /// What only Linux has, or what another library does on Apple platforms.

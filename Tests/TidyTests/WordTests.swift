@@ -38,7 +38,7 @@ struct WordTests {
 
     @Test("no name that was replaced is left in sources, tests or documents")
     func names() {
-        let sources = ["Sources", "Bench", "Fuzz", "Tests", "Snippets", "Examples"].flatMap(SwiftText.paths)
+        let sources = ["Sources", "Tools", "Tests", "Snippets", "Examples"].flatMap(SwiftText.paths)
         for path in sources + Self.texts() where !path.hasSuffix("TidyTests/WordTests.swift") {
             for (number, line) in Repository.lines(path).enumerated() {
                 for word in Self.words(line) {

@@ -1,4 +1,5 @@
 internal import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The account of a session: its password, its logins, its deletion.

@@ -1,4 +1,5 @@
 internal import ThicketCrypto
+import ThicketPlatform
 
 #if canImport(Darwin)
     internal import Darwin

@@ -1,11 +1,6 @@
 internal import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
-
-#if canImport(Darwin)
-    internal import Darwin
-#else
-    internal import Glibc
-#endif
 
 /// The clocks that token renewal uses; tests replace them.
 package protocol SessionClock: Sendable {
@@ -18,14 +13,12 @@ package protocol SessionClock: Sendable {
 }
 
 /// The system's clocks.
-package struct SystemClock: SessionClock {
+package struct SystemSessionClock: SessionClock {
     package init() {}
     package func milliseconds() -> Int64 { monotonicMilliseconds() }
 
     package func unixSeconds() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        Double(SystemClock.unixNanoseconds()) / 1e9
     }
 
     package func sleep(until moment: Int64) async {

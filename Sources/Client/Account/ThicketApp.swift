@@ -38,7 +38,7 @@ public struct ThicketApp: Sendable {
     ) throws(ClientError) {
         try self.init(
             server: server, app: app, apiKey: apiKey, store: store, deviceId: deviceId, options: options,
-            clock: SystemClock())
+            clock: SystemSessionClock())
     }
 
     package init(

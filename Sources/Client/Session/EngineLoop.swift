@@ -1,6 +1,7 @@
 internal import Synchronization
 
 internal import ThicketCrypto
+import ThicketPlatform
 
 #if canImport(Darwin)
     internal import Darwin
@@ -51,19 +52,12 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
         }
         pipeEnds = (ends[0], ends[1])
-        var thread = pthread_t()
-        let held = Unmanaged.passRetained(self).toOpaque()
         // Merging recurses over nested objects, and input can be nested deeply on purpose.
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        pthread_attr_setstacksize(&attributes, Self.stackBytes)
-        let result = pthread_create(&thread, &attributes, engineLoopMain, held)
-        pthread_attr_destroy(&attributes)
-        guard result == 0 else {
-            Unmanaged<EngineLoop>.fromOpaque(held).release()
-            throw ClientError(.limit, "the system cannot create another thread (errno \(result))")
+        do throws(OwnThread.Refused) {
+            try OwnThread.detached("sync", stackBytes: Self.stackBytes) { [self] in run() }
+        } catch {
+            throw ClientError(.limit, "the system cannot create another thread (errno \(error.code))")
         }
-        pthread_detach(thread)
     }
 
     deinit {
@@ -120,7 +114,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         if isResting { ring() }
     }
 
-    fileprivate func run() {
+    private func run() {
         state.withLock { $0.thread = pthread_self() }
         while true {
             let (jobs, isStopped) = state.withLock { state in
@@ -157,21 +151,5 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     }
 }
 
-/// A named function, because a closure would inherit the actor isolation of its context.
-private func engineLoopMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let context else { return nil }
-    Unmanaged<EngineLoop>.fromOpaque(context).takeRetainedValue().run()
-    return nil
-}
-
 /// Milliseconds of a monotonic clock that includes the time in which the machine sleeps.
-package func monotonicMilliseconds() -> Int64 {
-    var time = timespec()
-    #if canImport(Darwin)
-        clock_gettime(CLOCK_MONOTONIC, &time)
-    #else
-        // Linux only: CLOCK_BOOTTIME. On Apple platforms CLOCK_MONOTONIC includes sleep.
-        clock_gettime(CLOCK_BOOTTIME, &time)
-    #endif
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-}
+package func monotonicMilliseconds() -> Int64 { SystemClock.monotonicWithSleep() / 1_000_000 }

@@ -1,4 +1,5 @@
 internal import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketSealed
 

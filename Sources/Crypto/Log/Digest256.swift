@@ -1,5 +1,6 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256.
 internal import COpenSSL
+import ThicketPlatform
 
 /// A digest of SHA-256 (FIPS 180-4) as a value: 32 bytes without a heap allocation.
 ///

@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field (spec 1.5; AES-256-GCM: NIST
 /// SP 800-38D; the key by HKDF: RFC 5869).
 ///

@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// The key that opens an account's secrets (spec 3.2): 32 random bytes, made on the device. The 24 recovery words
 /// encode exactly these bytes.
 public struct AccessKey: Sendable, Equatable {

@@ -1,5 +1,6 @@
 // Linux only: OpenSSL; on Apple platforms: CommonCrypto and SecRandomCopyBytes behind the same functions.
 internal import COpenSSL
+import ThicketPlatform
 
 /// Unpredictable bytes from OpenSSL's generator (seeded by the kernel).
 public enum RandomBytes {
@@ -20,41 +21,4 @@ public enum RandomBytes {
 
     /// Lower-case hex of `count` random bytes.
     public static func hex(_ count: Int) -> String { Hex.encode(make(count)) }
-}
-
-/// Hexadecimal encoding in lower case.
-public enum Hex {
-    /// Encodes bytes as lower-case hex digits.
-    public static func encode(_ bytes: [UInt8]) -> String {
-        let digits: [UInt8] = Array("0123456789abcdef".utf8)
-        var text = [UInt8]()
-        text.reserveCapacity(bytes.count * 2)
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    /// Decodes hex digits of either case; nil for other characters or an odd number of digits.
-    public static func decode(_ text: String) -> [UInt8]? {
-        var bytes = [UInt8]()
-        var high: UInt8?
-        for byte in text.utf8 {
-            let digit: UInt8
-            switch byte {
-            case 0x30...0x39: digit = byte - 0x30
-            case 0x41...0x46: digit = byte - 0x41 + 10
-            case 0x61...0x66: digit = byte - 0x61 + 10
-            default: return nil
-            }
-            if let first = high {
-                bytes.append(first << 4 | digit)
-                high = nil
-            } else {
-                high = digit
-            }
-        }
-        return high == nil ? bytes : nil
-    }
 }

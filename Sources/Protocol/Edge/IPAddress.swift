@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// An internet address, IPv4 or IPv6, without a port. IPv4 is stored as IPv4-mapped IPv6 (RFC 4291, 2.5.5.2), so that
 /// an address has one value in both forms.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
@@ -102,7 +103,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
             guard (1...4).contains(part.count) else { return nil }
             var number = 0
             for byte in part {
-                guard let value = HTTPText.hexValue(byte) else { return nil }
+                guard let value = Hex.value(byte).map(Int.init) else { return nil }
                 number = number << 4 | value
             }
             bytes += [UInt8(number >> 8), UInt8(number & 0xFF)]

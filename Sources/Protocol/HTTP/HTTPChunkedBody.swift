@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// Joins the chunks of a body (RFC 9112, 7.1). Extensions and trailers are checked, counted and dropped.
 struct HTTPChunkedBody {
     private enum State {
@@ -87,7 +88,7 @@ struct HTTPChunkedBody {
         var size = 0
         var digits = 0
         for byte in line {
-            guard let value = HTTPText.hexValue(byte) else {
+            guard let value = Hex.value(byte).map(Int.init) else {
                 guard byte == UInt8(ascii: ";") && digits > 0 else { throw HTTPFailure(.badChunk) }
                 return size
             }

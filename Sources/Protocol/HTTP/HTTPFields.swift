@@ -81,13 +81,4 @@ enum HTTPText {
         while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
         return bytes
     }
-
-    static func hexValue(_ byte: UInt8) -> Int? {
-        switch byte {
-        case 0x30...0x39: Int(byte) - 0x30
-        case 0x41...0x46: Int(byte) - 0x41 + 10
-        case 0x61...0x66: Int(byte) - 0x61 + 10
-        default: nil
-        }
-    }
 }

@@ -1,3 +1,4 @@
+import ThicketPlatform
 extension JSONScanner {
     /// Reads the string whose opening quote is at `position`, and checks its UTF-8 and its escapes.
     ///
@@ -77,10 +78,10 @@ extension JSONScanner {
         var unit: UInt32 = 0
         for place in (start + 2)..<(start + 6) {
             guard place < count else { throw JSONError(.unexpectedEnd, at: count) }
-            guard let digit = JSONEscapes.hexDigit(base[place]) else {
+            guard let digit = Hex.value(base[place]) else {
                 throw JSONError(.invalidEscape, at: start)
             }
-            unit = unit << 4 | digit
+            unit = unit << 4 | UInt32(digit)
         }
         return unit
     }
@@ -88,16 +89,6 @@ extension JSONScanner {
 
 /// Decodes the escapes of strings that the scanner has checked.
 enum JSONEscapes {
-    @inline(__always)
-    static func hexDigit(_ byte: UInt8) -> UInt32? {
-        switch byte {
-        case 0x30...0x39: UInt32(byte) - 0x30
-        case 0x41...0x46: UInt32(byte) - 0x37
-        case 0x61...0x66: UInt32(byte) - 0x57
-        default: nil
-        }
-    }
-
     /// Decodes the checked text between the quotes to `out`, which must have capacity for as many bytes.
     ///
     /// - Returns: the number of bytes written.
@@ -145,7 +136,7 @@ enum JSONEscapes {
 
     private static func unit(_ escape: UnsafePointer<UInt8>) -> UInt32 {
         var unit: UInt32 = 0
-        for place in 2..<6 { unit = unit << 4 | (hexDigit(escape[place]) ?? 0) }
+        for place in 2..<6 { unit = unit << 4 | UInt32(Hex.value(escape[place]) ?? 0) }
         return unit
     }
 }

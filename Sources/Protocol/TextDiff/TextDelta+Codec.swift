@@ -1,3 +1,4 @@
+import ThicketPlatform
 extension TextDelta {
     /// Largest count of a token, in UTF-16 code units; far above any text that fits in memory twice.
     static let countMax = 1 << 40
@@ -108,7 +109,6 @@ enum DeltaText {
         }
         return table
     }()
-    private static let hexDigits: [UInt8] = Array("0123456789ABCDEF".utf8)
 
     /// Escapes the text; each half of a pair becomes three bytes, as the older libraries write it.
     static func escape(_ units: [UInt16], to bytes: inout [UInt8]) {
@@ -140,8 +140,8 @@ enum DeltaText {
 
     private static func escape(_ byte: UInt8, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "%"))
-        bytes.append(hexDigits[Int(byte >> 4)])
-        bytes.append(hexDigits[Int(byte & 0x0F)])
+        bytes.append(Hex.upperDigit(byte >> 4))
+        bytes.append(Hex.upperDigit(byte & 0x0F))
     }
 
     /// Decodes all percent escapes; nil for `%` without two hex digits and for bytes that are not UTF-8. Three-byte

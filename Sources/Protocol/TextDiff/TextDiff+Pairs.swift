@@ -1,3 +1,4 @@
+import ThicketPlatform
 extension TextDiff {
     /// Moves the ends of equalities out of surrogate pairs, so that every segment contains whole characters. Both texts
     /// must contain whole pairs only. Nothing changes where no pair is cut.

@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// The bytes of a frame or message that has not arrived completely. Exists only while something is missing.
 final class WebSocketGathering {
     /// The frame whose payload is being read; nil between frames.

@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// Both sides of the opening handshake (RFC 6455, 4), as pure functions: the caller passes SHA-1 and random bytes.
 public enum WebSocketHandshake {
     /// The GUID of RFC 6455, 1.3. The accept value, made from it, proves that the server read this key as a WebSocket
@@ -6,7 +7,7 @@ public enum WebSocketHandshake {
 
     /// The value of `Sec-WebSocket-Accept` for a key.
     public static func acceptValue(key: String, sha1: ([UInt8]) -> [UInt8]) -> String {
-        Base64Text.encode(sha1(Array(key.utf8) + Array(magic.utf8)))
+        Base64.encode(sha1(Array(key.utf8) + Array(magic.utf8)))
     }
 
     /// Checks a client's opening request.
@@ -25,7 +26,7 @@ public enum WebSocketHandshake {
             throw HTTPFailure(.webSocketVersion)
         }
         guard fields.count(of: "sec-websocket-key") == 1, let key = fields["sec-websocket-key"],
-            Base64Text.isSixteenBytes(key)
+            isSixteenBytes(key)
         else { throw HTTPFailure(.badKey) }
         return key
     }
@@ -49,7 +50,7 @@ public enum WebSocketHandshake {
     public static func request(host: String, target: String, nonce: [UInt8], fields: HTTPFields = []) -> [UInt8] {
         var head =
             "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            + "Sec-WebSocket-Key: \(Base64Text.encode(nonce))\r\nSec-WebSocket-Version: 13\r\n"
+            + "Sec-WebSocket-Key: \(Base64.encode(nonce))\r\nSec-WebSocket-Version: 13\r\n"
         for field in fields.all { head += "\(field.name): \(field.value)\r\n" }
         return Array((head + "\r\n").utf8)
     }
@@ -64,7 +65,7 @@ public enum WebSocketHandshake {
         guard head.fields.tokens(of: "upgrade") == ["websocket"],
             head.fields.tokens(of: "connection").contains("upgrade")
         else { throw HTTPFailure(.notAnUpgrade) }
-        let expected = acceptValue(key: Base64Text.encode(nonce), sha1: sha1)
+        let expected = acceptValue(key: Base64.encode(nonce), sha1: sha1)
         guard let accept = head.fields["sec-websocket-accept"], accept.utf8.elementsEqual(expected.utf8),
             head.fields.count(of: "sec-websocket-accept") == 1
         else { throw HTTPFailure(.badAccept) }
@@ -73,30 +74,12 @@ public enum WebSocketHandshake {
     }
 }
 
-/// The part of base64 (RFC 4648, 4) that the handshake needs.
-enum Base64Text {
-    private static let alphabet: [UInt8] = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    static func encode(_ bytes: [UInt8]) -> String {
-        var text = [UInt8]()
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            var bits: UInt32 = 0
-            for byte in group { bits = bits << 8 | UInt32(byte) }
-            bits <<= UInt32(3 - group.count) * 8
-            for place in 0..<4 {
-                let digit = Int(bits >> UInt32(18 - place * 6)) & 63
-                text.append(place <= group.count ? alphabet[digit] : UInt8(ascii: "="))
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    /// Whether `text` is the base64 of 16 bytes: 22 digits, the last of which carries two bits, and two `=`.
-    static func isSixteenBytes(_ text: String) -> Bool {
+extension WebSocketHandshake {
+    /// Whether `text` is the base64 of 16 bytes: 22 letters, the last of which carries two bits, and two `=`. Its
+    /// unused bits need not be zero.
+    private static func isSixteenBytes(_ text: String) -> Bool {
         let bytes = [UInt8](text.utf8)
         guard bytes.count == 24, bytes[22...].elementsEqual("==".utf8) else { return false }
-        return bytes[..<22].allSatisfy(alphabet.contains)
+        return bytes[..<22].allSatisfy(Base64.isLetter)
     }
 }

@@ -1,3 +1,4 @@
+import ThicketPlatform
 /// A message or control frame of the peer. Payloads behind a pointer are not copied, and valid until the reader is
 /// called again.
 public enum WebSocketEvent {
@@ -185,9 +186,4 @@ public struct WebSocketReader: ~Copyable {
         gathering = fresh
         return fresh
     }
-}
-
-extension UnsafeMutableRawBufferPointer {
-    /// Cuts `count` bytes from the front.
-    mutating func removeFirst(_ count: Int) { self = .init(rebasing: self[count...]) }
 }

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 
 /// The author of an operation: the 8 bytes of a device's id. Their order decides between two insertions at one place.
 public struct AuthorID: Sendable, Hashable, Comparable {

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 
 /// The first 16 bytes of a chain head.
 public struct Head: Sendable, Hashable {

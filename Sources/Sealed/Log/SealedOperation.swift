@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The clear form of a sealed operation: `{"b":…,"h":"…","n":"…","a":"…","x":…}`, compact.

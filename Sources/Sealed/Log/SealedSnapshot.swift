@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The clear form of a snapshot: all that a device needs to continue from position n (decision 0042).

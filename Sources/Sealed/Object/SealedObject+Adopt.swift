@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// Why a sealed object cannot be opened on a device that has no state of it.

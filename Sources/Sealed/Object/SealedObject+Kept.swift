@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The stored state of a sealed object, besides the server's object and the bytes of the change in flight: with those

@@ -1,5 +1,6 @@
 import ThicketAuth
 import ThicketCrypto
+import ThicketPlatform
 import ThicketSQLite
 
 /// The tokens of accounts: rows of the same table as those that operators hand out.

@@ -1,6 +1,8 @@
 import Synchronization
 import ThicketAuth
 import ThicketCrypto
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
 
 /// The thread that answers requests of partners' apps and checks the tokens of their users. It owns their

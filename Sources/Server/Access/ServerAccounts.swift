@@ -1,5 +1,7 @@
 import ThicketAuth
 import ThicketCrypto
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
 
 /// The thread of the built-in accounts: owns their directory and hashes passwords, one at a time. A storm of logins

@@ -1,4 +1,5 @@
 import ThicketAuth
+import ThicketNet
 import ThicketProtocol
 
 // Requests about accounts and of partners' apps, on the loop's thread: only paths and methods are checked here,

@@ -1,5 +1,6 @@
 import Synchronization
 import ThicketAuth
+import ThicketPlatform
 
 /// The thread that delivers the spool's messages to a mail server. No request waits for it: a message is safe once it
 /// is in its folder, and leaves the folder when the mail server has accepted it.

@@ -1,5 +1,6 @@
 import Synchronization
 import ThicketCrypto
+import ThicketPlatform
 
 /// Severity of a line.
 public enum LogLevel: Int, Sendable, Comparable, CaseIterable {

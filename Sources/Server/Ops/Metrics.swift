@@ -1,3 +1,5 @@
+public import ThicketNet
+public import ThicketPlatform
 public import ThicketProtocol
 
 extension ErrorCode: MetricLabel {
@@ -13,73 +15,26 @@ extension ErrorCode: MetricLabel {
 /// may use it.
 public final class Metrics: Sendable {
     /// All metrics, at 0.
-    public init() {}
+    public init() {
+        let limitHits = CounterFamily<LimitName>(
+            "thicket_limit_hits_total", by: "limit", "Times a limit was met, by which.")
+        self.limitHits = limitHits
+        net = NetMetrics { (limit: NetLimit) in limitHits.add(1, LimitName(limit)) }
+    }
+
+    /// What the network loop counts.
+    public let net: NetMetrics
 
     // MARK: Connections
 
-    /// Connections open now.
-    public let connections: Gauge = .init("thicket_connections", "Connections open now.")
-    /// Connections accepted.
-    public let connectionsAccepted: Counter = .init(
-        "thicket_connections_accepted_total", "Connections accepted.")
-    /// Connections closed at once: no file descriptor was free, or the limit was reached.
-    public let connectionsRefused: Counter = .init(
-        "thicket_connections_refused_total", "Connections closed at once for want of file descriptors or by the limit.")
-    /// Connections closed, by reason.
-    public let connectionsClosed: CounterFamily<CloseReason> = .init(
-        "thicket_connections_closed_total", by: "reason", "Connections closed, by why.")
-    /// WebSockets open now.
-    public let webSockets: Gauge = .init("thicket_websockets", "WebSocket connections open now.")
-    /// Bytes read from sockets.
-    public let receivedBytes: Counter = .init("thicket_received_bytes_total", "Bytes read from sockets.")
-    /// Bytes written to sockets.
-    public let sentBytes: Counter = .init("thicket_sent_bytes_total", "Bytes written to sockets.")
-    /// Write calls on sockets.
-    public let socketWrites: Counter = .init(
-        "thicket_socket_writes_total", "Calls that wrote to a socket; one carries all a turn has for a connection.")
-    /// Bytes queued for slow readers.
-    public let outboxBytes: Gauge = .init("thicket_outbox_bytes", "Bytes queued for readers that are slower than us.")
-    /// Slow readers whose queue exceeded its bound.
-    public let outboxOverflows: Counter = .init(
-        "thicket_outbox_overflows_total", "Slow readers whose queue grew over the bound.")
     /// HTTP requests, by route.
     public let httpRequests: CounterFamily<Route> = .init(
         "thicket_http_requests_total", by: "route", "HTTP requests, by route.")
-    /// Responses of unbounded length in progress.
-    public let httpStreams: Gauge = .init(
-        "thicket_http_streams", "HTTP responses under way that have no end yet.")
-    /// HTTP requests refused before routing, by status.
-    public let httpErrors: CounterFamily<HTTPFault> = .init(
-        "thicket_http_errors_total", by: "code", "HTTP requests refused before they reached a route.")
     /// Answers of the data API, by status.
     public let restAnswers: CounterFamily<RESTStatus> = .init(
         "thicket_rest_answers_total", by: "code", "Answers of the data API, by status.")
     /// HTTP requests that wait for changes now.
     public let restWaiters: Gauge = .init("thicket_rest_waiters", "HTTP requests that wait for changes now.")
-    /// WebSockets that the server ended, by close code.
-    public let webSocketErrors: CounterFamily<CloseCode> = .init(
-        "thicket_websocket_errors_total", by: "code", "WebSocket connections failed by us, by close code.")
-    /// Time of one turn of the loop, without waiting.
-    public let loopSeconds: Histogram = .seconds(
-        "thicket_loop_turn_seconds", "Time one turn of the network loop took, waiting left out.")
-
-    // MARK: TLS
-
-    /// TLS handshakes, by outcome.
-    public let tlsHandshakes: CounterFamily<Handshake> = .init(
-        "thicket_tls_handshakes_total", by: "result", "TLS handshakes, by how they went.")
-    /// Reloads of certificate and key, by outcome.
-    public let tlsReloads: CounterFamily<Reload> = .init(
-        "thicket_tls_reloads_total", by: "result", "Times certificate and key were read again, by how it went.")
-    /// End of the certificate, seconds since 1970; 0 without TLS.
-    public let tlsCertificateEnd: Gauge = .init(
-        "thicket_tls_certificate_end_seconds",
-        "When the certificate in use ends, in seconds since 1970; 0 without TLS.")
-
-    /// PROXY headers, by outcome.
-    public let proxyPrefaces: CounterFamily<Preface> = .init(
-        "thicket_proxy_prefaces_total", by: "result",
-        "Connections of proxies that were to begin with the PROXY protocol, by whether they did.")
 
     // MARK: SockJS
 
@@ -123,8 +78,7 @@ public final class Metrics: Sendable {
     public let deliveries: Counter = .init(
         "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
     /// Limits reached, by limit.
-    public let limitHits: CounterFamily<LimitName> = .init(
-        "thicket_limit_hits_total", by: "limit", "Times a limit was met, by which.")
+    public let limitHits: CounterFamily<LimitName>
 
     // MARK: Changes
 
@@ -216,7 +170,8 @@ public final class Metrics: Sendable {
 
     /// All instruments, in the order of declaration.
     public var instruments: [any Instrument] {
-        Mirror(reflecting: self).children.compactMap { (child: Mirror.Child) in child.value as? any Instrument }
+        net.instruments
+            + Mirror(reflecting: self).children.compactMap { (child: Mirror.Child) in child.value as? any Instrument }
     }
 
     /// The page of `/metrics`: Prometheus text format 0.0.4, `text/plain; version=0.0.4; charset=utf-8`.

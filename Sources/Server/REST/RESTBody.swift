@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketScheduling
 
 /// The unparsed body of a request that changes something, with what else the request says about the change. Small
 /// bodies are parsed on the loop, others on a reader's thread, because parsing a megabyte takes milliseconds.

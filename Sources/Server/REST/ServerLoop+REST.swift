@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketNet
 import ThicketProtocol
 
 // The data API on the loop's thread.

@@ -1,4 +1,5 @@
 import ThicketAuth
+import ThicketPlatform
 import ThicketProtocol
 
 /// A question about the token of an `init`: the store does not have it, and it has the form of a partner's token.

@@ -1,5 +1,8 @@
 import ThicketCrypto
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
+import ThicketScheduling
 
 /// The loop's state of all connections, channels and live buckets: a state machine without I/O, clock or threads.
 ///

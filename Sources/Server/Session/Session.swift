@@ -1,3 +1,5 @@
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
 
 /// The hub's state of one connection: its channels, its rates and why it is not read at the moment.
@@ -69,7 +71,7 @@ final class Session {
     /// A read was answered. Returns the one that may begin in its place.
     func settled(_ request: ReadRequest) -> ReadRequest? {
         guard request.question.hasLargeAnswer else { return nil }
-        guard let next = waitingReads.takeFirst() else {
+        guard let next = waitingReads.popFirst() else {
             readsAtWork -= 1
             return nil
         }

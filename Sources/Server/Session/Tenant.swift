@@ -1,4 +1,6 @@
+import ThicketNet
 import ThicketProtocol
+import ThicketScheduling
 
 /// What a user has in progress on all of its connections together, so that opening more connections does not give
 /// it more than its share. Owned by the hub. Exists while a connection of the user is open or a change awaits its

@@ -1,3 +1,4 @@
+import ThicketNet
 import ThicketProtocol
 
 // Requests below `/sock/1/APP`.

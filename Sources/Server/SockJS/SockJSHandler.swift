@@ -1,4 +1,7 @@
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
+import ThicketScheduling
 
 /// The server as seen by SockJS sessions, which it treats like other connections.
 protocol SockJSHost: AnyObject {
@@ -211,7 +214,7 @@ final class SockJSHandler {
     }
 
     private func giveUp(_ entry: Entry) {
-        metrics.outboxOverflows.add()
+        metrics.net.outboxOverflows.add()
         close(entry, .tryAgainLater, "too slow")
     }
 

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The published client library, for the iframe page through which old browsers connect from other origins.

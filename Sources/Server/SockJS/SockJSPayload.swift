@@ -1,3 +1,4 @@
+import ThicketPlatform
 import ThicketProtocol
 
 /// Reads payloads from clients: JSON arrays of strings (sockjs-protocol 0.3.3, "XhrPolling", "JsonPolling").
@@ -117,7 +118,7 @@ enum SockJSPayload {
         }
         var unit: UInt16 = 0
         for byte in body[(at + 2)..<(at + 6)] {
-            guard let digit = SockJSQuery.hexDigit(byte) else { return nil }
+            guard let digit = Hex.value(byte) else { return nil }
             unit = unit << 4 | UInt16(digit)
         }
         return unit
@@ -145,23 +146,14 @@ enum SockJSQuery {
             switch byte {
             case UInt8(ascii: "+"): bytes.append(0x20)
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(hexDigit),
-                    let low = rest.popFirst().flatMap(hexDigit)
+                guard let high = rest.popFirst().flatMap(Hex.value),
+                    let low = rest.popFirst().flatMap(Hex.value)
                 else { return nil }
                 bytes.append(high << 4 | low)
             default: bytes.append(byte)
             }
         }
         return bytes
-    }
-
-    static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
     }
 
     static func lowercased(_ bytes: [UInt8]) -> [UInt8] {

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The answers that need no session, and the heads of those that do (sockjs-protocol 0.3.3, "Static URLs").

@@ -1,3 +1,4 @@
+import ThicketPlatform
 import ThicketProtocol
 
 /// Bounds and timeouts of a session, in nanoseconds.

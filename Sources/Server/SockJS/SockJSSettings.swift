@@ -1,3 +1,4 @@
+import ThicketPlatform
 import ThicketProtocol
 
 /// The operator's settings for SockJS.

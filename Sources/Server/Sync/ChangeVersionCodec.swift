@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// Encodes a position in a bucket's log as the opaque `cv` of the wire, and decodes it.
@@ -71,8 +72,8 @@ public struct ChangeVersionCodec: Sendable {
         let (high, low) = block.encrypt(
             UInt64(epoch) << 32 | UInt64(tag), UInt64(bitPattern: gid))
         for digit in 0..<16 {
-            place[digit] = hexDigit(UInt8(truncatingIfNeeded: high >> UInt64(60 - 4 * digit)) & 15)
-            place[16 + digit] = hexDigit(UInt8(truncatingIfNeeded: low >> UInt64(60 - 4 * digit)) & 15)
+            place[digit] = Hex.digit(UInt8(truncatingIfNeeded: high >> UInt64(60 - 4 * digit)) & 15)
+            place[16 + digit] = Hex.digit(UInt8(truncatingIfNeeded: low >> UInt64(60 - 4 * digit)) & 15)
         }
     }
 
@@ -97,7 +98,4 @@ public struct ChangeVersionCodec: Sendable {
     private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }
-
-    @inline(__always)
-    private func hexDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x57 &+ value }
 }

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// An `EMPTY` in progress: one removal per object, in batches, over as many groups as needed.

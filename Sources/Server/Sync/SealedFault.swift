@@ -1,3 +1,4 @@
+import ThicketPlatform
 import ThicketSealedShape
 
 /// The part of a change that a sealed bucket does not accept; a label of `thicket_sealed_refused_total`.

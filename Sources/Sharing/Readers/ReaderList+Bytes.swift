@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The encoding of a list: `thicket/reader-list/1` ‖ 0 ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ version(8) ‖ previous(32) ‖

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// A bucket that several accounts share.

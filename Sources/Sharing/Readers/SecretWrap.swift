@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// The secret of one epoch, sealed to one reader (`KeyWrap`).

@@ -1,6 +1,7 @@
 import Testing
 import ThicketBlocking
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 import ThicketTestSupport

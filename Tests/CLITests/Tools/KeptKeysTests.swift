@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 

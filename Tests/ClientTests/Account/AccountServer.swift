@@ -4,6 +4,7 @@ import Testing
 import ThicketAuth
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 import ThicketSQLite
 import ThicketServer
@@ -31,7 +32,7 @@ final class AccountServer: Sendable {
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
 
-        func next() -> Mail? { row.takeAll(until: OwnThread.steadyTime() + .seconds(120)).first }
+        func next() -> Mail? { row.takeAll(until: SystemClock.steadyTime() + .seconds(120)).first }
     }
 
     /// The code in the next mail, once it is sent.

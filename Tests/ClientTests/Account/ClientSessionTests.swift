@@ -65,7 +65,7 @@ struct ClientSessionTests {
         try await notes.waitUntilSynced(timeout: Self.patience)
         #expect(try await notes.get("doc") == ["t": "Look: the fox jumps"])
         #expect(try await notes.info("doc").version == 3)
-        #expect(source.count == 1 && bench.server.metrics.connectionsAccepted.value >= 2)
+        #expect(source.count == 1 && bench.server.metrics.net.connectionsAccepted.value >= 2)
         await session.close()
     }
 

@@ -2,6 +2,7 @@ import Testing
 import ThicketClient
 import ThicketCrypto
 import ThicketNonces
+import ThicketPlatform
 import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 import ThicketCrypto
+import ThicketFaultDisk
 import ThicketProtocol
 import ThicketSQLite
 import ThicketTestSupport

@@ -85,7 +85,7 @@ struct ProxyTests {
         let gone: String = try await TransportBench.reason(lonely)
         #expect(gone.contains("\(proxy.port)"), "\(gone)")
         await lonely.close()
-        #expect(bench.server.metrics.connectionsAccepted.value == 0)
+        #expect(bench.server.metrics.net.connectionsAccepted.value == 0)
         bench.server.abort()
     }
 }

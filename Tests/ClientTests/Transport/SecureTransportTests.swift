@@ -42,7 +42,7 @@ struct SecureTransportTests {
             #expect(try await notes.pendingCount == 1)
             await session.close()
         }
-        #expect(bench.server.metrics.receivedBytes.value == 0)
+        #expect(bench.server.metrics.net.receivedBytes.value == 0)
         bench.server.abort()
     }
 
@@ -59,7 +59,7 @@ struct SecureTransportTests {
         let reason: String = try await TransportBench.reason(session)
         #expect(reason.contains("certificate") && reason.contains("127.0.0.1"), "\(reason)")
         await session.close()
-        #expect(bench.server.metrics.receivedBytes.value == 0)
+        #expect(bench.server.metrics.net.receivedBytes.value == 0)
         bench.server.abort()
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import ThicketPlatform
 import ThicketServer
 
 /// A TCP relay in this process that passes just as many bytes each way as the test has allowed: a slow link whose ticks

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 import ThicketClient
+import ThicketNet
 import ThicketProcesses
 import ThicketProtocol
 import ThicketServer

@@ -1,4 +1,6 @@
 import Testing
+import ThicketNet
+import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 import ThicketServer
@@ -108,7 +110,7 @@ struct TrustTests {
         lost.certificateFile = "/nowhere/ca.pem"
         try await Self.expect(fine, lost, says: .certificateFile)
         for server: TestServer in [stranger, renamed, expired, good] {
-            #expect(server.metrics.receivedBytes.value == 0)
+            #expect(server.metrics.net.receivedBytes.value == 0)
             server.stop()
         }
         // Plain HTTP where TLS is expected.
@@ -147,7 +149,7 @@ struct TrustTests {
         let reason: String = try await TransportBench.reason(session)
         #expect(reason.contains("redirects are not followed"), "\(reason)")
         await session.close()
-        #expect(bench.server.metrics.receivedBytes.value == 0)
+        #expect(bench.server.metrics.net.receivedBytes.value == 0)
         loop.stop()
         bench.server.abort()
     }

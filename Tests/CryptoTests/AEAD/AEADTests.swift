@@ -1,6 +1,7 @@
 import Testing
 import ThicketCrypto
 import ThicketNonces
+import ThicketPlatform
 
 @Suite("Sealing and opening", .nonceWatch)
 struct AEADTests {

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 
 @Suite("Keys of Curve25519")
 struct CurveTests {

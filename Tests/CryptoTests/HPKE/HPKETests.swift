@@ -1,6 +1,7 @@
 import Testing
 import ThicketCrypto
 import ThicketNonces
+import ThicketPlatform
 
 @Suite("HPKE beyond the vectors", .nonceWatch)
 struct HPKETests {

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 
 @Suite("Bounds of derivations and of CBC")
 struct DerivationBoundsTests {

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 
 @Suite("scrypt against the examples of RFC 7914")
 struct ScryptTests {

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 
 /// What another implementation (Python's hashlib, hmac and cryptography) makes of the same input.
 @Suite("Keys of accounts, against another implementation")

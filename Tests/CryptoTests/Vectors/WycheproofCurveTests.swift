@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 import ThicketTestSupport
 
 /// Wycheproof's cases of Curve25519.

@@ -149,7 +149,7 @@ struct IndexTests {
         #expect(other.metrics.limitHits.value(.waiters) == 1)
         two.leave()
         #expect(waitUntil { other.metrics.restWaiters.value == 1 }, "the server hears of a client that goes")
-        #expect(waitUntil { other.metrics.connections.value == 2 })
+        #expect(waitUntil { other.metrics.net.connections.value == 2 })
         other.stop()
         #expect(try one.receive().body == "[]", "a server that stops lets nobody wait")
     }

@@ -67,7 +67,7 @@ struct SockJSHostileTests {
             while answer.utf8.elementsEqual("h".utf8) { answer = try beside.receive() }
             #expect(answer == "a[\"h:2\"]")
             beside.vanish()
-            #expect(waitUntil { server.metrics.sockJSSessions.value == 0 && server.metrics.httpStreams.value == 0 })
+            #expect(waitUntil { server.metrics.sockJSSessions.value == 0 && server.metrics.net.httpStreams.value == 0 })
             #expect(server.metrics.sockJSQueuedBytes.value == 0)
         }
     }

@@ -188,7 +188,7 @@ struct SockJSEndTests {
             #expect(try stream.peer.chunk() == nil)
             let jsonp: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "GET", client.path + "/jsonp?c=x")
             #expect(jsonp.body == "x(\"c[1013,\\\"too slow\\\"]\");\r\n")
-            #expect(server.metrics.outboxOverflows.value == 1)
+            #expect(server.metrics.net.outboxOverflows.value == 1)
         }
     }
 

@@ -5,9 +5,9 @@ import ThicketNonces
 
 // Targets seal with keys and nonces of their own, each input anew.
 @Suite("Corpus of the fuzzer", .noncesGiven) struct CorpusTests {
-    /// `Fuzz/Corpus` of this checkout.
+    /// `Tools/Fuzz/Corpus` of this checkout.
     static let corpus: URL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Fuzz/Corpus")
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Tools/Fuzz/Corpus")
 
     @Test(
         "every target takes its corpus, each input in full and cut short anywhere",

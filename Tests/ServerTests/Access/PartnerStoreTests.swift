@@ -2,6 +2,7 @@ import Glibc
 import Testing
 import ThicketAuth
 import ThicketCrypto
+@testable import ThicketPlatform
 import ThicketProtocol
 
 @testable import ThicketServer

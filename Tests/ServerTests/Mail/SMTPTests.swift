@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ThicketBlocking
 import ThicketAuth
+@testable import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 import ThicketBlocking
+@testable import ThicketNet
 import ThicketProcesses
 import ThicketProtocol
 import ThicketTestSupport

@@ -1,4 +1,5 @@
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 
 @testable import ThicketServer

@@ -1,4 +1,6 @@
+@testable import ThicketNet
 import ThicketProtocol
+@testable import ThicketScheduling
 import ThicketTestSupport
 
 @testable import ThicketServer

@@ -1,5 +1,6 @@
 import CThicketNet
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 import ThicketTestSupport
 

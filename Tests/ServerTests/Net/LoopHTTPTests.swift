@@ -1,5 +1,6 @@
 import CThicketNet
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -24,7 +25,7 @@ struct LoopHTTPTests {
                 #expect([100, 200, 404].contains(answer.status), "\(each.title)")
             }
         }
-        #expect(server.metrics.httpErrors.value(.headTooLarge) > 0)
+        #expect(server.metrics.net.httpErrors.value(.headTooLarge) > 0)
         try server.stop()
     }
 
@@ -47,9 +48,9 @@ struct LoopHTTPTests {
         let peer: TestPeer = try .init(port: server.port)
         try peer.send(String(repeating: "GET /big\(get)", count: 300))
         let bound: Int = 2 * NetSettings().pendingBytesPause
-        waitFor { server.metrics.outboxBytes.value > 0 ? true : nil }
+        waitFor { server.metrics.net.outboxBytes.value > 0 ? true : nil }
         for _: Int in 0..<300 {
-            #expect(server.metrics.outboxBytes.value <= bound)
+            #expect(server.metrics.net.outboxBytes.value <= bound)
             #expect(try peer.readResponse().body.count == 100_000)
         }
         try server.stop()
@@ -149,7 +150,7 @@ struct LoopHTTPTests {
         try peer.send("GET / HTTP/1.1\r\nA: ")
         let isAnswered: Bool = waitFor {
             guard (try? peer.send("b")) != nil else { return true }
-            return server.metrics.httpErrors.value(.timeout) == 1 ? true : nil
+            return server.metrics.net.httpErrors.value(.timeout) == 1 ? true : nil
         }
         #expect(isAnswered)
         try server.stop()
@@ -169,9 +170,9 @@ struct LoopHTTPTests {
             }
             let third: TestPeer = try .init(port: server.port)
             #expect(try third.readResponse().status == 503)
-            #expect(server.metrics.connectionsRefused.value == 1)
+            #expect(server.metrics.net.connectionsRefused.value == 1)
         }
-        waitFor { server.metrics.connections.value == 1 ? true : nil }
+        waitFor { server.metrics.net.connections.value == 1 ? true : nil }
         let fourth: TestPeer = try .init(port: server.port)
         try fourth.send("GET /hello\(get)")
         #expect(try fourth.readResponse().status == 200)
@@ -202,7 +203,7 @@ struct LoopHTTPTests {
         let half: String = head + String(repeating: "a", count: 60_000)
         let (first, second): (TestPeer, TestPeer) = (try .init(port: server.port), try .init(port: server.port))
         try first.send(half)
-        waitFor { server.metrics.receivedBytes.value >= half.utf8.count ? true : nil }
+        waitFor { server.metrics.net.receivedBytes.value >= half.utf8.count ? true : nil }
         try second.send(half)
         #expect(try second.readResponse().status == 503)
         try first.send(String(repeating: "a", count: 40_000))

@@ -1,6 +1,7 @@
 import CThicketNet
 import Glibc
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -109,7 +110,7 @@ struct LoopProxyTests {
                 #expect(try body(peer) == client)
             }
         }
-        #expect(server.metrics.proxyPrefaces.value(.taken) == 12)
+        #expect(server.metrics.net.proxyPrefaces.value(.taken) == 12)
         try server.stop()
     }
 
@@ -121,7 +122,7 @@ struct LoopProxyTests {
             try peer.send(text)
             #expect(try body(peer) == "400")
         }
-        #expect(server.metrics.proxyPrefaces.value(.refused) == 3)
+        #expect(server.metrics.net.proxyPrefaces.value(.refused) == 3)
         try server.stop()
         let hasty: LoopThread = try serve("127.0.0.1", prefaces: true, milliseconds: 100)
         let half: TestPeer = try .init(port: hasty.port)

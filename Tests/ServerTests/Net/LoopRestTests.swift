@@ -1,6 +1,9 @@
 import Glibc
 import Testing
+@testable import ThicketNet
+@testable import ThicketPlatform
 import ThicketProtocol
+@testable import ThicketScheduling
 
 @testable import ThicketServer
 

@@ -1,6 +1,8 @@
 import Glibc
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
+@testable import ThicketScheduling
 import ThicketTestSupport
 
 @testable import ThicketServer

@@ -1,7 +1,9 @@
 import CThicketNet
 import Glibc
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
+@testable import ThicketScheduling
 import ThicketTestSupport
 
 @testable import ThicketServer

@@ -1,5 +1,6 @@
 import CThicketNet
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 
 @testable import ThicketServer
@@ -59,7 +60,7 @@ struct LoopStreamTests {
         #expect(answer.fields["content-length"] == nil && answer.fields["connection"] == nil)
         #expect(try Self.head(peer, 10) == "5\r\nbegin\r\n")
         let id: ConnectionID = Self.opened(diary)
-        #expect(server.metrics.httpStreams.value == 1)
+        #expect(server.metrics.net.httpStreams.value == 1)
         _ = try server.onLoop { (loop: EventLoop) in
             loop.write(id, chunk: [])
             loop.write(id, chunk: Array("one".utf8))
@@ -73,7 +74,7 @@ struct LoopStreamTests {
         }
         #expect(try Self.head(peer, 37) == "1a\r\n\(String(repeating: "x", count: 26))\r\n0\r\n\r\n")
         #expect(String(decoding: try peer.readResponse().body, as: UTF8.self) == "hello")
-        #expect(server.metrics.httpStreams.value == 0 && diary.lines.isEmpty)
+        #expect(server.metrics.net.httpStreams.value == 0 && diary.lines.isEmpty)
         try server.stop()
     }
 
@@ -115,7 +116,7 @@ struct LoopStreamTests {
         _ = thicket_shut_write(peer.socket)
         _ = try server.onLoop { (loop: EventLoop) in loop.respond(id, .text(200, "at last")) }
         #expect(try peer.readToEnd().hasSuffix("at last"))
-        #expect(diary.lines.count == 4 && server.metrics.httpStreams.value == 0)
+        #expect(diary.lines.count == 4 && server.metrics.net.httpStreams.value == 0)
         try server.stop()
     }
 
@@ -147,8 +148,8 @@ struct LoopStreamTests {
             _ = try server.onLoop { (loop: EventLoop) in loop.write(id, chunk: [UInt8](repeating: 1, count: 50_000)) }
         }
         #expect(diary.lines == ["abandoned \(id)"])
-        #expect(server.metrics.outboxOverflows.value == 1 && server.metrics.outboxBytes.value == 0)
-        #expect(server.metrics.httpStreams.value == 0)
+        #expect(server.metrics.net.outboxOverflows.value == 1 && server.metrics.net.outboxBytes.value == 0)
+        #expect(server.metrics.net.httpStreams.value == 0)
         try server.stop()
     }
 

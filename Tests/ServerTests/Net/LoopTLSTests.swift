@@ -1,6 +1,7 @@
 import CThicketNet
 import Glibc
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -31,8 +32,8 @@ struct LoopTLSTests {
             let answer: String = try peer.readToEnd()
             #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("https://"), "\(text)")
         }
-        #expect(server.metrics.tlsHandshakes.value(.plain) == texts.count)
-        #expect(server.metrics.tlsHandshakes.value(.full) == 0)
+        #expect(server.metrics.net.tlsHandshakes.value(.plain) == texts.count)
+        #expect(server.metrics.net.tlsHandshakes.value(.full) == 0)
         try server.stop()
     }
 
@@ -55,8 +56,8 @@ struct LoopTLSTests {
         }
         try witness.sendFrame(.text, Array("still here".utf8))
         #expect(try witness.readAnswer() == .text(Array("still here".utf8)))
-        #expect(server.metrics.tlsHandshakes.value(.failed) > 100)
-        #expect(server.metrics.tlsHandshakes.value(.full) == 1)
+        #expect(server.metrics.net.tlsHandshakes.value(.failed) > 100)
+        #expect(server.metrics.net.tlsHandshakes.value(.full) == 1)
         try server.stop()
     }
 
@@ -83,8 +84,8 @@ struct LoopTLSTests {
         let server: LoopThread = try serve(settings)
         let peer: TestPeer = try .init(port: server.port, isPlain: true)
         try peer.send([0x16, 3, 1, 1, 0])
-        waitFor { (try? peer.send([0])) == nil || server.metrics.tlsHandshakes.value(.timeout) == 1 ? true : nil }
-        waitFor { server.metrics.tlsHandshakes.value(.timeout) == 1 ? true : nil }
+        waitFor { (try? peer.send([0])) == nil || server.metrics.net.tlsHandshakes.value(.timeout) == 1 ? true : nil }
+        waitFor { server.metrics.net.tlsHandshakes.value(.timeout) == 1 ? true : nil }
         #expect(server.metrics.limitHits.value(.handshakeTime) == 1)
         let silent: TestPeer = try .init(port: server.port, isPlain: true)
         #expect(try silent.readToEnd().isEmpty)
@@ -142,8 +143,8 @@ struct LoopTLSTests {
         }
         #expect(isRenewed)
         _ = try visit(ticket)
-        #expect(server.metrics.tlsHandshakes.value(.full) == 1)
-        #expect(server.metrics.tlsHandshakes.value(.resumed) == 2)
+        #expect(server.metrics.net.tlsHandshakes.value(.full) == 1)
+        #expect(server.metrics.net.tlsHandshakes.value(.resumed) == 2)
         try server.stop()
     }
 
@@ -162,7 +163,7 @@ struct LoopTLSTests {
         defer { unlink(letter) }
         let plain: [String] = base.filter { $0 != "-brief" }
         #expect(SecureEdge.run(plain + ["-tls1_2"], input: letter) != 0)
-        let good: Int = server.metrics.tlsHandshakes.value(.full)
+        let good: Int = server.metrics.net.tlsHandshakes.value(.full)
         #expect(good == 4)
         for words: [String] in [
             ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"], ["-alpn", "h2"],
@@ -170,8 +171,8 @@ struct LoopTLSTests {
         ] {
             #expect(SecureEdge.run(base + words) != 0, "\(words)")
         }
-        #expect(server.metrics.tlsHandshakes.value(.full) == good)
-        #expect(server.metrics.tlsHandshakes.value(.failed) == 4)
+        #expect(server.metrics.net.tlsHandshakes.value(.full) == good)
+        #expect(server.metrics.net.tlsHandshakes.value(.failed) == 4)
         try server.stop()
     }
 

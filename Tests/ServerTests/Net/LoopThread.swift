@@ -1,6 +1,8 @@
 import CThicketNet
 import Glibc
 import Synchronization
+@testable import ThicketNet
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -36,7 +38,7 @@ final class LoopThread: Sendable {
     ) {
         defer { isOver.withLock { $0 = true } }
         do throws(NetError) {
-            let loop: EventLoop = try .init(settings: settings, metrics: metrics)
+            let loop: EventLoop = try .init(settings: settings, metrics: metrics.net)
             if isSecure { loop.use(try Self.context()) }
             var listeners: [Listener] = [try loop.listen(host: "127.0.0.1", port: 0, isSecure: isSecure)]
             if isSecure { SecureEdge.add(port: listeners[0].port) }

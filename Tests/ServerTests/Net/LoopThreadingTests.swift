@@ -1,6 +1,8 @@
 import Glibc
 import Synchronization
 import Testing
+@testable import ThicketNet
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketTestSupport
 

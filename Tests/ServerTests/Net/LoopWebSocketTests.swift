@@ -1,6 +1,7 @@
 import CThicketNet
 import Synchronization
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 
 @testable import ThicketServer
@@ -29,7 +30,7 @@ struct LoopWebSocketTests {
             rounds += 1
         }
         #expect(diary.ends == [.slowReader])
-        #expect(server.metrics.outboxOverflows.value == 1)
+        #expect(server.metrics.net.outboxOverflows.value == 1)
         var texts: Int = 0
         var last: TestPeer.Answer = .end
         while case let answer:TestPeer.Answer = try slow.readAnswer(), answer != .end {
@@ -39,7 +40,7 @@ struct LoopWebSocketTests {
         #expect(last == .close(1013))
         try other.sendFrame(.text, [0x62])
         #expect(try other.readAnswer() == .text([0x62]))
-        waitFor { server.metrics.outboxBytes.value == 0 ? true : nil }
+        waitFor { server.metrics.net.outboxBytes.value == 0 ? true : nil }
         try server.stop()
     }
 
@@ -64,7 +65,7 @@ struct LoopWebSocketTests {
             #expect(try other.readAnswer() == .text([0x62]))
         }
         #expect(diary.ends == [.slowReader])
-        waitFor { server.metrics.outboxBytes.value < 2 << 20 ? true : nil }
+        waitFor { server.metrics.net.outboxBytes.value < 2 << 20 ? true : nil }
         try server.stop()
     }
 
@@ -78,7 +79,7 @@ struct LoopWebSocketTests {
         let half: [UInt8] = Array(WebSocketWriter.frame(.text, Self.megabyte, mask: 9).prefix(700_000))
         for peer: TestPeer in peers { try peer.upgrade() }
         try peers[0].send(half)
-        waitFor { server.metrics.receivedBytes.value > half.count ? true : nil }
+        waitFor { server.metrics.net.receivedBytes.value > half.count ? true : nil }
         try peers[1].send(half)
         #expect(try peers[1].readAnswer() == .close(1013))
         #expect(waitFor { diary.ends.first } == .crowded)
@@ -112,9 +113,9 @@ struct LoopWebSocketTests {
                 }
             }
         }
-        waitFor { server.metrics.outboxBytes.value > settings.pendingBytesPause ? true : nil }
+        waitFor { server.metrics.net.outboxBytes.value > settings.pendingBytesPause ? true : nil }
         for _: Int in 0..<count {
-            #expect(server.metrics.outboxBytes.value < settings.pendingBytesPause + 30_000)
+            #expect(server.metrics.net.outboxBytes.value < settings.pendingBytesPause + 30_000)
             #expect(try peer.readAnswer() == .text(payload))
         }
         try server.stop()
@@ -129,18 +130,18 @@ struct LoopWebSocketTests {
         let id: ConnectionID = waitFor { diary.opened.first }
         // Counted on the loop, behind the write of the handshake.
         let metrics: Metrics = server.metrics
-        let before: Int = try server.onLoop { _ in metrics.socketWrites.value }
+        let before: Int = try server.onLoop { _ in metrics.net.socketWrites.value }
         _ = try server.onLoop { loop in
             for number: Int in 0..<100 { loop.send(id, text: Array("\(number)".utf8)) }
             return true
         }
         for number: Int in 0..<100 { #expect(try peer.readAnswer() == .text(Array("\(number)".utf8))) }
-        #expect(try server.onLoop { _ in metrics.socketWrites.value } == before + 1)
+        #expect(try server.onLoop { _ in metrics.net.socketWrites.value } == before + 1)
         let burst: [UInt8] = (0..<100).flatMap { WebSocketWriter.frame(.text, Array("\($0)".utf8), mask: 3) }
         try peer.send(burst)
         for number: Int in 0..<100 { #expect(try peer.readAnswer() == .text(Array("\(number)".utf8))) }
         // The burst may arrive in a few packets; each is one turn.
-        #expect(try server.onLoop { _ in metrics.socketWrites.value } <= before + 11)
+        #expect(try server.onLoop { _ in metrics.net.socketWrites.value } <= before + 11)
         try server.stop()
     }
 
@@ -281,8 +282,8 @@ struct LoopWebSocketTests {
         #expect(try silent.readAnswer() == .close(1001))
         #expect(diary.ends == [.idle])
         #expect(try silent.readAnswer() == .end)
-        waitFor { server.metrics.connections.value == 0 ? true : nil }
-        #expect(server.metrics.webSockets.value == 0)
+        waitFor { server.metrics.net.connections.value == 0 ? true : nil }
+        #expect(server.metrics.net.webSockets.value == 0)
         try server.stop()
     }
 
@@ -332,7 +333,7 @@ struct LoopWebSocketTests {
         try peer.sendFrame(.binary, [1])
         #expect(try peer.readAnswer() == .close(1003))
         #expect(try peer.readAnswer() == .end)
-        #expect(server.metrics.webSocketErrors.value(.unsupportedData) == 1)
+        #expect(server.metrics.net.webSocketErrors.value(.unsupportedData) == 1)
         try server.stop()
     }
 
@@ -351,7 +352,7 @@ struct LoopWebSocketTests {
         for (number, peer): (Int, TestPeer) in peers.enumerated() {
             #expect(try peer.readAnswer() == .text(Array("\(number)".utf8)))
         }
-        #expect(server.metrics.webSockets.value == 1_000)
+        #expect(server.metrics.net.webSockets.value == 1_000)
         try server.stop()
     }
 }

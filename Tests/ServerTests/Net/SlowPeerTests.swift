@@ -1,6 +1,7 @@
 import CThicketNet
 import Glibc
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
 
 @testable import ThicketServer
@@ -46,7 +47,7 @@ struct SlowPeerTests {
         try slow.send(head + "100000\r\n\r\n")
         waitFor { (try? slow.send("b")) == nil || server.metrics.limitHits.value(.bodyPace) == 1 ? true : nil }
         #expect(try slow.readResponse().status == 408)
-        #expect(server.metrics.httpErrors.value(.timeout) == 1)
+        #expect(server.metrics.net.httpErrors.value(.timeout) == 1)
         #expect(server.metrics.limitHits.value(.bodyPace) == 1)
         try server.stop()
         // With patience for a machine that is busy with other tests.
@@ -103,7 +104,7 @@ struct SlowPeerTests {
         silent.keepLittle()
         try silent.send(text)
         waitFor { server.metrics.limitHits.value(.readPace) == 1 ? true : nil }
-        waitFor { server.metrics.outboxBytes.value == 0 ? true : nil }
+        waitFor { server.metrics.net.outboxBytes.value == 0 ? true : nil }
         // The last response ends the connection: what is queued is still handed over.
         let last: String = "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         try server.stop()
@@ -124,14 +125,14 @@ struct SlowPeerTests {
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         let metrics: Metrics = server.metrics
-        let before: Int = try server.onLoop { _ in metrics.socketWrites.value }
+        let before: Int = try server.onLoop { _ in metrics.net.socketWrites.value }
         let text: [UInt8] = .init(repeating: 0x61, count: 4 << 20)
         _ = try server.onLoop { loop in
             loop.send(id, text: text)
             return true
         }
         #expect(try peer.readAnswer() == .text(text))
-        let writes: Int = try server.onLoop { _ in metrics.socketWrites.value } - before
+        let writes: Int = try server.onLoop { _ in metrics.net.socketWrites.value } - before
         #expect(writes >= text.count / EventLoop.writtenPerTurn)
         try server.stop()
     }
@@ -150,11 +151,11 @@ struct SlowPeerTests {
             return true
         }
         waitFor { (try? server.onLoop { $0.lookup(id)?.isBlocked }) == true ? true : nil }
-        let waiting: Int = server.metrics.outboxBytes.value
+        let waiting: Int = server.metrics.net.outboxBytes.value
         // What the peer's kernel takes, and the last piece, come on top.
         #expect(waiting > text.count - Int(EventLoop.unsentMax) - (256 << 10))
         #expect(try peer.readAnswer() == .text(text))
-        waitFor { server.metrics.outboxBytes.value == 0 ? true : nil }
+        waitFor { server.metrics.net.outboxBytes.value == 0 ? true : nil }
         try server.stop()
     }
 
@@ -167,7 +168,7 @@ struct SlowPeerTests {
         try kept.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(try kept.readResponse().status == 200)
         #expect(try kept.readToEnd().isEmpty)
-        #expect(server.metrics.connectionsClosed.value(.idle) == 2)
+        #expect(server.metrics.net.connectionsClosed.value(.idle) == 2)
         #expect(server.metrics.limitHits.value(.readPace) == 0)
         try server.stop()
     }

@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+@testable import ThicketNet
 import ThicketTestSupport
 
 @testable import ThicketServer
@@ -93,8 +94,8 @@ struct TLSFilesTests {
         unlink(path("n.pem"))
         try renew()
         #expect(try shown() == second)
-        #expect(server.metrics.tlsReloads.value(.done) == 1)
-        #expect(server.metrics.tlsReloads.value(.failed) == 2)
+        #expect(server.metrics.net.tlsReloads.value(.done) == 1)
+        #expect(server.metrics.net.tlsReloads.value(.failed) == 2)
         try old.sendFrame(.text, Array("still here".utf8))
         #expect(try old.readAnswer() == .text(Array("still here".utf8)))
         try server.stop()

@@ -1,6 +1,8 @@
 import CThicketNet
 import Glibc
 import Testing
+@testable import ThicketNet
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketTestSupport
 

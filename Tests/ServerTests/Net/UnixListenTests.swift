@@ -1,6 +1,7 @@
 import CThicketNet
 import Glibc
 import Testing
+import ThicketPlatform
 import ThicketServer
 import ThicketTestSupport
 

@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 import Testing
+@testable import ThicketPlatform
 import ThicketProtocol
 
 @testable import ThicketServer
@@ -80,7 +81,7 @@ struct ControlSocketTests {
         socket.start()
         var replies: [RemoteReply] = []
         try ControlClient.ask(try question(.log(2)), folder: folder) { (reply: RemoteReply) in replies.append(reply) }
-        #expect(box.cancelled.takeAll(until: OwnThread.steadyTime() + .seconds(10)).count == 1)
+        #expect(box.cancelled.takeAll(until: SystemClock.steadyTime() + .seconds(10)).count == 1)
         socket.stop()
         #expect(replies == [.asked(1), .answer(client: "c\"1\n", json: Array(#"{"a":[1.50,"ü"]}"#.utf8))])
         #expect(box.asked.withLock { $0 } == [try question(.log(2))])
@@ -118,7 +119,7 @@ struct ControlSocketTests {
         let row: BlockingQueue<Int> = .init(bound: 2)
         #expect(row.add(1) && row.add(2) && !row.add(3))
         #expect(row.takeAll() == [1, 2])
-        #expect(row.takeAll(until: OwnThread.steadyTime() + .milliseconds(1)) == [])
+        #expect(row.takeAll(until: SystemClock.steadyTime() + .milliseconds(1)) == [])
         let thread: OwnThread = .init("adder") { row.add(4) }
         #expect(row.takeAll() == [4])
         thread.join()

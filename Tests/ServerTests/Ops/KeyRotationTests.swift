@@ -1,6 +1,8 @@
 import Glibc
 import Testing
 import ThicketCrypto
+import ThicketFaultDisk
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketSQLite
 

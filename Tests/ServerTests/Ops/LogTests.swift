@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketPlatform
 import ThicketServer
 
 @Suite("Log")

@@ -1,4 +1,5 @@
 import Testing
+import ThicketPlatform
 import ThicketServer
 
 @Suite("Metrics")
@@ -7,8 +8,8 @@ struct MetricsTests {
     func page() {
         let metrics: Metrics = .init()
         metrics.changesApplied.add(3)
-        metrics.connections.add(5)
-        metrics.connections.subtract(2)
+        metrics.net.connections.add(5)
+        metrics.net.connections.subtract(2)
         metrics.changesRefused.add(1, .invalidDiff)
         let page: String = metrics.render()
         #expect(page.contains("# TYPE thicket_changes_applied_total counter\nthicket_changes_applied_total 3\n"))

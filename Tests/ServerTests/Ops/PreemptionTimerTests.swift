@@ -1,6 +1,8 @@
 import CThicketCores
 import Glibc
 import Testing
+@testable import ThicketPlatform
+@testable import ThicketScheduling
 import ThicketTestSupport
 
 @testable import ThicketServer

@@ -1,5 +1,6 @@
 import Testing
 import ThicketProtocol
+@testable import ThicketScheduling
 
 @testable import ThicketServer
 

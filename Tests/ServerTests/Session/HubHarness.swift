@@ -1,6 +1,8 @@
 import Testing
 import ThicketAuth
 import ThicketCrypto
+@testable import ThicketNet
+@testable import ThicketPlatform
 import ThicketProtocol
 
 @testable import ThicketServer

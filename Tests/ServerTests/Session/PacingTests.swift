@@ -1,5 +1,7 @@
 import Testing
+@testable import ThicketNet
 import ThicketProtocol
+@testable import ThicketScheduling
 
 @testable import ThicketServer
 

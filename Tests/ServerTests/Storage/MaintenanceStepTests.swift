@@ -1,4 +1,6 @@
 import Testing
+import ThicketFaultDisk
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketSQLite
 import ThicketTestSupport

@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketSQLite
 

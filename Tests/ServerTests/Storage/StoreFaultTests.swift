@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketFaultDisk
 import ThicketProtocol
 import ThicketSQLite
 import ThicketTestSupport

@@ -1,4 +1,5 @@
 import Testing
+import ThicketFaultDisk
 import ThicketProtocol
 import ThicketSQLite
 

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+@testable import ThicketPlatform
 import ThicketProtocol
 import ThicketSealedShape
 import ThicketTestSupport

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketPlatform
 
 @testable import ThicketSharing
 

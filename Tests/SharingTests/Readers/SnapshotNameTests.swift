@@ -1,6 +1,7 @@
 import Testing
 import ThicketCrypto
 import ThicketNonces
+import ThicketPlatform
 import ThicketProtocol
 import ThicketSealed
 

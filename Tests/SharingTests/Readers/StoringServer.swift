@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketPlatform
 import ThicketSealed
 
 /// What a server does for one object of a shared bucket, and all that it has ever stored.

@@ -1,4 +1,5 @@
 import Glibc
+import ThicketPlatform
 import ThicketProtocol
 
 /// A small HTTP client that blocks, for tests: one connection, whole answers or chunk by chunk, every wait with a

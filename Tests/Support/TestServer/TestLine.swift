@@ -1,4 +1,5 @@
 import Glibc
+import ThicketNet
 import ThicketServer
 import ThicketTestSupport
 

@@ -1,5 +1,7 @@
 import ThicketAuth
 import ThicketCrypto
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 import ThicketTestSupport

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// What a device stores of an account between runs: the access key, the sealed bundle from the server, and what it

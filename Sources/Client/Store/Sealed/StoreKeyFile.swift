@@ -1,4 +1,5 @@
 package import ThicketCrypto
+import ThicketPlatform
 
 #if canImport(Darwin)
     internal import Darwin

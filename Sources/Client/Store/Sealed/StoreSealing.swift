@@ -1,3 +1,4 @@
+import ThicketPlatform
 internal import ThicketSQLite
 
 #if canImport(Darwin)
@@ -93,8 +94,8 @@ struct StoreSealing {
             if isPlain {
                 text.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += byte < 16 ? "%0\(digits)" : "%\(digits)"
+                let digits = [UInt8(ascii: "%"), Hex.upperDigit(byte >> 4), Hex.upperDigit(byte & 15)]
+                text += String(decoding: digits, as: UTF8.self)
             }
         }
         return text

@@ -1,6 +1,7 @@
 import Glibc
 import ThicketAuth
 import ThicketCommandLine
+import ThicketPlatform
 import ThicketProtocol
 
 /// The commands that work on a data folder, with or without a server running on it.

@@ -1,5 +1,7 @@
 import Glibc
 import ThicketCommandLine
+import ThicketNet
+import ThicketPlatform
 import ThicketProtocol
 
 /// `thicketd health`: asks the running server over the network, as a load balancer would.

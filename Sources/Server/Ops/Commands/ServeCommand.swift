@@ -1,6 +1,8 @@
 import Glibc
 import ThicketCommandLine
 import ThicketCrypto
+import ThicketNet
+import ThicketPlatform
 
 /// `thicketd serve`: assembles the server and runs it on the calling thread, which must be the main one.
 enum ServeCommand {

@@ -1,5 +1,6 @@
 import Glibc
 import ThicketCommandLine
+import ThicketNet
 
 /// Why a command ends without having done its work: a message for the operator and an exit code.
 struct CommandFailure: Error {

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import ThicketPlatform
 import ThicketProtocol
 
 /// The running server's control socket for administrators: a Unix socket in the data folder, for its owner only.
@@ -128,9 +129,9 @@ public final class ControlSocket: Sendable {
         let cancel = asker(question) { (reply: RemoteReply) in replies.add(reply) }
         defer { cancel() }
         // The asker ends by itself; the margin is for one that cannot.
-        let deadline = OwnThread.steadyTime() + .seconds(question.seconds + 2)
-        while OwnThread.steadyTime() < deadline, !isStopping.load(ordering: .relaxed) {
-            let slice = min(deadline, OwnThread.steadyTime() + .milliseconds(200))
+        let deadline = SystemClock.steadyTime() + .seconds(question.seconds + 2)
+        while SystemClock.steadyTime() < deadline, !isStopping.load(ordering: .relaxed) {
+            let slice = min(deadline, SystemClock.steadyTime() + .milliseconds(200))
             for reply in replies.takeAll(until: slice) {
                 guard ControlSocket.send(reply, to: visitor) else { return }
                 switch reply {

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 @Suite("Another access key, at a real server", .serialized, .timeLimit(.minutes(15)))

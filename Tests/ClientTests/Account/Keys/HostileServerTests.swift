@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 @Suite("Accounts with keys, at a server that means harm", .serialized, .timeLimit(.minutes(15)))

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 @Suite("A new device gets the keys from an old one, at a real server", .serialized, .timeLimit(.minutes(15)))

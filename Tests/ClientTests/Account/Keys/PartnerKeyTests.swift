@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 @Suite("Keys of partners' users, at a real server", .serialized, .timeLimit(.minutes(15)))

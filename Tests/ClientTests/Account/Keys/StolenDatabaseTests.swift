@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 @Suite("T4: whoever has the server's database", .serialized, .timeLimit(.minutes(15)))

@@ -1,4 +1,5 @@
 package import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// A request of docs/AUTH.md, "Where the password stays with the client". Its body holds login secrets.

@@ -1,0 +1,76 @@
+internal import CThicketNet
+import Glibc
+import Synchronization
+import ThicketPlatform
+
+/// Wakes the loop from another thread, with one write per wake-up, however many threads signal.
+final class Wakeup: Sendable {
+    let descriptor: Int32
+    private let isRung = Atomic<Bool>(false)
+
+    init() throws(NetError) {
+        descriptor = thicket_eventfd()
+        guard descriptor >= 0 else { throw NetError.setup(call: "eventfd", reason: SystemError.reason(errno)) }
+    }
+
+    deinit { _ = Glibc.close(descriptor) }
+
+    func ring() {
+        guard !isRung.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        var one: UInt64 = 1
+        _ = Glibc.write(descriptor, &one, 8)
+    }
+
+    /// Resets the signal. Must be called before the mailboxes are emptied: a later post then signals again.
+    func answer() {
+        var count: UInt64 = 0
+        _ = Glibc.read(descriptor, &count, 8)
+        isRung.store(false, ordering: .sequentiallyConsistent)
+    }
+}
+
+/// Carries values from any thread to the loop's thread, in order; only the first of a batch wakes the loop.
+///
+/// It has no bound of its own: each sender bounds what it has in progress (the shard its group, a reader its request).
+public final class Mailbox<Message: Sendable>: Sendable {
+    private let waiting = Mutex<[Message]>([])
+    private let wakeup: Wakeup
+
+    init(wakeup: Wakeup) { self.wakeup = wakeup }
+
+    /// Posts one message. After the loop has ended it is never read.
+    ///
+    /// - Parameter rings: false is for the loop's own thread, which empties the mailbox itself in the same turn.
+    public func post(_ message: Message, rings: Bool = true) {
+        let wasEmpty = waiting.withLock { waiting in
+            waiting.append(message)
+            return waiting.count == 1
+        }
+        if wasEmpty && rings { wakeup.ring() }
+    }
+
+    /// Posts several messages that are handled in one batch.
+    public func post(contentsOf messages: [Message]) {
+        guard !messages.isEmpty else { return }
+        let wasEmpty = waiting.withLock { waiting in
+            defer { waiting.append(contentsOf: messages) }
+            return waiting.isEmpty
+        }
+        if wasEmpty { wakeup.ring() }
+    }
+
+    package func takeAll() -> [Message] {
+        waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+    }
+}
+
+/// What other threads may hold of a loop.
+public struct LoopHandle: Sendable {
+    let work: Mailbox<@Sendable (EventLoop) -> Void>
+
+    /// Runs `work` on the loop's thread soon. After the loop has ended it is dropped.
+    public func post(_ work: @escaping @Sendable (EventLoop) -> Void) { self.work.post(work) }
+}

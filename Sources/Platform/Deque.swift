@@ -1,0 +1,66 @@
+/// A first-in, first-out queue. It keeps no reference to elements that were taken: an element may be large, and from
+/// then on its memory is counted for its receiver.
+package struct Deque<Element> {
+    /// nil before index `start`.
+    @usableFromInline package var places = [Element?]()
+    @usableFromInline package var start = 0
+
+    /// Memory of taken places is released when this many, and at least half of all places, are empty.
+    @usableFromInline package static var emptyMax: Int { 1_024 }
+
+    /// An empty queue.
+    @inlinable package init() {}
+
+    /// Number of elements.
+    @inlinable package var count: Int { places.count - start }
+    /// Whether there is no element.
+    @inlinable package var isEmpty: Bool { count == 0 }
+
+    /// - Parameter place: distance from the front, below `count`.
+    @inlinable package subscript(place: Int) -> Element {
+        guard let element = places[start + place] else { preconditionFailure("handed out already") }
+        return element
+    }
+
+    /// Adds an element at the end.
+    @inlinable package mutating func append(_ element: Element) { places.append(element) }
+
+    /// Puts elements back to the front, in this order.
+    @inlinable package mutating func putBack(_ elements: [Element]) {
+        places.replaceSubrange(..<start, with: elements)
+        start = 0
+    }
+
+    /// Removes and returns the first element; nil when the queue is empty.
+    @inlinable package mutating func popFirst() -> Element? {
+        guard !isEmpty else { return nil }
+        defer {
+            places[start] = nil
+            start += 1
+            trim()
+        }
+        return places[start]
+    }
+
+    /// Removes and returns elements from the front.
+    /// - Parameter number: at most `count` elements are returned.
+    @inlinable package mutating func takeFirst(_ number: Int) -> [Element] {
+        var taken = [Element]()
+        for _ in 0..<Swift.min(number, count) {
+            taken.append(self[0])
+            places[start] = nil
+            start += 1
+        }
+        trim()
+        return taken
+    }
+
+    @inlinable package mutating func trim() {
+        if isEmpty {
+            (places, start) = ([], 0)
+        } else if start >= Self.emptyMax, start * 2 >= places.count {
+            places.removeFirst(start)
+            start = 0
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import ThicketPlatform
+
+/// Queues the work of many users. Each user's work keeps its order, and users take turns. A user whose work cost too
+/// much is throttled, and what it sends meanwhile delays only itself. A user is held while its work waits for a result
+/// from another thread, because its next piece depends on that result.
+///
+/// Pure: times are passed in, in nanoseconds of a monotonic clock.
+package struct RoundRobinQueue<Work> {
+    private struct Waiting {
+        var line = Deque<Work>()
+        var throttledUntil = Int64.min
+        /// Pieces taken by `takeOne` and not reported by `done` yet.
+        var atWork = 0
+        var isHeld = false
+
+        var count: Int { line.count }
+    }
+
+    /// Weight of a piece within a turn: roughly how long it takes, in units of a usual piece.
+    private let weigh: (Work) -> Int
+    private var tenants = [TenantID: Waiting]()
+    /// Tenants with queued work, in the order of their turns.
+    private var turns = [TenantID]()
+    private var next = 0
+    package private(set) var count = 0
+    /// Number of tenants whose work waits for a result from elsewhere.
+    package private(set) var heldCount = 0
+
+    package init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
+
+    package mutating func append(_ work: Work, of tenant: TenantID) {
+        count += 1
+        if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
+        tenants[tenant, default: Waiting()].line.append(work)
+    }
+
+    /// Takes up to `share` pieces from each tenant in turn, at most `most` in all.
+    ///
+    /// - Parameters:
+    ///   - weightMax: bound on the weight of one tenant's pieces together, its last piece not counted.
+    ///   - throttles: false ignores throttling, so that everything is finished at shutdown.
+    package mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, throttles: Bool = true)
+        -> [Work]
+    {
+        var taken = [Work]()
+        for _ in 0..<turns.count {
+            guard taken.count < most else { break }
+            if next >= turns.count { next = 0 }
+            let tenant: TenantID = turns[next]
+            if isHeld(tenant) || throttles && isThrottled(tenant, at: now) {
+                next += 1
+            } else {
+                take(min(share, most - taken.count), weightMax, of: tenant, &taken)
+            }
+        }
+        return taken
+    }
+
+    /// The next piece of the next tenant with fewer than `atOnce` pieces in progress; nil when no such tenant has work.
+    package mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
+        for _ in 0..<turns.count {
+            if next >= turns.count { next = 0 }
+            let tenant: TenantID = turns[next]
+            if tenants[tenant]?.atWork ?? 0 < atOnce {
+                var taken = [Work]()
+                take(1, .max, of: tenant, &taken)
+                tenants[tenant, default: Waiting()].atWork += 1
+                return taken.first.map { (tenant, $0) }
+            }
+            next += 1
+        }
+        return nil
+    }
+
+    /// Reports that a piece from `takeOne` is finished.
+    /// - Returns: whether the tenant has more work queued.
+    @discardableResult
+    package mutating func done(_ tenant: TenantID) -> Bool {
+        tenants[tenant]?.atWork -= 1
+        let waits = (tenants[tenant]?.count ?? 0) > 0
+        forgetIfIdle(tenant)
+        return waits
+    }
+
+    /// Puts work that was taken and not begun back to the front of the tenant's queue, in its order.
+    package mutating func putBack(_ work: [Work], of tenant: TenantID) {
+        guard !work.isEmpty else { return }
+        count += work.count
+        if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
+        var waiting = tenants.removeValue(forKey: tenant) ?? Waiting()
+        waiting.line.putBack(work)
+        tenants[tenant] = waiting
+    }
+
+    /// Hands out no work of the tenant until `resume`, not even at shutdown.
+    package mutating func hold(_ tenant: TenantID) {
+        guard !isHeld(tenant) else { return }
+        tenants[tenant, default: Waiting()].isHeld = true
+        heldCount += 1
+    }
+
+    /// Ends a hold; `work` is the tenant's next piece.
+    package mutating func resume(_ tenant: TenantID, with work: Work) {
+        if isHeld(tenant) { heldCount -= 1 }
+        tenants[tenant]?.isHeld = false
+        putBack([work], of: tenant)
+    }
+
+    package func isHeld(_ tenant: TenantID) -> Bool { heldCount > 0 && tenants[tenant]?.isHeld ?? false }
+
+    /// Throttles the tenant until `time`, or until the end of a longer throttle.
+    package mutating func throttle(_ tenant: TenantID, until time: Int64) {
+        tenants[tenant, default: Waiting()].throttledUntil = max(time, tenants[tenant]?.throttledUntil ?? .min)
+    }
+
+    /// Whether the tenant is throttled at that time.
+    package func isThrottled(_ tenant: TenantID, at now: Int64) -> Bool {
+        tenants[tenant]?.throttledUntil ?? .min > now
+    }
+
+    /// The earliest end of a throttle among tenants with work; nil when none is throttled.
+    package func wakes(after now: Int64) -> Int64? {
+        turns.lazy.filter { !isHeld($0) }.compactMap { tenants[$0]?.throttledUntil }.filter { $0 > now }.min()
+    }
+
+    /// Whether a tenant has work and is neither held nor throttled.
+    /// - Parameter throttles: as in `take`.
+    package func hasWork(_ now: Int64, throttles: Bool = true) -> Bool {
+        turns.contains { !isHeld($0) && !(throttles && isThrottled($0, at: now)) }
+    }
+
+    /// Takes pieces of one tenant and passes the turn on.
+    private mutating func take(_ wanted: Int, _ weightMax: Int, of tenant: TenantID, _ taken: inout [Work]) {
+        guard var waiting = tenants.removeValue(forKey: tenant) else { return }
+        var number = min(wanted, waiting.count)
+        if weightMax < .max {
+            var (fitting, weight) = (0, 0)
+            while fitting < number, weight < weightMax {
+                weight += weigh(waiting.line[fitting])
+                fitting += 1
+            }
+            number = fitting
+        }
+        taken.append(contentsOf: waiting.line.takeFirst(number))
+        count -= number
+        if waiting.count == 0 { turns.remove(at: next) } else { next += 1 }
+        tenants[tenant] = waiting
+        forgetIfIdle(tenant)
+    }
+
+    private mutating func forgetIfIdle(_ tenant: TenantID) {
+        guard let waiting = tenants[tenant], waiting.count == 0, waiting.atWork <= 0, waiting.throttledUntil == .min,
+            !waiting.isHeld
+        else { return }
+        tenants[tenant] = nil
+    }
+
+    /// Drops throttles that are over, so that users that left long ago take no memory.
+    package mutating func forgetRests(before now: Int64) {
+        for (tenant, waiting) in tenants where waiting.throttledUntil <= now {
+            tenants[tenant]?.throttledUntil = .min
+            forgetIfIdle(tenant)
+        }
+    }
+}

@@ -1,0 +1,473 @@
+import ThicketNet
+import ThicketPlatform
+import ThicketProtocol
+import ThicketScheduling
+
+/// The thread that decides changes and writes them. It owns the `ShardCore` and with it the only store writer.
+///
+/// It takes everything that was queued while the last group was being written, decides it and commits it as one group:
+/// the slower the disk, the larger the groups. While it waits for work, the loop may take its place for a few small
+/// changes (`commitNow`).
+final class ServerShard: Sendable {
+    /// Work for the thread.
+    enum Work: Sendable {
+        case request(ShardRequest)
+        /// Background work of the maintenance thread, done between two groups.
+        indirect case maintain(MaintenanceBatch, done: @Sendable (Bool) -> Void)
+        /// New bounds for the work that follows.
+        indirect case settings(ShardSettings, ServerLimits)
+
+        /// Bytes of changes that take about as long as one small change.
+        private static let bytesOfOne = 4_096
+
+        /// In units of a small change.
+        var weight: Int {
+            if case .request(.change(let change)) = self { return 1 + change.reservation.bytes / Self.bytesOfOne }
+            return 1
+        }
+    }
+
+    /// What the shard reports to the loop.
+    struct Report: Sendable {
+        let outcome: CommitOutcome
+    }
+
+    private let queue = FairQueue<Work> { $0.weight }
+    private let runner: ShardRunner
+    /// Receives one value after the first attempt to open the store, successful or not.
+    private let opened = BlockingQueue<Bool>(bound: 1)
+    private let thread: OwnThread
+    private let slowChangeWorker: SlowChangeWorker
+
+    /// Longest wait for the store at the start: a file that another process locks must not make the health checks
+    /// unreachable.
+    private static let openingPatience = Duration.seconds(5)
+
+    /// - Parameters:
+    ///   - limits: what one user may have of the thread.
+    ///   - report: called after each group on the thread that committed it; `isHere` when that is the caller of
+    ///     `commitNow`.
+    init(
+        store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
+        report: @escaping @Sendable (_ report: Report, _ isHere: Bool) -> Void
+    ) {
+        let queue = self.queue
+        let opened = self.opened
+        let slowChangeWorker = SlowChangeWorker(store: store, metrics: metrics, log: log) { result in
+            queue.resume(result.submitted.reservation.tenant, with: .request(.decided(result)))
+        }
+        self.slowChangeWorker = slowChangeWorker
+        let runner = ShardRunner(
+            store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
+            slowChangeWorker: slowChangeWorker, report: report)
+        self.runner = runner
+        thread = OwnThread("shard", stackBytes: 16 << 20) { runner.run(queue) { opened.add($0) } }
+    }
+
+    /// Waits for the first attempt to open the store, so that a server that reports that it listens accepts changes at
+    /// once.
+    func awaitOpening() { _ = opened.takeAll(until: SystemClock.steadyTime() + Self.openingPatience) }
+
+    /// Decides and commits changes on the calling thread if they are few and small, the shard's thread is idle, and
+    /// recent commits were quick. Their outcome has been reported when this returns.
+    /// - Parameter beforehand: called once when it is almost certain that the changes will be committed here.
+    /// - Returns: false when nothing was done; the caller must `push` the changes.
+    func commitNow(_ requests: [(tenant: TenantID, work: Work)], beforehand: () -> Void = {}) -> Bool {
+        guard requests.count <= InlineGate.changesMax else { return false }
+        var changes = [ShardRequest]()
+        for case (_, .request(let request)) in requests { changes.append(request) }
+        guard changes.count == requests.count, InlineGate.admits(changes), queue.claim(changes.lazy.map(\.tenant))
+        else {
+            return false
+        }
+        let isDone = runner.commitNow(changes, queue, beforehand)
+        queue.release(rousing: isDone && runner.hasWorkLeft)
+        return isDone
+    }
+
+    /// Queues changes, each for its tenant.
+    func push(_ requests: [(tenant: TenantID, work: Work)]) { queue.push(requests) }
+
+    /// Queues background work; `done` is called on the shard's thread and receives whether the work was written.
+    func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable (Bool) -> Void) {
+        queue.push([(ShardRequest.internalWork, .maintain(batch, done: done))])
+    }
+
+    /// Sets the bounds for changes queued from now on.
+    func use(_ limits: ServerLimits) {
+        queue.push([(ShardRequest.internalWork, .settings(ShardSettings(limits), limits))])
+    }
+
+    /// Finishes the queued work, then ends the threads.
+    func finish() {
+        queue.close()
+        thread.join()
+        slowChangeWorker.finish()
+    }
+}
+
+/// Runs on the shard's thread.
+private final class ShardRunner: @unchecked Sendable {
+    // Owned by the shard's thread, or by another thread between `claim` and `release` of the queue.
+    private let store: any Store
+    private var settings: ShardSettings
+    private var limits: ServerLimits
+    private let metrics: Metrics
+    private let caches: (objects: Gauge, buckets: Gauge, changeIDs: Gauge)
+    private let health: Health
+    private let log: Log
+    private let slowChangeWorker: SlowChangeWorker
+    private let report: @Sendable (ServerShard.Report, Bool) -> Void
+    private var core: ShardCore?
+    private var gate: InlineGate
+    /// Nanoseconds that the last commit took.
+    private var commitNanoseconds: Int64 = 0
+    /// When the first decision of the current group began, in nanoseconds.
+    private var groupBegun: Int64 = 0
+    /// When a failed store is tried again, in nanoseconds.
+    private var triesAgain: Int64 = 0
+    /// What each user has used of the thread, and which users used it recently.
+    private var shares = TenantShares()
+    private var waits = RecentWaits()
+    private var penaltyBox = PenaltyBox()
+    /// Groups committed since work was last taken from the queue.
+    private var commitsOfTurn = 0
+    /// Number of objects that the core has evicted because of their users' quotas.
+    private var shareEvictions = 0
+    /// Whether the current group belongs to `commitNow`.
+    private var isHere = false
+
+    /// Most changes taken from the queue at once; the core reports when a group is full.
+    private static let takenAtOnce = 4_096
+    /// Approximate time to decide a change, in nanoseconds.
+    private static let decisionNanoseconds: Int64 = 25_000
+    /// Seconds between two attempts on a store that does not answer.
+    private static let retrySeconds = 0.5
+
+    init(
+        store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
+        slowChangeWorker: SlowChangeWorker, report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
+    ) {
+        self.store = store
+        self.settings = settings.decidingLongOnesElsewhere
+        self.slowChangeWorker = slowChangeWorker
+        self.limits = limits
+        self.metrics = metrics
+        let caches = metrics.cacheBytes
+        self.caches = (caches.gauge(.objects), caches.gauge(.buckets), caches.gauge(.changeIDs))
+        self.health = health
+        self.log = log
+        self.report = report
+        gate = InlineGate(microseconds: limits.inlineCommitMicroseconds)
+    }
+
+    /// - Parameter opened: called once, after the first attempt, with whether the store is open.
+    func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
+        opened(openCore() != nil)
+        while true {
+            let (share, weightMax) = share
+            guard
+                let batch = queue.take(
+                    most: Self.takenAtOnce, share: share, weightMax: weightMax, waitingSeconds: patience)
+            else { break }
+            take(batch, queue)
+        }
+        while let core, core.hasBacklog, commit(core) {}
+    }
+
+    /// Seconds to wait for work.
+    private var patience: Double {
+        if core?.hasBacklog == true { return 0 }
+        return health.isReady && core != nil ? 60 : max(0, Double(triesAgain - SystemClock.monotonic()) / 1e9)
+    }
+
+    /// Takes and commits changes on the caller's thread while no other work is queued.
+    /// - Returns: false when that might take long; nothing was done then.
+    func commitNow(
+        _ changes: [ShardRequest], _ queue: FairQueue<ServerShard.Work>, _ beforehand: () -> Void
+    ) -> Bool {
+        guard gate.isOpen, health.isReady, let core else { return false }
+        beforehand()
+        guard core.beginCommit(of: changes) else { return false }
+        isHere = true
+        defer { isHere = false }
+        metrics.commitsInline.add()
+        take(changes.map { .request($0) }, queue)
+        return true
+    }
+
+    /// Whether the thread has work that is not queued, such as a store to try again.
+    var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
+
+    /// Bounds on one user's part of a group: the number of changes and their weight. On a slow disk the number grows
+    /// until deciding the changes takes as long as a commit.
+    private var share: (count: Int, weightMax: Int) {
+        let worthIt = Int(commitNanoseconds / Self.decisionNanoseconds)
+        guard shares.isShared(now: SystemClock.monotonic()) else {
+            return (max(limits.changesPerUserTurn, worthIt), .max)
+        }
+        let most = max(min(limits.changesPerUserTurn, TenantShares.shareOfGroup), worthIt)
+        return (most, most)
+    }
+
+    private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
+        for case .settings(let settings, let limits) in batch where core == nil {
+            self.settings = settings.decidingLongOnesElsewhere
+            self.limits = limits
+            gate = InlineGate(microseconds: limits.inlineCommitMicroseconds)
+        }
+        guard let core = core ?? openCore() else { return refuse(batch) }
+        var requests = 0
+        let taken = ThreadMoment()
+        groupBegun = taken.time
+        commitsOfTurn = 0
+        defer { settleShares(since: taken, queue) }
+        var meter = CostMeter(costlyMicroseconds: limits.costlyMicroseconds)
+        // Tenants whose work in this batch was put back.
+        var left = Set<TenantID>()
+        for (index, work) in batch.enumerated() {
+            switch work {
+            case .request(let request):
+                let tenant = request.tenant
+                if left.contains(tenant) { continue }
+                requests += 1
+                shares.count(tenant)
+                if let long = core.receive(request) {
+                    left.insert(tenant)
+                    queue.hold(tenant, puttingBack: Self.rest(of: batch, after: index, tenant))
+                    slowChangeWorker.decide(long)
+                }
+                if let until = throttle(of: tenant, costing: meter.lap()) ?? elsewhere(request), isShared(with: tenant)
+                {
+                    metrics.limitHits.add(1, .costlyChanges)
+                    let isLeft = !left.insert(tenant).inserted
+                    queue.throttle(
+                        tenant, until: until, puttingBack: isLeft ? [] : Self.rest(of: batch, after: index, tenant))
+                }
+                guard core.isFull else { continue }
+                commit(core)
+                requests = 0
+                meter.begin()
+            case .maintain(let maintenance, let done):
+                if requests > 0 { commit(core) }
+                requests = 0
+                done(maintain(maintenance, core))
+                meter.begin()
+            case .settings(let settings, let limits):
+                if requests > 0 { commit(core) }
+                requests = 0
+                self.settings = settings.decidingLongOnesElsewhere
+                self.limits = limits
+                core.use(self.settings)
+                gate = InlineGate(microseconds: limits.inlineCommitMicroseconds)
+                meter = CostMeter(costlyMicroseconds: limits.costlyMicroseconds)
+            }
+        }
+        if requests > 0 || core.hasBacklog { commit(core) }
+        // The wait may have ended early, before `triesAgain`; then the probe is not due yet.
+        if batch.isEmpty && !health.isReady && SystemClock.monotonic() >= triesAgain { probe(core) }
+    }
+
+    /// The tenant's requests in the batch after `index`, which have not begun.
+    private static func rest(of batch: [ServerShard.Work], after index: Int, _ tenant: TenantID) -> [ServerShard.Work] {
+        batch[(index + 1)...].filter { if case .request(let request) = $0 { request.tenant == tenant } else { false } }
+    }
+
+    /// The time until which a tenant is throttled whose change was costly to decide on this thread.
+    private func throttle(of tenant: TenantID, costing cost: Int64?) -> Int64? {
+        // As on the loop: costly work of a user that was alone is not remembered.
+        guard let cost, isShared(with: tenant) else { return nil }
+        return penaltyBox.throttle(
+            of: tenant, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
+    }
+
+    /// The time until which a tenant is throttled whose change another thread decided: it used a part of that thread.
+    private func elsewhere(_ request: ShardRequest) -> Int64? {
+        guard case .decided(let result) = request, result.nanoseconds >= Int64(limits.costlyMicroseconds) * 1_000
+        else { return nil }
+        return SystemClock.monotonic() + result.nanoseconds * Self.elsewhereRestFactor
+    }
+
+    /// While other users want the shard's thread, a user gets a twentieth of `SlowChangeWorker`'s time. With a quarter,
+    /// slow changes kept the cores busier than the acknowledgements of other users allow.
+    private static let elsewhereRestFactor: Int64 = 19
+
+    /// Whether another user wants the thread. A user that is alone is not throttled for costly work.
+    private func isShared(with tenant: TenantID) -> Bool {
+        shares.hasOther(than: tenant, now: SystemClock.monotonic())
+    }
+
+    /// Charges the thread's time since `taken` to the users of the work taken then. A user that exceeds its share is
+    /// throttled.
+    private func settleShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
+        let now = ThreadMoment()
+        let used = waits.used(
+            computed: now.processor - taken.processor, passed: now.time - taken.time, commits: commitsOfTurn)
+        shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { tenant, until in
+            metrics.limitHits.add(1, .shardShare)
+            queue.throttle(tenant, until: until)
+        }
+    }
+
+    @discardableResult
+    private func openCore() -> ShardCore? {
+        do {
+            let core = ShardCore(store: try store.makeWriter(), settings: settings)
+            self.core = core
+            health.canCommit()
+            return core
+        } catch {
+            log.error("store.unavailable", ["error": .text(error.description)])
+            cannotCommit(error.description)
+            return nil
+        }
+    }
+
+    /// Commits one group and reports it to the loop.
+    /// - Returns: whether it was committed.
+    @discardableResult
+    private func commit(_ core: ShardCore) -> Bool {
+        let begin = SystemClock.monotonic()
+        let outcome = core.commit()
+        let end = SystemClock.monotonic()
+        commitNanoseconds = end - begin
+        // A group's changes leave about 250 KiB in memory; this reserves room for those of the next group.
+        if !isHere { EventLoop.padHeap() }
+        if outcome.appliedCount > 0 {
+            gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun)
+            commitsOfTurn += 1
+        }
+        groupBegun = end
+        count(outcome, microseconds: Int(commitNanoseconds / 1_000))
+        let memory = core.memory
+        metrics.bucketsLive.set(memory.buckets)
+        caches.objects.set(memory.entityBytes)
+        caches.buckets.set(memory.bucketBytes)
+        caches.changeIDs.set(memory.changeIDBytes)
+        if memory.shareEvictions > shareEvictions {
+            metrics.limitHits.add(memory.shareEvictions - shareEvictions, .userObjects)
+        }
+        shareEvictions = memory.shareEvictions
+        report(ServerShard.Report(outcome: outcome), isHere)
+        let garbage = core.takeGarbage()
+        if !garbage.isEmpty { slowChangeWorker.release(garbage) }
+        return outcome.failure == nil
+    }
+
+    private func count(_ outcome: CommitOutcome, microseconds: Int) {
+        if let failure = outcome.failure {
+            metrics.commitFailures.add()
+            if health.isReady { log.error("store.commit_failed", ["error": .text(failure)]) }
+            cannotCommit(failure)
+        } else if outcome.appliedCount > 0 {
+            metrics.commits.add()
+            metrics.commitSeconds.observe(microseconds)
+            metrics.commitGroupChanges.observe(outcome.appliedCount)
+            metrics.changesApplied.add(outcome.appliedCount)
+            metrics.changesRebased.add(outcome.rebasedCount)
+            metrics.keyframes.add(outcome.keyframeCount)
+            if !health.isReady { log.info("store.commits_again") }
+            health.canCommit()
+        }
+        guard outcome.refusedCount > 0 else { return }
+        for bucket in outcome.buckets {
+            for case .refused(let refused) in bucket.events {
+                metrics.changesRefused.add(1, refused.code)
+                if let fault = refused.sealedFault { metrics.sealedRefused.add(1, fault) }
+                if refused.code == .tooLarge { metrics.limitHits.add(1, .objectBytes) }
+            }
+        }
+    }
+
+    private func cannotCommit(_ reason: String) {
+        triesAgain = SystemClock.monotonic() + Int64(Self.retrySeconds * 1e9)
+        health.cannotCommit(reason)
+    }
+
+    private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) -> Bool {
+        let begin = SystemClock.monotonic()
+        defer { metrics.maintenanceSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000)) }
+        do {
+            _ = try core.apply(batch)
+            metrics.versionsCut.add(batch.cuts.reduce(0) { $0 + $1.rows.count })
+            return true
+        } catch {
+            // The maintenance thread reports failures to write heads; it retries each second.
+            if !batch.isHeadsOnly || !error.mayBeOfOneTable {
+                log.warning("store.maintenance_failed", ["error": .text(error.description)])
+            }
+            return false
+        }
+    }
+
+    /// Checks whether a failed store works again, so that readiness does not wait for the next change.
+    private func probe(_ core: ShardCore) {
+        do {
+            try core.probe()
+            log.info("store.commits_again")
+            health.canCommit()
+        } catch {
+            cannotCommit(error.description)
+        }
+    }
+
+    /// Answers every change with code 503 while the store is not open.
+    private func refuse(_ batch: [ServerShard.Work]) {
+        var outcome = CommitOutcome()
+        outcome.failure = "the store cannot be opened"
+        for work in batch {
+            switch work {
+            case .request(.change(let submitted)):
+                outcome.refuse(submitted, .unavailable)
+                outcome.released.append(submitted.reservation)
+            case .request(.seal(let request)):
+                outcome.buckets.append(
+                    BucketOutcome(bucket: request.bucket, row: nil, published: nil, events: [], mode: .unknown))
+            case .request(.decided(let result)):
+                outcome.refuse(result.submitted, .unavailable)
+                outcome.released.append(result.submitted.reservation)
+            case .request(.forget): break
+            case .maintain(_, let done): done(false)
+            case .settings: break
+            }
+        }
+        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome), false) }
+    }
+}
+
+extension ShardRequest {
+    /// The tenant of work that belongs to no user.
+    static let internalWork: TenantID = 0
+
+    /// The tenant whose turn the request uses.
+    var tenant: TenantID {
+        switch self {
+        case .change(let submitted): submitted.reservation.tenant
+        case .seal(let request): request.tenant
+        case .decided(let result): result.submitted.reservation.tenant
+        case .forget: Self.internalWork
+        }
+    }
+}
+
+extension ShardSettings {
+    /// Settings under which changes that take a millisecond or more are decided on another thread.
+    fileprivate var decidingLongOnesElsewhere: ShardSettings {
+        var settings = self
+        settings.decidedHereMax = 1 << 20
+        return settings
+    }
+}
+
+extension CommitOutcome {
+    /// Adds a refusal for which no bucket was read.
+    fileprivate mutating func refuse(_ submitted: SubmittedChange, _ code: ErrorCode) {
+        let request = submitted.request
+        let refused = RefusedOutcome(
+            origin: submitted.origin, clientID: submitted.clientID, key: request.key, code: code,
+            changeIDs: request.ccid.isEmpty ? [] : [request.ccid], detail: failure ?? "")
+        buckets.append(
+            BucketOutcome(bucket: submitted.bucket, row: nil, published: 0, events: [.refused(refused)]))
+        refusedCount += 1
+    }
+}

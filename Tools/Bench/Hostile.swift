@@ -1,0 +1,246 @@
+import Glibc
+import ThicketNet
+import ThicketProtocol
+import ThicketServer
+import ThicketServerProcess
+
+/// Another tenant's changes while one behaves badly: four users, one paced socket each, on a server of their own for
+/// each attack. Quiet and attacked windows take turns, so that what else the machine does falls on both; the attacker is
+/// another process and is started anew for each of his windows.
+///
+/// In a third window of each round he attacks another server of the same build on the same machine. What the tenants feel
+/// of that no server can keep from them: it is the floor of the attack, the price of two cores.
+///
+/// The server has a core of its own, and everybody else the others: users and attackers bring machines of their own. With
+/// `THICKET_HOSTILE_CORES=shared` all have all cores.
+///
+/// A change that is due while the one before it waits counts from the moment it was due, so that a stall counts for all
+/// that fell into it. The attacker has the lowest priority: he brings his own machine, here he shares two cores with the
+/// server. `THICKET_ATTACK` picks attacks whose names contain it.
+func hostile() throws -> [Figure] {
+    if let attack: UnsafeMutablePointer<CChar> = getenv(HostileRun.attackVariable) {
+        try HostileRun.attack(String(cString: attack))
+        return []
+    }
+    let cores: [Int] = Cores.allowed()
+    let isShared: Bool = getenv("THICKET_HOSTILE_CORES").map { String(cString: $0) } == "shared"
+    let figures: Result<[Figure], any Error> = .init { try hostileFigures(cores: isShared ? [] : cores) }
+    // Scenarios that come after have all of them again.
+    if !cores.isEmpty { try Cores.use(cores) }
+    return try figures.get()
+}
+
+private func hostileFigures(cores: [Int]) throws -> [Figure] {
+    let attacks: [HostileAttack] = try wantedAttacks()
+    var figures: [Figure] = []
+    Bench.printLine(
+        "  the server has " + (cores.count > 1 ? "core \(cores[0]) for itself" : "the cores that all have"))
+    Bench.printLine("  " + HostileRow.head)
+    for attack: HostileAttack in attacks {
+        if cores.count > 1 { try Cores.use(cores) }
+        let row: HostileRow = try HostileRun(attack, cores: cores).run()
+        Bench.printLine("  " + row.text)
+        figures += row.figures
+    }
+    return figures
+}
+
+/// Those that `THICKET_ATTACK` picks; all without it.
+private func wantedAttacks() throws -> [HostileAttack] {
+    guard let wanted: String = getenv("THICKET_ATTACK").map({ String(cString: $0) }) else {
+        return HostileAttack.allCases
+    }
+    let attacks: [HostileAttack] = HostileAttack.allCases.filter { $0.rawValue.contains(wanted) }
+    guard !attacks.isEmpty else {
+        let names: String = HostileAttack.allCases.map(\.rawValue).joined(separator: ", ")
+        throw BenchError("THICKET_ATTACK is \"\(wanted)\", which is in the name of no attack: \(names)")
+    }
+    return attacks
+}
+
+/// One attack on a server of its own.
+final class HostileRun {
+    static let attackVariable: String = "THICKET_BENCH_ATTACK"
+    private static let tenants: Int = 4
+    /// Microseconds between two changes of one tenant.
+    private static let paceMicroseconds: UInt64 = 8_000
+    private static let rounds: Int = 5
+    private static let quietSeconds: Double = 2
+    private static let attackSeconds: Double = 3
+    /// Longest wait for the server to be done with an attacker who has gone.
+    private static let restSeconds: Double = 60
+
+    private let attack: HostileAttack
+    private let server: BenchServer
+    /// What is attacked in the third windows.
+    private let other: BenchServer
+    private let tenants: [HostileTenant]
+    private var memoryMax: Int = 0
+
+    /// - Parameter cores: the first of them for the server, the others for everybody else; a single one, or none, for all.
+    init(_ attack: HostileAttack, cores: [Int]) throws {
+        self.attack = attack
+        // The attacker has 9,000 sockets, the descriptors of a process here end at 20,000.
+        let areOwn: Bool = cores.count > 1
+        if areOwn { try Cores.use(Array(cores.prefix(1))) }
+        let server: BenchServer = try Self.makeServer()
+        self.server = server
+        if areOwn { try Cores.use(Array(cores.dropFirst())) }
+        other = try Self.makeServer()
+        tenants = try (0..<Self.tenants).map {
+            try HostileTenant(port: server.process.port, token: server.tokens[$0], number: $0)
+        }
+    }
+
+    private static func makeServer() throws -> BenchServer {
+        try BenchServer(users: tenants + 1, settings: ["--connections-max", "6000"])
+    }
+
+    func run() throws -> HostileRow {
+        // The tenants bring machines of their own, too: how late they wake up here is not the server's doing.
+        EventLoop.requestShortTimeSlice()
+        for target: BenchServer in [server, other] {
+            try attack.prepare(port: target.process.port, token: target.tokens[Self.tenants])
+        }
+        _ = try measure(seconds: 0.5)
+        var (quiet, attacked, elsewhere): ([[Double]], [[Double]], [[Double]]) = ([], [], [])
+        var memory: Int?
+        let hits: [String: Int] = try hits()
+        for _ in 0..<Self.rounds {
+            quiet.append(try measure(seconds: Self.quietSeconds))
+            // Of the first quiet window: before any attack.
+            memory = memory ?? memoryMax
+            attacked.append(try measure(while: server))
+            elsewhere.append(try measure(while: other))
+        }
+        return HostileRow(
+            attack: attack, quiet: quiet, attacked: attacked, elsewhere: elsewhere, memory: memoryMax - (memory ?? 0),
+            hits: try self.hits().merging(hits, uniquingKeysWith: -))
+    }
+
+    /// Measures while a server is attacked, and returns when that has come to rest.
+    private func measure(while target: BenchServer) throws -> [Double] {
+        let times: [Double]
+        let attacker: pid_t = try start(against: target)
+        do {
+            defer { end(attacker) }
+            times = try measure(seconds: Self.attackSeconds)
+        }
+        try awaitRest(of: target)
+        return times
+    }
+
+    private func end(_ attacker: pid_t) {
+        Priority.raise(attacker)
+        kill(attacker, SIGKILL)
+        var status: Int32 = 0
+        while waitpid(attacker, &status, 0) < 0, errno == EINTR {}
+    }
+
+    /// Waits until the server has let go of the attacker's connections and reads, and has decided what the attacker left in
+    /// its queue. Nobody sends meanwhile: beside others a costly user would rest for minutes.
+    private func awaitRest(of target: BenchServer) throws {
+        let end: UInt64 = nanoseconds() + UInt64(Self.restSeconds * 1e9)
+        while nanoseconds() < end {
+            try awaitAnswers(until: end)
+            usleep(200_000)
+            memoryMax = max(memoryMax, resident())
+            guard let page: String = try? HostileTenant.metrics(port: target.process.port) else { continue }
+            // The one that asks counts too.
+            let others: Int = target === server ? Self.tenants : 0
+            let isAlone: Bool = (value("thicket_connections", page) ?? .max) <= others + 1
+            if isAlone, value("thicket_store_reads_queued", page) == 0, value("thicket_changes_queued", page) == 0 {
+                return
+            }
+        }
+        throw BenchError("\(attack.rawValue): the server has not let go of the attacker after \(Self.restSeconds) s")
+    }
+
+    /// Takes the answers that the tenants are owed.
+    private func awaitAnswers(until end: UInt64) throws {
+        while tenants.contains(where: { !$0.isIdle }), nanoseconds() < end {
+            var polls: [pollfd] = tenants.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+            _ = poll(&polls, nfds_t(polls.count), 50)
+            for tenant: HostileTenant in tenants { try tenant.turn(sends: false) }
+        }
+    }
+
+    /// The attacker: this program again, in a process of its own.
+    private func start(against target: BenchServer) throws -> pid_t {
+        setenv(Self.attackVariable, "\(attack.rawValue)|\(target.process.port)|\(target.tokens[Self.tenants])", 1)
+        defer { unsetenv(Self.attackVariable) }
+        var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        var words: [UnsafeMutablePointer<CChar>?] = [strdup("/proc/self/exe"), strdup("hostile"), nil]
+        defer { for word: UnsafeMutablePointer<CChar>? in words { free(word) } }
+        var process: pid_t = 0
+        let result: Int32 = posix_spawn(&process, "/proc/self/exe", &actions, nil, &words, environ)
+        guard result == 0 else { throw BenchError("the attacker does not start: error \(result)") }
+        return process
+    }
+
+    /// The body of the attacker's process.
+    static func attack(_ order: String) throws {
+        Priority.yieldToAll()
+        signal(SIGPIPE, SIG_IGN)
+        let words: [Substring] = order.split(separator: "|")
+        guard words.count == 3, let attack: HostileAttack = HostileAttack(rawValue: String(words[0])),
+            let port: UInt16 = UInt16(words[1])
+        else { throw BenchError("an attack that is not understood: \(order)") }
+        attack.run(
+            port: port, token: String(words[2]), until: nanoseconds() + UInt64((attackSeconds + 5) * 1e9))
+    }
+
+    /// Milliseconds of each change of all tenants, sorted.
+    private func measure(seconds: Double) throws -> [Double] {
+        let begin: UInt64 = nanoseconds()
+        let end: UInt64 = begin + UInt64(seconds * 1e9)
+        var nextLook: UInt64 = begin
+        for tenant: HostileTenant in tenants {
+            tenant.begin(at: begin + UInt64(tenant.number) * 2_000_000, pace: Self.paceMicroseconds * 1_000)
+        }
+        while nanoseconds() < end {
+            let now: UInt64 = nanoseconds()
+            if now >= nextLook {
+                memoryMax = max(memoryMax, resident())
+                nextLook = now + 100_000_000
+            }
+            var polls: [pollfd] = tenants.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+            let due: UInt64 = tenants.map { $0.nextDue }.min() ?? now
+            let wait: UInt64 = min(due > now ? due - now : 0, 50_000_000)
+            _ = poll(&polls, nfds_t(polls.count), Int32((wait + 999_999) / 1_000_000))
+            for tenant: HostileTenant in tenants { try tenant.turn() }
+        }
+        return tenants.flatMap { $0.takeTimes(at: nanoseconds()) }.sorted()
+    }
+
+    private func resident() -> Int {
+        let text: String = ServerProcess.read("/proc/\(server.process.process ?? 0)/statm")
+        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096
+    }
+
+    /// How often each limit was met so far, and what else the attack must move: by the sample's name.
+    private func hits() throws -> [String: Int] {
+        let page: String = try HostileTenant.metrics(port: server.process.port)
+        var hits: [String: Int] = [:]
+        for line: Substring in page.split(separator: "\n") {
+            guard let space: String.Index = line.lastIndex(of: " ") else { continue }
+            let name: String = .init(line[..<space])
+            guard name.hasPrefix(HostileAttack.limitMetric + "{") || attack.metrics.contains(name) else { continue }
+            hits[name] = Int(line[line.index(after: space)...])
+        }
+        for name: String in attack.metrics where hits[name] == nil {
+            throw BenchError("\(attack.rawValue): the server has no metric \(name)")
+        }
+        return hits
+    }
+
+    private func value(_ name: String, _ page: String) -> Int? {
+        for line: Substring in page.split(separator: "\n") where line.hasPrefix(name + " ") {
+            return Int(line.dropFirst(name.utf8.count + 1))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,169 @@
+import ThicketProtocol
+import ThicketServer
+
+/// What a server's memory comes to when its caches have more to keep than they may, and when there is ten times as much
+/// of it: the sum of their bounds has to hold, not the size of the data.
+///
+/// The caches get a tenth of their usual room or so, and are full within seconds. Half of the users change each of their
+/// objects; the others read their indexes and send a ccid that was settled long ago. All users of the small store are there
+/// at once, and as many of the large one, group after group.
+func memory() throws -> [Figure] {
+    let small: MemoryLoad = try MemoryLoad(users: MemoryLoad.usersAtOnce)
+    progress("memory: the small store is filled")
+    let large: MemoryLoad = try MemoryLoad(users: 10 * MemoryLoad.usersAtOnce)
+    progress("memory: the large store is filled")
+    let rounds: Int = 3
+    for round: Int in 1...rounds {
+        try small.round()
+        try large.round()
+        progress("memory: round \(round) of \(rounds)")
+    }
+    return [Figure(name: "just started", samples: small.started + large.started, unit: "MiB")]
+        + small.figures("\(small.objects) objects") + large.figures("ten times as many")
+        + [Figure(name: "ten times as many: ratio", samples: zip(large.most, small.most).map { $0 / $1 }, unit: "")]
+}
+
+/// A cache as its gauge is called, and what it may hold.
+private struct BoundedCache {
+    let gauge: String
+    let settings: [String]
+    let mebibytes: Double
+
+    /// Bounds as `docs/OPERATIONS.md`, "Memory", counts them.
+    static let all: [BoundedCache] = [
+        .init(gauge: "objects", settings: ["--object-cache-bytes", "24MiB"], mebibytes: 24),
+        .init(gauge: "buckets", settings: ["--bucket-cache-bytes", "4MiB"], mebibytes: 4),
+        .init(gauge: "tails", settings: ["--tail-bytes-total-max", "3MiB"], mebibytes: 3),
+        .init(gauge: "change_ids", settings: ["--change-id-cache-bytes", "1MiB"], mebibytes: 1),
+        .init(gauge: "segments", settings: ["--segment-cache-bytes", "4MiB"], mebibytes: 4),
+        .init(gauge: "index_pages", settings: ["--index-cache-bytes", "4MiB"], mebibytes: 4),
+        .init(gauge: "walks", settings: ["--walk-objects-max", "40000"], mebibytes: 40_000 * 60 / 1_048_576.0),
+    ]
+
+    /// Pages of the writer, of two readers a quarter each, of the background twice a quarter; late heads at one and a half
+    /// times their number, 300 bytes and a short key each.
+    static let others: (settings: [String], mebibytes: Double) = (
+        ["--page-cache-bytes", "2MiB", "--reader-threads", "2", "--late-heads-max", "1024"],
+        2 * 2 + 1_536 * 320 / 1_048_576.0
+    )
+
+    static let settings: [String] = all.flatMap(\.settings) + others.settings
+    static let sum: Double = all.reduce(0) { $0 + $1.mebibytes } + others.mebibytes
+}
+
+/// One server with a bucket for each of its users.
+private final class MemoryLoad {
+    static let usersAtOnce: Int = 24
+    /// So many that the keeper makes segments of a bucket, and settles its ccids.
+    private static let objectsEach: Int = 5_000
+    private static let inFlight: Int = 100
+    /// MiB for what is no cache: one group of changes, answers under way, the ends of heaps that the C library keeps, and
+    /// holes between blocks in use (`docs/OPERATIONS.md`).
+    private static let slack: Double = 24
+
+    let objects: Int
+    private(set) var started: [Double] = []
+    /// MiB of the server at its fullest, of each round.
+    private(set) var most: [Double] = []
+    private var fullest: [String: [Double]] = [:]
+    private let users: Int
+    private let server: BenchServer
+    /// Of each object of those who change theirs.
+    private var version: Int = 1
+
+    init(users: Int) throws {
+        self.users = users
+        objects = users * Self.objectsEach
+        server = try BenchServer(users: users, settings: BoundedCache.settings, starts: false)
+        let fill: OfflineFill = try OfflineFill(server)
+        for user: Int in 0..<users {
+            let bucket: BucketID = try OfflineFill.bucket("b", user: user)
+            for object: Int in 0..<Self.objectsEach { try fill.add("o\(object)", version: 0, to: bucket) }
+        }
+        try fill.finish()
+    }
+
+    /// All users, group by group, on a server that has just started.
+    func round() throws {
+        try server.process.start()
+        defer { server.process.terminate() }
+        started.append(resident())
+        var most: Double = 0
+        var full: [String: Double] = [:]
+        for first: Int in stride(from: 0, to: users, by: Self.usersAtOnce) {
+            try turn(first..<first + Self.usersAtOnce)
+            most = max(most, resident())
+            try look(&full)
+        }
+        self.most.append(most)
+        for (gauge, mebibytes): (String, Double) in full { fullest[gauge, default: []].append(mebibytes) }
+        version += 1
+    }
+
+    func figures(_ what: String) -> [Figure] {
+        let goal: Double = (started.max() ?? .nan) + BoundedCache.sum + Self.slack
+        return [
+            Figure(name: "\(what): server memory at most", samples: most, unit: "MiB", goal: .atMost(goal.rounded()))
+        ]
+            + BoundedCache.all.map { cache in
+                Figure(
+                    name: "  \(what): \(cache.gauge)", samples: fullest[cache.gauge] ?? [], unit: "MiB",
+                    goal: .atMost(cache.mebibytes))
+            }
+    }
+
+    private func resident() -> Double { Double(server.process.memoryBytes()) / 1_048_576 }
+
+    private func turn(_ users: Range<Int>) throws {
+        let loop: LoadLoop = LoadLoop()
+        let sockets: [LoadSocket] = try connect(users, to: server, on: loop)
+        let writers: [LoadSocket] = sockets.filter { $0.number % 2 == 0 }
+        try changeAll(writers, on: loop, each: Self.objectsEach, inFlight: Self.inFlight) { _, number in
+            change(of: "o\(number)", ccid: "m-\(version)-\(number)", number: version, version: version)
+        }
+        let readers: [LoadSocket] = sockets.filter { $0.number % 2 == 1 }
+        for _ in 1...2 { try readIndexes(readers, loop) }
+        try sendSettled(readers, loop)
+    }
+
+    /// All pages but the last, so that the walks stay.
+    private func readIndexes(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
+        let page: Int = 1_000
+        let pages: Int = Self.objectsEach / page - 1
+        for socket: LoadSocket in sockets { socket.send("0:i:1:::\(page)") }
+        var answers: [Int: Int] = [:]
+        try loop.run(
+            until: { sockets.allSatisfy { answers[$0.number] == pages } },
+            take: { socket, bytes in
+                guard let mark: String = markOf(bytes) else { return }
+                answers[socket.number, default: 0] += 1
+                if answers[socket.number] ?? 0 < pages { socket.send("0:i:1:\(mark)::\(page)") }
+            })
+    }
+
+    /// A change that the filling made, once more: the server has to look its ccid up.
+    private func sendSettled(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
+        for socket: LoadSocket in sockets {
+            let ccid: String = "fill-\(socket.number * Self.objectsEach)"
+            socket.send(change(of: "o0", ccid: ccid, number: 0, version: 1))
+        }
+        var known: Int = 0
+        try loop.run(
+            until: { known == sockets.count },
+            take: { _, bytes in
+                if contains(bytes, "\"error\":409") { known += 1 }
+            })
+    }
+
+    /// How full each cache is, by its gauge.
+    private func look(_ full: inout [String: Double]) throws {
+        let page: String = try HostileTenant.metrics(port: server.process.port)
+        for cache: BoundedCache in BoundedCache.all {
+            let name: String = "thicket_cache_bytes{cache=\"\(cache.gauge)\"} "
+            guard let line: Substring = page.split(separator: "\n").first(where: { $0.hasPrefix(name) }),
+                let bytes: Double = Double(line.dropFirst(name.utf8.count))
+            else { throw BenchError("the server has no gauge \(name)") }
+            full[cache.gauge] = max(full[cache.gauge] ?? 0, bytes / 1_048_576)
+        }
+    }
+}

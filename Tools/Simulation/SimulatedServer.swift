@@ -1,0 +1,462 @@
+import ThicketNet
+import ThicketProtocol
+import ThicketScheduling
+import ThicketServer
+
+/// The real hub, shard and readers over a store in memory or on a simulated disk, with delays where threads pass work
+/// to each other, and with a possible end at any moment: what is not in the store is lost then.
+final class SimulatedServer {
+    /// One process of the server.
+    private final class Life {
+        let hub: Hub
+        let core: ShardCore
+        let readers: [ReadExecutor]
+        let maintenance: (any StoreMaintenance)?
+        /// For checks from outside of the server.
+        let auditor: any StoreReader
+        var links = [ConnectionID: Link]()
+        var slots = Set<Int32>()
+        var queue = [ShardRequest]()
+        var isShardAwake = false
+        /// When the hub is called next, microseconds.
+        var nextTick: Int64?
+        /// Outcomes reach the loop in order.
+        var outcomesAt: Int64 = 0
+        var reads = 0
+        /// Users with a deferred change.
+        var held = Set<TenantID>()
+        /// Turns of the shard's thread.
+        var turns = 0
+
+        init(
+            hub: Hub, core: ShardCore, readers: [ReadExecutor], maintenance: (any StoreMaintenance)?,
+            auditor: any StoreReader
+        ) {
+            self.hub = hub
+            self.core = core
+            self.readers = readers
+            self.maintenance = maintenance
+            self.auditor = auditor
+        }
+    }
+
+    unowned let world: World
+    private let storage: any ServerStorage
+    private(set) var codec: ChangeVersionCodec
+    /// The bug that is built in; nil: none.
+    private let mutation: Mutation?
+    private var life: Life?
+    private var serial: UInt32 = 0
+    private var asks: AskID = 0
+    private var clearWrites = 0
+    /// 2023-11-14: the server's wall clock at the beginning.
+    private static let epochMilliseconds: Int64 = 1_700_000_000_000
+
+    init(_ world: World) throws {
+        self.world = world
+        let random = world.random.split()
+        let storage: any ServerStorage =
+            world.scenario.kind == .disks
+            ? try DiskServerStorage(world.scenario, world.names, random)
+            : MemoryServerStorage(world.scenario, world.names, random)
+        self.storage = storage
+        mutation = world.scenario.mutant.map { Mutation($0, world.names, world.random.split()) }
+        codec = ChangeVersionCodec(storage.identity)
+    }
+
+    /// The findings of an audit of the store.
+    func findings() -> [String] { storage.findings() }
+
+    /// Reads what is committed; nil while the server is down.
+    var auditor: (any StoreReader)? { storage.isDown ? nil : life?.auditor }
+
+    var isUp: Bool { life != nil }
+    /// No work is in progress.
+    var isQuiet: Bool {
+        guard let life else { return false }
+        return life.queue.isEmpty && !life.core.hasBacklog && life.hub.readCount == 0 && life.hub.changeCount == 0
+    }
+
+    private var instant: HubInstant {
+        HubInstant(monotonic: 1_000_000_000 + world.now * 1_000, unix: Self.epochMilliseconds + world.milliseconds)
+    }
+
+    // MARK: - Start and end
+
+    func start() {
+        world.note("server starts", 0)
+        do {
+            storage.beginWrite()
+            try storage.restart()
+            let life = try makeLife()
+            endWrite()
+            self.life = life
+            if life.maintenance != nil { scheduleMaintenance(life) }
+            scheduleBackup(life)
+        } catch {
+            // A crash during the start: the next process starts.
+            guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
+            world.note("server dies", 0)
+            world.tally.faults[.commitCrash] += 1
+            return startLater()
+        }
+        world.ledger.observe(self)
+        if world.befalls(Self.auditsPerMille) { audit() }
+    }
+
+    /// How many of 1,000 starts are followed by an audit of the store.
+    private static let auditsPerMille = 250
+
+    func audit() {
+        for finding in storage.findings() { world.problem("the audit of the store finds: \(finding)") }
+    }
+
+    private func makeLife() throws(StoreError) -> Life {
+        let made = try storage.makeWriter()
+        let writer = mutation?.writer(made) ?? made
+        var readers = [ReadExecutor]()
+        for _ in 0..<2 {
+            let made = try storage.makeReader()
+            readers.append(
+                ReadExecutor(reader: mutation?.reader(made) ?? made, codec: codec, limits: world.scenario.limits))
+        }
+        return Life(
+            hub: Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics()),
+            core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
+            maintenance: try storage.makeMaintenance(), auditor: try storage.makeReader())
+    }
+
+    /// The process is killed.
+    func crash() {
+        guard let life else { return }
+        world.note("server dies", 0)
+        self.life = nil
+        storage.crash()
+        // By number: the order of a dictionary is not determined by the seed.
+        for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        startLater()
+    }
+
+    // MARK: - Backup and restore
+
+    /// A copy of the store, and the content that it is known to have.
+    private struct Backup {
+        let copy: [UInt8]
+        let mirrors: [BucketID: Ledger.Mirror]
+        /// `StoreIdentity.versionBase` of the copied store.
+        let base: Version
+    }
+
+    private var backups = [Backup]()
+    /// Most backups that are kept: older ones are dropped.
+    private static let backupsMax = 3
+
+    private func scheduleBackup(_ life: Life) {
+        guard world.scenario.faults[.serverRestore] > 0 else { return }
+        world.after(world.random.between(3_000_000, 20_000_000)) { [self] in
+            guard self.life === life, !world.isCalm else { return }
+            do {
+                guard let copy = try storage.backUp() else { return }
+                backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: storage.identity.versionBase))
+                if backups.count > Self.backupsMax { backups.removeFirst() }
+                world.note("backup", copy.count / 4_096)
+            } catch {
+                return world.problem("the backup fails: \(error)")
+            }
+            scheduleBackup(life)
+        }
+    }
+
+    /// The server ends, and starts again from one of its backups.
+    func restore() {
+        guard let life, !backups.isEmpty else { return }
+        let backup = backups[world.random.below(backups.count)]
+        world.note("server restored", 0)
+        world.tally.faults[.serverRestore] += 1
+        world.isRestored = true
+        self.life = nil
+        for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        do {
+            try storage.restore(backup.copy)
+        } catch {
+            return world.problem("the restore fails: \(error)")
+        }
+        codec = ChangeVersionCodec(storage.identity)
+        let base = storage.identity.versionBase
+        for account in world.names.accounts { world.restoreModel(account, to: backup.mirrors) }
+        world.ledger.restore(backup.mirrors, adding: base - backup.base, base: base)
+        startLater()
+    }
+
+    private func startLater() {
+        let pause = world.random.delay(50_000, 10_000_000)
+        world.after(pause) { [self] in if self.life == nil { start() } }
+    }
+
+    func heal() {
+        storage.heal()
+        if life == nil { start() }
+    }
+
+    // MARK: - Connections
+
+    /// - Returns: false when the server is down.
+    func accept(_ link: Link) -> Bool {
+        guard let life else { return false }
+        serial += 1
+        var slot: Int32 = 0
+        while life.slots.contains(slot) { slot += 1 }
+        life.slots.insert(slot)
+        let id = ConnectionID(slot: slot, serial: serial)
+        link.id = id
+        life.links[id] = link
+        life.hub.opened(id, app: link.peer.account.app.text)
+        perform(life)
+        return true
+    }
+
+    func received(_ link: Link, _ text: [UInt8]) {
+        guard let life, let id = link.id, life.links[id] === link else { return }
+        world.note("server <", link.serial, text)
+        world.tally.messages += 1
+        link.watch.asked(text, codec, self)
+        life.hub.received(id, mutation?.received(text) ?? text, now: instant)
+        if let clear = clearWrite(beside: text, of: link.peer.account) {
+            life.hub.received(id, clear, now: instant)
+        }
+        perform(life)
+    }
+
+    /// What an older program of the same user would write at this moment; nil: nothing.
+    private func clearWrite(beside text: [UInt8], of account: Account) -> [UInt8]? {
+        guard world.scenario.faults[.clearWrite] > 0, ClearWrite.fits(text), world.befalls(.clearWrite) else {
+            return nil
+        }
+        clearWrites += 1
+        return ClearWrite.made(beside: text, of: account, number: clearWrites)
+    }
+
+    /// The server notices that a client is gone.
+    func lost(_ link: Link) {
+        guard let life, let id = link.id, life.links[id] === link else { return }
+        world.note("server lost", link.serial)
+        forget(link, id, life)
+        life.hub.closed(id)
+        perform(life)
+    }
+
+    private func forget(_ link: Link, _ id: ConnectionID, _ life: Life) {
+        life.links[id] = nil
+        life.slots.remove(id.slot)
+        link.id = nil
+    }
+
+    /// What the event loop does with a client that does not read.
+    private func drop(_ link: Link, _ id: ConnectionID, _ life: Life) {
+        world.note("server drops", link.serial)
+        forget(link, id, life)
+        life.hub.closed(id)
+        link.close(1013, "too slow")
+    }
+
+    private func perform(_ life: Life, isBroadcast: Bool = false) {
+        for action in life.hub.takeActions() {
+            switch action {
+            case .send(let id, let frame):
+                guard let link: Link = life.links[id] else { continue }
+                guard let text = sent(frame, isBroadcast) else { continue }
+                world.note("server >", link.serial, text)
+                link.watch.told(text, codec, world.ledger)
+                if !link.answer(text) { drop(link, id, life) }
+            case .close(let id, let code, let reason):
+                guard let link: Link = life.links[id] else { continue }
+                world.note("server closes", link.serial, Array(reason.utf8))
+                forget(link, id, life)
+                life.hub.closed(id)
+                link.close(code.rawValue, reason)
+            case .pause(let id): life.links[id]?.isPaused = true
+            case .resume(let id):
+                guard let link: Link = life.links[id] else { continue }
+                world.after(0) { link.resume() }
+            case .submit(let request):
+                life.queue.append(request)
+                wakeShard(life)
+            case .read(let request): read(request, life)
+            case .readWhenDrained(let request): read(request, life)
+            case .admit, .tell, .respond: continue
+            }
+        }
+        scheduleTick(life)
+    }
+
+    /// nil: a bug loses it.
+    private func sent(_ frame: SharedFrame, _ isBroadcast: Bool) -> [UInt8]? {
+        let text = Self.payload(frame)
+        guard let mutation else { return text }
+        return mutation.sent(text, isBroadcast)
+    }
+
+    /// The payload of a server's text frame.
+    private static func payload(_ frame: SharedFrame) -> [UInt8] {
+        let bytes = frame.bytes
+        let head = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
+        return Array(bytes[head...])
+    }
+
+    /// An administrator requests the state of the clients of a bucket.
+    func ask() {
+        guard let life else { return }
+        asks += 1
+        let ids = world.names.ids
+        let bucket = ids[world.random.below(ids.count)]
+        life.hub.ask(asks, RemoteQuestion(bucket: bucket, kind: .index, seconds: 5), now: instant)
+        perform(life)
+    }
+
+    // MARK: - The other threads
+
+    private func scheduleTick(_ life: Life) {
+        guard let pause = life.hub.tickMilliseconds else { return }
+        let time = world.now + Int64(pause) * 1_000
+        guard time < life.nextTick ?? .max else { return }
+        life.nextTick = time
+        world.agenda.at(time) { [self] in
+            guard self.life === life, life.nextTick == time else { return }
+            life.nextTick = nil
+            life.hub.tick(instant)
+            perform(life)
+        }
+    }
+
+    /// A reader reads at one moment and its answer reaches the loop at another.
+    private func read(_ request: ReadRequest, _ life: Life) {
+        let slow = world.befalls(.slowRead)
+        let lookAt = world.random.delay(50, slow ? 3_000_000 : 20_000)
+        let travel = world.random.delay(20, slow ? 2_000_000 : 5_000)
+        life.reads += 1
+        let reader = life.readers[life.reads % life.readers.count]
+        world.after(lookAt) { [self] in
+            guard self.life === life else { return }
+            let answer = reader.answer(request)
+            world.after(travel) { [self] in
+                guard self.life === life else { return }
+                life.hub.answered(request, answer, now: instant)
+                perform(life)
+            }
+        }
+    }
+
+    private func wakeShard(_ life: Life) {
+        guard !life.isShardAwake else { return }
+        life.isShardAwake = true
+        world.after(world.random.delay(50, world.isCalm ? 5_000 : 300_000)) { [self] in
+            guard self.life === life else { return }
+            life.isShardAwake = false
+            decide(life)
+        }
+    }
+
+    /// The cycle of the shard's thread: take the queued changes, commit when the group is full and at the end.
+    private func decide(_ life: Life) {
+        let count = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
+        var requests = 0
+        // Every third turn works like the loop with a lone change, which the loop commits itself.
+        life.turns += 1
+        if life.turns % 3 == 0, count > 0, !life.core.isFull {
+            _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
+        }
+        var left = [ShardRequest]()
+        for request in life.queue.prefix(count) {
+            if case .change(let change) = request, life.held.contains(change.reservation.tenant) {
+                left.append(request)
+                continue
+            }
+            requests += 1
+            if let long = life.core.receive(request) { decideElsewhere(long, life) }
+            guard life.core.isFull else { continue }
+            guard commit(life, requests) else { return }
+            requests = 0
+        }
+        life.queue.replaceSubrange(..<count, with: left)
+        if requests > 0 || life.core.hasBacklog {
+            guard commit(life, requests) else { return }
+        }
+        if life.queue.count > left.count || life.core.hasBacklog { wakeShard(life) }
+    }
+
+    /// Another thread reads the object at one moment, and its result is committed, as the first change of its user, at
+    /// another.
+    private func decideElsewhere(_ long: DeferredChange, _ life: Life) {
+        let tenant = long.submitted.reservation.tenant
+        life.held.insert(tenant)
+        world.tally.decidedElsewhere += 1
+        let reader = world.random.chance(900) ? life.auditor : nil
+        world.after(world.random.delay(50, 300_000)) { [self] in
+            guard self.life === life else { return }
+            let result = long.decide(reading: reader)
+            world.after(world.random.delay(20, 300_000)) { [self] in
+                guard self.life === life else { return }
+                life.held.remove(tenant)
+                life.queue.insert(.decided(result), at: 0)
+                wakeShard(life)
+            }
+        }
+    }
+
+    private func endWrite() {
+        storage.endWrite()
+        world.note("server writes", 0, shape: storage.takeShape())
+    }
+
+    /// - Returns: false when the process died in it.
+    private func commit(_ life: Life, _ requests: Int) -> Bool {
+        storage.beginWrite()
+        let outcome = life.core.commit()
+        endWrite()
+        world.ledger.observe(self)
+        if outcome.failure != nil, !storage.isDown { world.tally.faults[.commitRefused] += 1 }
+        guard !storage.isDown else {
+            world.tally.faults[.commitCrash] += 1
+            crash()
+            return false
+        }
+        world.note("commit", outcome.appliedCount)
+        let travel = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
+        life.outcomesAt = max(life.outcomesAt, world.now + travel)
+        guard let told = mutation.map({ $0.told(outcome) }) ?? outcome else { return true }
+        let late = mutation?.lateness ?? 0
+        world.agenda.at(life.outcomesAt + late) { [self] in
+            guard self.life === life else { return }
+            life.hub.committed(told, now: instant)
+            perform(life, isBroadcast: true)
+        }
+        return true
+    }
+
+    private func scheduleMaintenance(_ life: Life) {
+        world.after(world.random.between(100_000, 2_000_000) * (world.scenario.isDays ? 60 : 1)) { [self] in
+            guard self.life === life, let maintenance = life.maintenance else { return }
+            storage.beginWrite()
+            keep(life, maintenance)
+            endWrite()
+            if storage.isDown {
+                world.tally.faults[.commitCrash] += 1
+                crash()
+            } else {
+                scheduleMaintenance(life)
+            }
+        }
+    }
+
+    private func keep(_ life: Life, _ maintenance: any StoreMaintenance) {
+        do {
+            guard let batch = try maintenance.nextBatch(now: instant.unix) else { return }
+            _ = try life.core.apply(batch)
+            world.tally.logCuts += 1
+            world.note("log cut", 0)
+        } catch {
+            // A planned fault: the next maintenance run tries again.
+            if error.kind == .corrupt { world.problem("the maintenance cannot read the log: \(error)") }
+        }
+    }
+}
