@@ -81,7 +81,7 @@ public final class TLSContext {
     private static func load(_ files: TLSFiles, _ context: OpaquePointer) throws(TLSError) {
         guard SSL_CTX_use_certificate_chain_file(context, files.certificate) == 1 else {
             throw error(
-                files.certificate, "holds no certificate that can be used",
+                files.certificate, "contains no usable certificate",
                 "it must be PEM: the server's own certificate first, then the intermediate ones")
         }
         guard SSL_CTX_use_PrivateKey_file(context, files.key, SSL_FILETYPE_PEM) == 1 else {
@@ -90,10 +90,10 @@ public final class TLSContext {
             }
             if thicket_tls_wants_passphrase() != 0 {
                 throw error(
-                    files.key, "wants a passphrase",
+                    files.key, "requires a passphrase",
                     "remove it with 'openssl pkey -in \(files.key) -out new.key', in a file of mode 0600")
             }
-            throw error(files.key, "holds no private key that can be used", "it must be PEM: '-----BEGIN PRIVATE KEY'")
+            throw error(files.key, "contains no usable private key", "it must be PEM: '-----BEGIN PRIVATE KEY'")
         }
         guard SSL_CTX_check_private_key(context) == 1 else {
             throw error(files.key, "does not belong to \(files.certificate)", "give the key that it was made for")

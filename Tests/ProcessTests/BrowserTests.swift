@@ -36,7 +36,7 @@ struct BrowserTests {
             #expect(line.count == 6 && line[1] == "works", "\(line)")
             #expect(line.dropFirst(2).allSatisfy { $0.hasSuffix(" ms") }, "\(line)")
         }
-        #expect(try browser.evaluate("document.getElementById('sum').textContent") == "7 of 7 ways work.")
+        #expect(try browser.evaluate("document.getElementById('sum').textContent") == "7 of 7 transports work.")
         #expect(try browser.evaluate("document.title").hasPrefix("Thicket 0."))
         #expect(
             try browser.evaluate("document.querySelector('.socket').textContent") == "ws://127.0.0.1:\(server.port)")

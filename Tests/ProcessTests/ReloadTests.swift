@@ -58,7 +58,7 @@ struct ReloadTests {
         server.process.signal(SIGHUP)
         try server.process.wait(for: "event=config.reload_failed")
         try server.process.wait(for: "\(file):2: idle-timeout")
-        try server.process.wait(for: "\(file):3: there is no setting")
+        try server.process.wait(for: "\(file):3: unknown setting")
         #expect(try store(socket, "b", bytes: 5_000) == 413)
         unlink(file)
         server.process.signal(SIGHUP)

@@ -59,14 +59,17 @@ struct TLSTests {
         ] {
             chmod(key, mode)
             let shown: ChildProcess.Outcome = try Daemon.command(folder.path, ["config"] + flags)
-            #expect(shown.code == 0 && shown.errors.contains("may be used by others") == isExposed, "\(shown.errors)")
+            #expect(
+                shown.code == 0 && shown.errors.contains("is accessible to other system users") == isExposed,
+                "\(shown.errors)")
             #expect(!isExposed || shown.errors.contains("(mode 0\(String(mode, radix: 8)))"), "\(shown.errors)")
         }
         chmod(key, 0o600)
         let server: Daemon = try .init(folder: folder.path, flags)
         chmod(key, 0o444)
         server.process.signal(SIGHUP)
-        try server.process.wait(for: "level=warning event=tls.key_exposed advice=\"\(key) may be used by others")
+        try server.process.wait(
+            for: "level=warning event=tls.key_exposed advice=\"\(key) is accessible to other system users")
         let outcome: ChildProcess.Outcome = try server.terminate()
         #expect(outcome.code == 0 && outcome.errors.ranges(of: "tls.key_exposed").count == 1, "not at the start")
     }
@@ -82,7 +85,7 @@ struct TLSTests {
                 ["--tls-cert", certificate, "--tls-key", folder.path + "/other.key"],
                 "does not belong to \(certificate)"
             ),
-            (["--tls-cert", certificate, "--tls-key", certificate], "no private key that can be used"),
+            (["--tls-cert", certificate, "--tls-key", certificate], "no usable private key"),
         ] {
             let outcome: ChildProcess.Outcome = try Daemon.command(
                 folder.path, ["serve", "--listen", "127.0.0.1:0"] + words)

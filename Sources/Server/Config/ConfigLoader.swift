@@ -90,7 +90,7 @@ public struct ConfigLoader: Sendable {
         let ignored = read(environment, into: &state)
         for (name, value) in flags {
             guard let setting = setting(name) else {
-                state.problems.append("--\(name): there is no such setting\(hint(name) { "--" + $0 })")
+                state.problems.append("--\(name): unknown setting\(hint(name) { "--" + $0 })")
                 continue
             }
             set(setting, value, "--\(name)", .flag, &state)
@@ -122,7 +122,7 @@ public struct ConfigLoader: Sendable {
             state.sources[setting.name] = source
         } catch {
             // A secret is not shown, not even an invalid one.
-            state.problems.append("\(place): " + (setting.isSecret ? "the value is not usable" : error.problem))
+            state.problems.append("\(place): " + (setting.isSecret ? "the value is not valid" : error.problem))
         }
     }
 
@@ -137,7 +137,7 @@ public struct ConfigLoader: Sendable {
             } else if let near = Suggestion.nearest(
                 to: String(variable.dropFirst(8)), in: table.map { String($0.environmentName.dropFirst(8)) })
             {
-                state.problems.append("\(variable): there is no such setting; did you mean THICKET_\(near)?")
+                state.problems.append("\(variable): unknown setting; did you mean THICKET_\(near)?")
             } else {
                 ignored.append(variable)
             }
@@ -157,11 +157,11 @@ public struct ConfigLoader: Sendable {
             }
             guard let setting = setting(name) else {
                 let shown = SettingValue.shown(name)
-                state.problems.append("\(place): there is no setting '\(shown)'\(hint(name) { "'\($0)'" })")
+                state.problems.append("\(place): unknown setting '\(shown)'\(hint(name) { "'\($0)'" })")
                 continue
             }
             if let first = seen.updateValue(index + 1, forKey: name) {
-                state.problems.append("\(place): \(name) was set on line \(first) already")
+                state.problems.append("\(place): \(name) was already set on line \(first)")
                 continue
             }
             set(setting, value, "\(place): \(name)", .file(path: file.path, line: index + 1), &state)

@@ -24,10 +24,12 @@ public enum ServerSettings {
 
     private static let general: [Setting] = [
         .text("data", \.data, "Folder of the database, the lock and the control socket."),
-        .address("listen", \.listen, "Where clients connect. Port 0 lets the kernel choose; the first line tells."),
+        .address(
+            "listen", \.listen,
+            "Where clients connect. Port 0 lets the kernel choose; the first line of output shows the port."),
         .level("log-level", \.logLevel, "Log lines below this level are not written."),
         .flag("metrics", \.metrics, "Answer /metrics on the port of the clients."),
-        .flag("page", \.page, "Answer / with a page that says what this is and tests every way to it."),
+        .flag("page", \.page, "Answer / with a page that describes the server and tests every transport."),
         .duration(
             "idle-timeout", \.idleTimeout, 5 * second...60 * minute,
             "Silence after which a connection is closed. Clients send a heartbeat after 20 s, so keep it above 40 s."),
@@ -36,23 +38,24 @@ public enum ServerSettings {
             "Longest wait for a complete HTTP request head, and for a TLS handshake."),
         .bytes(
             "pace-bytes-per-second", \.paceBytesPerSecond, 0...gib,
-            "Bytes a second at which a body or message has to come, and a response be read, on average; 0B is any pace."
+            "Lowest average bytes per second for sending a body or message and for reading a response; 0B accepts any "
+                + "rate."
         ),
         .duration(
             "drain-timeout", \.drainTimeout, 0...10 * minute,
-            "Longest wait for open work after SIGTERM before the rest is cut off."),
+            "Longest wait for work in progress after SIGTERM before connections are closed."),
         .integer(
-            "reader-threads", \.readerThreads, 0...64, "Threads that read from the store; 0 is one for each core."),
+            "reader-threads", \.readerThreads, 0...64, "Threads that read from the store; 0 means one per core."),
     ]
 
     private static let tls: [Setting] = [
         .file(
             "tls-cert", \.tlsCertificate,
-            "PEM file of the certificate, and of those between it and its authority; none is plain HTTP."),
+            "PEM file of the certificate and its intermediate certificates; none means plain HTTP."),
         .file("tls-key", \.tlsKey, "PEM file of the certificate's private key, without a passphrase."),
         .duration(
             "hsts", \.hsts, 0...3_650 * day,
-            "For how long browsers that came over TLS are told to come over TLS only; 0s is not at all."),
+            "How long browsers that connected over TLS must use TLS only (HSTS); 0s sends no such header."),
     ]
 
     private static let proxies: [Setting] = [
@@ -68,30 +71,32 @@ public enum ServerSettings {
     private static let access: [Setting] = [
         .text(
             "key-file", \.keyFile,
-            "File of the key of the secrets in the database. A name without a slash lies in the data folder."),
+            "File of the key that encrypts secrets in the database. A name without a slash is in the data folder."),
         .duration(
             "token-leeway", \.tokenLeeway, 0...2 * minute,
-            "How long after its end a partner's token is still good, for clocks that differ."),
+            "How long after its end a partner's token is still accepted, because clocks differ."),
         .integer(
             "registrations-per-minute", \.registrationsPerMinute, 1...largest,
-            "Registrations a minute of one partner, and new accounts of one app. One more: 429."),
+            "Registrations per minute of one partner, and new accounts of one app. A further one: 429."),
         .integer(
             "failed-logins-per-minute", \.failedLoginsPerMinute, 1...largest,
-            "Failed logins a minute from one address. For users behind a proxy see trust-proxy. One more: 429."),
+            "Failed logins per minute from one address. For users behind a proxy see trust-proxy. A further one: 429."),
         .duration(
             "token-lifetime", \.tokenLifetime, 0...3_650 * day,
-            "How long the token of a login is good; 0 is until it is revoked."),
+            "How long the token of a login is valid; 0 means until it is revoked."),
         .origins(
             "cors-origins", \.corsOrigins,
-            "Web origins whose pages may use the data API, accounts and partners' requests, with commas between; * is every one, none is none."
+            "Web origins whose pages may use the data API, accounts and partners' requests, separated by commas; * "
+                + "admits every origin, none admits none."
         ),
         .versions(
             "app-versions", \.appVersions,
-            "Newest versions of client programs, which /version tells: PLATFORM=VERSION with commas between; none is none."
+            "Newest versions of client programs for /version: PLATFORM=VERSION separated by commas, or none."
         ),
         .text(
             "mail-folder", \.mailFolder,
-            "Folder where messages to users wait for smtp-url, or for a mail program. A name without a slash lies in the data folder."
+            "Folder where messages to users wait for smtp-url, or for a mail program. A name without a slash is in the "
+                + "data folder."
         ),
         .text("mail-from", \.mailFrom, "Sender of messages to users; a plain address."),
         .text(
@@ -100,8 +105,8 @@ public enum ServerSettings {
         ),
         .text(
             "smtp-login-file", \.smtpLoginFile,
-            "File of two lines, user and password at the mail server; none where it asks for none."),
-        .flag("smtp-starttls", \.smtpStartTLS, "Hand nothing over on smtp:// before the connection has become TLS."),
+            "File of two lines, user and password for the mail server; none where the server requires none."),
+        .flag("smtp-starttls", \.smtpStartTLS, "Send no mail over smtp:// before the connection has switched to TLS."),
         .text(
             "smtp-ca", \.smtpCA,
             "File of the authorities that sign the mail server's certificate; none takes those of the system."),
@@ -116,34 +121,34 @@ public enum ServerSettings {
             "Largest message of a client, all fragments together. Above it: close code 1009."),
         .integer(
             "connections-max", \.limits.connectionsMax, 1...largest,
-            "Connections of all kinds; the limit on open files counts too. One more is closed at once."),
+            "Connections of all kinds; the limit on open files applies too. A further one is closed at once."),
         .integer(
             "channels-per-connection-max", \.limits.channelsPerConnectionMax, 1...10_000,
-            "Channels (buckets) of one connection. One more init: code 500."),
+            "Channels (buckets) of one connection. A further init: code 500."),
         .bytes(
             "pending-bytes-per-connection-max", \.limits.pendingBytesPerConnectionMax, 64 * kib...gib,
-            "Bytes waiting to be read by one client. Above it: close code 1013; the client catches up when it is back."),
+            "Bytes queued for one client. Above it: close code 1013; the client catches up when it reconnects."),
         .bytes(
             "pending-bytes-total-max", \.limits.pendingBytesTotalMax, 64 * mib...1_024 * gib,
-            "Bytes waiting to be read by all connections. Above it: close code 1013 for those behind."),
+            "Bytes queued for all connections. Above it: close code 1013 for those behind."),
         .bytes(
             "gathered-bytes-total-max", \.limits.gatheredBytesTotalMax, 16 * mib...1_024 * gib,
             "Bytes of unfinished messages of all connections. Above it: 503, or close code 1013."),
         .integer(
             "messages-per-second", \.limits.messagesPerSecond, 1...largest,
-            "Messages a second of one connection on average. A faster one is read more slowly."),
+            "Messages per second of one connection on average. A faster one is read more slowly."),
         .integer(
             "messages-burst", \.limits.messagesBurst, 1...10 * largest,
             "Messages a connection may send at once after a quiet time."),
         .integer(
             "changes-per-second", \.limits.changesPerSecond, 1...largest,
-            "Changes a second of one connection on average. A faster one is read more slowly."),
+            "Changes per second of one connection on average. A faster one is read more slowly."),
         .integer(
             "changes-burst", \.limits.changesBurst, 1...10 * largest,
             "Changes a connection may send at once after a quiet time; beyond twice that: error 503."),
         .integer(
             "reads-per-connection-max", \.limits.readsPerConnectionMax, 1...100_000,
-            "Reads of one connection that await their answer. Above it the connection is read no further for a while."),
+            "Unanswered reads of one connection. Above it the connection is not read for a while."),
     ]
 
     private static let sockJS: [Setting] = [
@@ -156,26 +161,27 @@ public enum ServerSettings {
             "How long a SockJS session waits for its client's next request."),
         .integer(
             "sockjs-sessions-max", \.limits.sockJSSessionsMax, 1...largest,
-            "SockJS sessions without a socket of their own. One more: 503."),
+            "SockJS sessions without a socket of their own. A further one: 503."),
         .bytes(
             "sockjs-response-bytes", \.limits.sockJSResponseBytes, 4 * kib...64 * mib,
-            "Bytes after which a streaming SockJS response ends and the client asks for the next."),
+            "Bytes after which a streaming SockJS response ends and the client requests the next."),
         .flag(
             "sockjs-cookie", \.sockJSCookie,
-            "Set the cookie JSESSIONID, by which some load balancers tell SockJS sessions apart."),
+            "Set the cookie JSESSIONID, by which some load balancers distinguish SockJS sessions."),
         .text(
             "sockjs-script", \.sockJSScript,
-            "SockJS client for the iframe page of old browsers: auto gives out Debian's node-sockjs-client if it is installed; else an address, or none."
+            "SockJS client for the iframe page of old browsers: auto serves Debian's node-sockjs-client if it is "
+                + "installed; otherwise an address, or none."
         ),
     ]
 
     private static let user: [Setting] = [
         .integer(
             "channels-per-user-max", \.limits.channelsPerUserMax, 1...largest,
-            "Channels of one user on all connections. One more init: code 500."),
+            "Channels of one user on all connections. A further init: code 500."),
         .integer(
             "changes-per-user-max", \.limits.changesPerUserMax, 1...10 * largest,
-            "Changes of one user that await their commit. Above it the user's connections are read no further for a while."
+            "Changes of one user that await their commit. Above it the user's connections are not read for a while."
         ),
         .bytes(
             "change-bytes-per-user-max", \.limits.changeBytesPerUserMax, 64 * kib...16 * gib,
@@ -183,38 +189,43 @@ public enum ServerSettings {
                 + "while; at twice as much 503, or close code 1013."),
         .integer(
             "changes-per-user-turn", \.limits.changesPerUserTurn, 1...100_000,
-            "Changes of one user decided before the next user's turn; more while the disk is the slower part."),
+            "Changes of one user decided before the next user's turn; more while the disk is slower than the "
+                + "decisions."),
         .integer(
             "reads-per-user-max", \.limits.readsPerUserMax, 1...largest,
-            "Reads of one user that await their answer. Above it the user's connections are read no further for a while."
+            "Unanswered reads of one user. Above it the user's connections are not read for a while."
         ),
         .bytes(
             "pending-bytes-per-user-max", \.limits.pendingBytesPerUserMax, mib...16 * gib,
-            "Bytes waiting to be read by all connections of one user. Above it: close code 1013 for those behind."),
+            "Bytes queued for all connections of one user. Above it: close code 1013 for those behind."),
         .bytes(
             "gathered-bytes-per-user-max", \.limits.gatheredBytesPerUserMax, mib...16 * gib,
-            "Bytes of unfinished messages of one user, and of all strangers. Above it: 503, or close code 1013."),
+            "Bytes of unfinished messages of one user, and of all unauthenticated connections. Above it: 503, or close "
+                + "code 1013."),
         .integer(
             "turn-microseconds-per-user", \.limits.turnMicrosecondsPerUser, 10...largest,
-            "Time of one turn of the network loop for one user, a quarter for all strangers; the rest waits."),
+            "Time of one turn of the network loop for one user, a quarter for all unauthenticated connections; the "
+                + "rest waits."),
         .integer(
             "thread-percent-per-user", \.limits.threadPercentPerUser, 1...100,
-            "Part of a thread's time that one user, or all strangers, may take while others want it; then they rest."),
+            "Share of a thread's time for one user, or for all unauthenticated connections, while others want it; "
+                + "above it: throttled."),
         .integer(
             "costly-microseconds", \.limits.costlyMicroseconds, 100...10 * largest,
-            "Processor time from which a message or change is costly; who sends another within a minute rests."),
+            "Processor time from which a message or change is costly; a user that sends another within a minute is "
+                + "throttled."),
         .integer(
             "costly-rest-factor", \.limits.costlyRestFactor, 0...10_000,
-            "How long a user rests after something costly, as a multiple of what it cost."),
+            "How long a user is throttled after costly work, as a multiple of its cost."),
     ]
 
     private static let bucket: [Setting] = [
         .integer(
             "buckets-per-user-max", \.limits.bucketsPerUserMax, 1...largest,
-            "Buckets of one user. One more: code 500."),
+            "Buckets of one user. A further one: code 500."),
         .integer(
             "subscribers-per-bucket-max", \.limits.subscribersPerBucketMax, 1...largest,
-            "Channels on one bucket. One more init: code 500."),
+            "Channels on one bucket. A further init: code 500."),
         .bytes(
             "tail-bytes-max", \.limits.tailBytesMax, 0...gib,
             "Encoded changes of one bucket kept in memory. An older cv is answered from disk."),
@@ -226,16 +237,16 @@ public enum ServerSettings {
             "Encoded changes of all buckets kept in memory."),
         .bytes(
             "catch-up-page-bytes", \.limits.catchUpPageBytes, 64 * kib...64 * mib,
-            "Largest c: message of a catch-up; a longer one comes in several messages."),
+            "Largest c: message of a catch-up; a longer one is split into several messages."),
         .integer(
             "catch-up-page-changes", \.limits.catchUpPageChanges, 1...largest,
             "Most changes of one c: message of a catch-up."),
         .integer(
             "changes-waiters-max", \.limits.changesWaitersMax, 0...largest,
-            "HTTP requests that wait for changes. One more: 503."),
+            "HTTP requests that wait for changes. A further one: 503."),
         .duration(
             "changes-wait", \.limits.changesWait, 0...10 * minute,
-            "How long an HTTP request waits for changes before it is answered that there were none; 0 is not at all."),
+            "How long an HTTP request waits for changes before it is answered without changes; 0 does not wait."),
     ]
 
     private static let queue: [Setting] = [
@@ -247,20 +258,21 @@ public enum ServerSettings {
             "Bytes of the changes that await their commit. Above it: error 503."),
         .integer(
             "queue-high-water-percent", \.limits.queueHighWaterPercent, 1...100,
-            "Share of the two bounds above from which senders are read no further for a while."),
+            "Share of the two bounds above from which on senders are not read for a while."),
         .integer(
             "reads-queued-max", \.limits.readsQueuedMax, 1...10 * largest,
-            "Reads of all connections that await their answer. Above it askers are read no further; at twice: close 1013."
+            "Unanswered reads of all connections. Above it connections that send reads are not read; at twice: close "
+                + "1013."
         ),
         .integer(
             "commit-changes-max", \.limits.commitChangesMax, 1...100_000,
             "Changes of one commit; more wait for the next."),
         .integer(
             "inline-commit-microseconds", \.limits.inlineCommitMicroseconds, 0...largest,
-            "Mean time of commits up to which the network loop commits lone changes itself; 0 is never."),
+            "Mean time of commits up to which the network loop commits lone changes itself; 0 disables this."),
         .bytes(
             "object-cache-bytes", \.limits.objectCacheBytes, mib...1_024 * gib,
-            "Objects that are being edited, kept parsed in memory. Others are read when their next change comes."),
+            "Objects that are being edited, kept parsed in memory. Others are read for their next change."),
         .bytes(
             "object-cache-bytes-per-user", \.limits.objectCacheBytesPerUser, mib...1_024 * gib,
             "Parsed objects of one user kept in memory."),
@@ -269,7 +281,7 @@ public enum ServerSettings {
             "Buckets that are being written to, kept in memory: 40 bytes for each of their newest changes."),
         .bytes(
             "page-cache-bytes", \.limits.pageCacheBytes, mib...64 * gib,
-            "Pages of the database kept by the writer; each reader, and twice the background, keeps a quarter of it."),
+            "Pages of the database cached by the writer; each reader, and maintenance twice, caches a quarter of it."),
         .bytes(
             "change-id-cache-bytes", \.limits.changeIDCacheBytes, mib...64 * gib,
             "Archived ccids kept in memory for buckets that sent one lately. Others are read when they are requested."),
@@ -278,7 +290,8 @@ public enum ServerSettings {
             "Segments (bodies for index pages) kept in memory for all readers."),
         .integer(
             "late-heads-max", \.limits.writeBehindHeadsMax, 64...100_000,
-            "Changes whose objects' heads, 300 bytes each, are kept in memory before they begin to go into their table; half as many again come until they have. More make many writers cheaper, and a start soon after a change longer."
+            "Changes whose objects' heads (300 bytes each) stay in memory before they go into their table; half as many "
+                + "more may wait. More make many writers cheaper, and a start soon after a change longer."
         ),
         .integer(
             "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,
@@ -286,13 +299,13 @@ public enum ServerSettings {
         ),
         .integer(
             "catch-up-positions-max", \.limits.catchUpPositionsMax, 1_000...1_000 * largest,
-            "Changes of all catch-ups from disk that are kept in memory, 8 bytes each. Others are looked up again."),
+            "Changes of all catch-ups from disk kept in memory, 8 bytes each. Others are looked up again."),
         .bytes(
             "index-cache-bytes", \.limits.indexCacheBytes, 0...1_024 * gib,
-            "Index pages kept as they were sent, for the next client of a bucket that has not changed since."),
+            "Index pages cached in their sent form, for the next client of an unchanged bucket."),
         .bytes(
             "log-reserved-bytes", \.limits.logReservedBytes, 0...gib,
-            "Size that the database's log is given at the start, so that commits need not make it longer."),
+            "Initial size of the database's write-ahead log, so that commits need not extend it."),
     ]
 
     private static let day: Int64 = 86_400_000
@@ -300,7 +313,8 @@ public enum ServerSettings {
     private static let retention: [Setting] = [
         .duration(
             "log-age-min", \.retention.logAge, second...3_650 * day,
-            "Changes stay in a bucket's log at least so long. An older cv is answered cv:?, an older source version 405."
+            "Changes stay in a bucket's log at least this long. An older cv is answered cv:?, an older source version "
+                + "405."
         ),
         .integer(
             "log-changes-min", \.retention.logChangesMin, 100...100 * largest,
@@ -313,10 +327,10 @@ public enum ServerSettings {
             "Further versions that stay readable, one in ten."),
         .duration(
             "change-id-age-min", \.retention.changeIDAge, minute...3_650 * day,
-            "A change sent again is known by its ccid at least so long after its row left the log."),
+            "A change sent again is recognised by its ccid at least this long after its row left the log."),
         .duration(
             "check-interval", \.checkInterval, 0...365 * day,
-            "Time between two checks of the database file while it is served (SQLite's quick_check); 0 is never."),
+            "Time between two checks of the database file while it is served (SQLite's quick_check); 0 disables it."),
     ]
 
     /// The settings as flags of a command.

@@ -102,7 +102,7 @@ extension Setting {
             config[keyPath: path]
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
             guard AppVersions(text) != nil else {
-                throw ValueError("is neither none nor PLATFORM=VERSION with commas between")
+                throw ValueError("is neither none nor a comma-separated list of PLATFORM=VERSION")
             }
             config[keyPath: path] = text
         }

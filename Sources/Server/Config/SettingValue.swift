@@ -64,7 +64,7 @@ public enum SettingValue {
         guard !unit.isEmpty else { throw ValueError("'\(shown(text))' has no unit; write it as in \(example)") }
         guard let factor = units.first(where: { $0.0.lowercased() == unit.lowercased() })?.1 else {
             let names = units.map(\.0).joined(separator: ", ")
-            throw ValueError("'\(shown(text))' has the unit '\(shown(String(unit)))'; known are \(names)")
+            throw ValueError("'\(shown(text))' has the unknown unit '\(shown(String(unit)))'; use one of \(names)")
         }
         let (product, overflow) = number.multipliedReportingOverflow(by: factor)
         guard !overflow else { throw ValueError("'\(shown(text))' is too large") }
@@ -114,7 +114,7 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
         if host.hasPrefix("["), host.hasSuffix("]") {
             host = host.dropFirst().dropLast()
         } else if host.contains(":") {
-            throw ValueError("an IPv6 address stands in brackets, such as [::1]:8000")
+            throw ValueError("an IPv6 address needs brackets, such as [::1]:8000")
         }
         guard !host.isEmpty else {
             throw ValueError(

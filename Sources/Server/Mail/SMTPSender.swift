@@ -159,10 +159,11 @@ private final class SMTPHandle {
         case CURLE_USE_SSL_FAILED:
             "the server offers no STARTTLS: use smtps:// if it supports that, or smtp-starttls off for a server on this machine"
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE:
-            "smtp-ca names a file of the authority that signed its certificate; the host of smtp-url must be its name"
+            "set smtp-ca to the authority that signed the server's certificate; the host in smtp-url must be the "
+                + "certificate's name"
         case CURLE_SSL_CONNECT_ERROR: "smtps:// is for servers that begin with TLS, often on port 465"
-        case CURLE_OPERATION_TIMEDOUT: "it is slow, or a firewall is between"
-        case _ where words.hasPrefix("MAIL failed"): "it takes nothing from the address that mail-from names"
+        case CURLE_OPERATION_TIMEDOUT: "the server is slow, or a firewall blocks the connection"
+        case _ where words.hasPrefix("MAIL failed"): "the server accepts no mail from the address in mail-from"
         default: nil
         }
     }

@@ -43,7 +43,7 @@ public struct SMTPSettings: Sendable, Equatable {
         self.from = from
         if loginFile != nil, !hasTLS, !needsStartTLS {
             throw Problem(
-                "smtp-login-file: the password would cross the network in clear; turn smtp-starttls on or use smtps://")
+                "smtp-login-file: the password would be sent unencrypted; set smtp-starttls to on or use smtps://")
         }
         if let file = authorityFile, access(file, R_OK) != 0 {
             throw Problem("smtp-ca: \(file) cannot be read: \(DataFolder.reason(errno))")
@@ -91,7 +91,7 @@ public struct SMTPSettings: Sendable, Equatable {
         guard let colon = place.lastIndex(of: UInt8(ascii: ":")),
             let port = Int(String(decoding: place[colon...].dropFirst(), as: UTF8.self)),
             (1...65_535).contains(port), isHost(place[..<colon])
-        else { throw problem(url, "behind \(scheme) come a host, ':' and a port, and nothing else") }
+        else { throw problem(url, "after \(scheme) it must have a host, ':' and a port, and nothing else") }
         return scheme.utf8.count > "smtp://".utf8.count
     }
 

@@ -16,7 +16,7 @@ extension StartPage {
         };
         const session = () => base + "/" + String(Math.floor(Math.random() * 1000)).padStart(3, "0") + "/" + random();
 
-        // What a session says, frame by frame; `hear` gets its messages.
+        // Handles the frames of a session; `hear` receives its messages.
         function frames(way) {
           return (frame) => {
             if (frame[0] === "o") way.opened();
@@ -105,7 +105,7 @@ extension StartPage {
             const script = document.createElement("script");
             script.src = path + "/jsonp?c=" + name;
             script.onload = () => { script.remove(); poll(); };
-            script.onerror = () => way.failed("the script did not come");
+            script.onerror = () => way.failed("the script did not load");
             document.head.append(script);
           };
           window[name] = (frame) => { if (!isOver) take(frame); };
@@ -128,7 +128,7 @@ extension StartPage {
           ["SockJS jsonp-polling", (way) => overScripts(way, session())],
         ];
 
-        // Opens one way, measures it, closes it. Ends always, with times or with an error.
+        // Opens one transport, measures it, closes it. Always ends, with times or with an error.
         function measure(open) {
           return new Promise((resolve, reject) => {
             const begun = now();
@@ -185,12 +185,12 @@ extension StartPage {
             const row = body.insertRow();
             for (let place = 0; place < 6; place += 1) row.insertCell().className = place > 1 ? "number" : "";
             row.cells[0].textContent = name;
-            row.cells[1].textContent = "waits";
+            row.cells[1].textContent = "waiting";
             return row;
           });
           let works = 0;
           for (const [place, [, open]] of ways.entries()) {
-            rows[place].cells[1].textContent = "runs";
+            rows[place].cells[1].textContent = "running";
             try {
               fill(rows[place], await measure(open));
               works += 1;
@@ -199,7 +199,7 @@ extension StartPage {
               rows[place].cells[1].className = "failed";
             }
           }
-          sum.textContent = works + " of " + ways.length + " ways work.";
+          sum.textContent = works + " of " + ways.length + " transports work.";
           table.dataset.state = "done";
           button.disabled = false;
         }

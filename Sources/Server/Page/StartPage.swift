@@ -51,10 +51,10 @@ enum StartPage {
         <dt>SockJS</dt><dd><code><span class="origin">http://HOST</span>/sock/1/APP</code></dd>
         <dt>HTTP</dt><dd><code><span class="origin">http://HOST</span>/1/APP/BUCKET/i/KEY</code></dd>
         </dl>
-        <h2 id="ways">Every way from this browser</h2>
+        <h2 id="ways">Every transport from this browser</h2>
         <p>Each row opens one connection and sends ten heartbeats, one after the other; the times are round trips.</p>
         <table aria-labelledby="ways">
-        <thead><tr><th scope="col">way</th><th scope="col">state</th><th scope="col" class="number">open</th>
+        <thead><tr><th scope="col">transport</th><th scope="col">state</th><th scope="col" class="number">open</th>
         <th scope="col" class="number">median</th><th scope="col" class="number">fastest</th>
         <th scope="col" class="number">slowest</th></tr></thead>
         <tbody></tbody>

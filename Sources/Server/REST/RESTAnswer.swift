@@ -84,13 +84,13 @@ enum RESTAnswer {
     }
 
     static let noSuchPath = failure(
-        404, "no_such_path", "There is nothing at this path.",
+        404, "no_such_path", "This path does not exist.",
         "Paths are /1/APP/BUCKET/index, i/KEY, i/KEY/v/N, changes and all, /1/APP/buckets and /1/APP/user.")
     static let sealedBucket = failure(
-        400, "sealed_bucket", "The bucket is sealed: the server takes only what it cannot read.",
-        "Write with a client that has the bucket's keys; POST changes takes what it has sealed.")
+        400, "sealed_bucket", "The bucket is sealed: the server accepts only sealed changes.",
+        "Write with a client that has the bucket's keys; POST changes accepts its sealed changes.")
     static let objectNotFound = failure(
-        404, "not_found", "There is no such object, or not at this version.",
+        404, "not_found", "The object does not exist, or not at this version.",
         "It was removed or never created, or the version is no longer kept. The index lists the existing objects.")
     static let unknownPosition = failure(
         404, "unknown_cv", "The position is not, or no longer, in this bucket's log.",
@@ -100,7 +100,7 @@ enum RESTAnswer {
         "Read the object and decide again.")
     static let unknownPositionOfAll = failure(
         404, "unknown_cv", "The position is not, or no longer, in the log of all users.",
-        "Ask without cv, and go on from the changes that come; read again what was missed.")
+        "Send the request without cv and continue from its changes; read the missed objects again.")
     static let noSuchUser = failure(
         404, "no_such_user", "The user does not exist any more.",
         "The account was deleted; its data is being erased and cannot be read.")
@@ -110,7 +110,7 @@ enum RESTAnswer {
 
     static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
         var response = failure(
-            405, "method_not_allowed", "This path does not support the method.", "It takes \(allowed).")
+            405, "method_not_allowed", "This path does not support the method.", "It supports \(allowed).")
         response.fields.append("allow", allowed)
         return response
     }
@@ -141,7 +141,7 @@ enum RESTAnswer {
     /// - Parameter seconds: whole seconds after which the next attempt is accepted.
     static func tooMany(_ message: String, retryAfter seconds: Int) -> HTTPResponse {
         var response = failure(
-            429, "too_many_attempts", message, "Wait as long as retry-after says, then send a good token.")
+            429, "too_many_attempts", message, "Wait for the time in retry-after, then send a valid token.")
         response.fields.append("retry-after", String(max(1, seconds)))
         return response
     }
@@ -182,7 +182,7 @@ enum RESTAnswer {
             invalid("invalid_diff", "The difference does not fit the object.", "Send the whole object instead.")
         case .serverError:
             failure(500, "server_error", "The change could not be stored.", "Send the same request again later.")
-        case .unavailable: busy("The server cannot take changes now.")
+        case .unavailable: busy("The server cannot accept changes now.")
         }
     }
 }

@@ -77,7 +77,7 @@ struct ServerRoutes {
     private static let methodNotAllowed = methodNotAllowed(but: "GET, HEAD")
 
     static let notFound = RESTAnswer.failure(
-        404, "no_such_path", "There is nothing at this path.",
+        404, "no_such_path", "This path does not exist.",
         "WebSockets are at /sock/1/APP/websocket, the data API under /1/APP; /openapi.yaml describes all paths.")
 
     static func methodNotAllowed(but allowed: String) -> HTTPResponse { RESTAnswer.methodNotAllowed(allowed) }

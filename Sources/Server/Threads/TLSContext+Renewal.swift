@@ -21,7 +21,8 @@ extension TLSFiles {
 
     /// The warning about such a file.
     func exposure(_ mode: UInt32) -> String {
-        "\(key) may be used by others than its owner (mode \(octal(mode))): 'chmod 600' it, unless nobody else is on this machine"
+        "\(key) is accessible to other system users (mode \(octal(mode))): 'chmod 600' it, unless this machine has no "
+            + "other users"
     }
 
     private func octal(_ mode: UInt32) -> String {
@@ -68,7 +69,7 @@ extension EventLoop {
             metrics.tlsReloads.add(1, .failed)
             log.error(
                 "tls.reload_failed",
-                ["error": .text(error.description), "note": "the certificate before stays in force"])
+                ["error": .text(error.description), "note": "the previous certificate stays in use"])
         }
     }
 }

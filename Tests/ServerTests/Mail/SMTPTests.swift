@@ -175,7 +175,7 @@ struct SMTPTests {
             return found.description
         }
         let path: String = try login("thicket\nsecret\n")
-        #expect(try problem(config(url) { $0.smtpLoginFile = path }).contains("in clear"))
+        #expect(try problem(config(url) { $0.smtpLoginFile = path }).contains("unencrypted"))
         #expect(try SMTPSettings(config(url) { ($0.smtpLoginFile, $0.smtpStartTLS) = (path, true) }) != nil)
         _ = try login("thicket\nsecret\n", mode: 0o644)
         let with: ServerConfig = config(url) { ($0.smtpLoginFile, $0.smtpStartTLS) = (path, true) }
