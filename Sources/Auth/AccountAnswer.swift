@@ -110,7 +110,7 @@ extension AccountRefusal {
         case .needsAdminKey:
             (401, "admin_only", "an admin key is needed", "Send an admin key of the app; an API key is not enough.")
         case .wrongLogin:
-            (401, "invalid_login", "invalid login", "Name, password or code is not right; nobody is told which.")
+            (401, "invalid_login", "invalid login", "Name, password or code is wrong; the answer does not say which.")
         case .badToken:
             (401, "unauthorized", "invalid token", "Log in, and send the token in the header X-Simperium-Token.")
         case .notHere(let what): (403, "not_here", what, "The app's operator chooses how users log in.")
@@ -123,14 +123,14 @@ extension AccountRefusal {
         case .overtaken:
             (
                 409, "changed_meanwhile", "the account was changed meanwhile",
-                "Another request was faster: log in with what is good now, and do it again."
+                "Log in with the current credentials and send the request again."
             )
         case .noPairing:
-            (404, "no_pairing", "there is no such pairing", "It is good once, for two minutes: begin another.")
+            (404, "no_pairing", "there is no such pairing", "A pairing works once, for two minutes: begin another.")
         case .pairingTaken:
             (
                 409, "pairing_taken", "the pairing has been used",
-                "Begin another; somebody else may have seen this one's code."
+                "Begin another; its code may have been seen."
             )
         case .unknownUser: (404, "no_such_user", "no such user", "Check the name; the account may have ended.")
         case .outdated:
@@ -141,13 +141,13 @@ extension AccountRefusal {
         case .otherKey:
             (
                 409, "access_key_changed", "this is not the account's access key any more",
-                "Log in, which gives the newest one; what seals an access key shows its proof as r."
+                "Log in to get the current one; a request that seals an access key sends its proof as r."
             )
         case .tooLarge(let what): (413, "too_large", what, "Send less data.")
         case .limited:
             (
                 429, "too_many_attempts", "too many attempts, try again later",
-                "Wait as long as retry-after says; each try before it is refused unseen."
+                "Wait for the seconds in retry-after; earlier attempts are refused without a check."
             )
         case .unavailable: (503, "unavailable", "try again later", "Send the same request again in a moment.")
         }

@@ -23,7 +23,7 @@ extension AccountService {
         try expectNoOldLogin(account)
         guard ConstantTime.equal(own, proof.recovery) else { throw .otherKey }
         guard !ConstantTime.equal(recovery, proof.recovery) else {
-            throw .badRequest("recover is that of the access key which the account has")
+            throw .badRequest("recover belongs to the current access key of the account")
         }
         var renewed = account
         renewed.proof = .key(

@@ -61,7 +61,7 @@ extension AccountService {
         let shown = secrets.verifier(try Self.bytes("r", body))
         let device = try Self.device(body)
         guard let proof = before.keyProof else {
-            throw .badRequest("this account has no keys of its own")
+            throw .badRequest("this account has no client-side keys")
         }
         let place = "words \(Self.place(before.name, asked))"
         try admitProof(place, asked)

@@ -92,17 +92,17 @@ extension AccountService {
         let admitted = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
         switch admitted {
         case .notes: return
-        case .none: throw .notHere("this app takes no passwords; its clients log in under auth/")
+        case .none: throw .notHere("this app accepts no passwords; its clients log in under auth/")
         case .closed: throw .notHere(Self.closed)
         case .sent:
             guard Self.isStretched(body.text("username")), Self.isStretched(body.text("password")) else { return }
             throw .notHere(
-                "this app takes no logins of the old notes app: 'thicketd app passwords \(app) notes' makes it take them; accounts "
-                    + "with keys ('thicket signup', 'thicket login') log in without")
+                "this app accepts no logins of the old notes app: 'thicketd app passwords \(app) notes' permits them; "
+                    + "accounts with keys ('thicket signup', 'thicket login') log in without it")
         }
     }
 
-    private static let closed = "this app makes no accounts; its users come in by its partner"
+    private static let closed = "accounts cannot be created in this app; its users log in through its partner"
 
     /// Throws unless accounts can be made in the app. Checked before the name is looked up.
     func admitSignup(_ asked: Asked) throws(AccountRefusal) {
@@ -130,7 +130,7 @@ extension AccountService {
     mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
         guard body.text("username") != nil, let password = body.text("password"), !password.utf8.isEmpty,
             password.utf8.count <= Self.passwordBytesMax
-        else { throw .badRequest("username and password are wanted") }
+        else { throw .badRequest("username and password are required") }
         let name = try Self.name(body.text("username"))
         let place = Self.place(name, asked)
         try admitProof(place, asked)
@@ -164,7 +164,7 @@ extension AccountService {
 
     private func stretch(_ password: [UInt8], _ salt: [UInt8]) throws(AccountRefusal) -> [UInt8] {
         guard let made = Scrypt.derive(password, salt: salt, cost: cost) else {
-            throw .unavailable(DirectoryError("there is no memory to stretch a password in"))
+            throw .unavailable(DirectoryError("memory is lacking to hash a password"))
         }
         return made
     }

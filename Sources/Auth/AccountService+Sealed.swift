@@ -247,7 +247,7 @@ extension AccountService {
             salt: try bytes("salt", body, count: Account.Stretch.saltBytes), n: body.integer("n") ?? usual.n,
             r: body.integer("r") ?? usual.r, p: body.integer("p") ?? usual.p)
         guard isGood(stretch) else {
-            throw .badRequest("n, r and p are not taken; n 17, r 8 and p 1 always are, as prelogin says of everybody")
+            throw .badRequest("n, r and p are refused; n 17, r 8 and p 1 are always accepted")
         }
         return stretch
     }
@@ -262,7 +262,7 @@ extension AccountService {
     }
 
     static func sealed(_ name: String, _ body: AccountBody, max: Int) throws(AccountRefusal) -> [UInt8] {
-        guard let text = body.text(name) else { throw .badRequest("\(name) is wanted, as base64url") }
+        guard let text = body.text(name) else { throw .badRequest("\(name) is required, as base64url") }
         guard text.utf8.count / 4 * 3 <= max else { throw .tooLarge("\(name) has more than \(max) bytes") }
         guard let bytes = Base64.decodeURL(Array(text.utf8)[...]), !bytes.isEmpty, bytes.count <= max else {
             throw .badRequest("\(name) is required, as base64url")

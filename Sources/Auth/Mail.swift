@@ -86,6 +86,6 @@ extension ResetCode {
             to: address, subject: "Your code",
             text: "Your code for another password\(place.map { " in " + $0 } ?? ""): \(code)\n\n"
                 + "It can be used once, within \(minutes) minutes. If you did not ask for it,\n"
-                + "you need do nothing: the password stays as it is.\n")
+                + "you need not do anything: the password stays unchanged.\n")
     }
 }

@@ -12,7 +12,7 @@ public enum PartnerAnswer {
     public static let notFound: HTTPResponse = failure(404, "Not Found", "3", "There is nothing here.")
     /// The directory could not be read, or the queue is full.
     public static let unavailable: HTTPResponse = failure(
-        503, "Server", "5", "The server cannot look it up now; send the same again later.")
+        503, "Server", "5", "The server cannot answer at the moment; send the same request again later.")
 
     /// The user has other public keys already.
     public static let keysTaken: HTTPResponse = failure(

@@ -102,7 +102,7 @@ extension PartnerService {
             recovery = shown
             // The access key changes: a wrap kept under the passphrase would be one of the old key.
             guard isSame || kept?.wrap == nil || body.has("access") else {
-                throw .badRequest("access is wanted: what is kept seals another access key; null takes it away")
+                throw .badRequest("access is required: the stored one seals another access key; null removes it")
             }
         }
         if body.isNull("access") {

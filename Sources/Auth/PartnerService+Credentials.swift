@@ -276,7 +276,7 @@ extension PartnerService {
 
     private func stretch(_ password: String, salt: [UInt8]) throws -> PasswordVerifier {
         guard let hash = derive(Array(password.utf8), salt) else {
-            throw DirectoryError("there is no memory to stretch a password")
+            throw DirectoryError("memory is lacking to hash a password")
         }
         return PasswordVerifier(salt: salt, hash: hash)
     }

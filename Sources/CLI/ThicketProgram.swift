@@ -19,7 +19,7 @@ public enum ThicketProgram {
 
     /// Why secrets must not be arguments.
     static let seen =
-        "everybody on this machine can see the words of a command, and the shell keeps them; take this one as seen."
+        "every user of this machine can see a command's arguments, and the shell keeps them; consider it disclosed."
 
     private static let proxySecret =
         "\(seen) A proxy with a name and a password is set with the variable THICKET_PROXY."

@@ -156,7 +156,7 @@ private struct WordSorter {
 
     private mutating func add(_ value: String, to option: Option, _ shown: String) throws(UsageError) {
         if let reason = option.valueRefusal?(value) {
-            throw UsageError(text: "this \(shown) is not taken: \(reason)")
+            throw UsageError(text: "this \(shown) is refused: \(reason)")
         }
         call.optionValues[option.name, default: []].append(value)
     }
@@ -164,7 +164,7 @@ private struct WordSorter {
     private mutating func take(
         _ option: Option, shown: String, attached: String?, _ rest: inout ArraySlice<String>
     ) throws(UsageError) {
-        if let reason = option.refusal { throw UsageError(text: "\(shown) is not taken: \(reason)") }
+        if let reason = option.refusal { throw UsageError(text: "\(shown) is refused: \(reason)") }
         guard let valueName = option.valueName else {
             if attached != nil { throw UsageError(text: "\(shown) takes no value") }
             call.flags.insert(option.name)
@@ -232,7 +232,7 @@ extension Invocation {
         guard let text = value(option) else { return usual }
         guard let number = Number(text), bounds.contains(number) else {
             throw BadValue(
-                "--\(option) wants a number from \(bounds.lowerBound) to \(bounds.upperBound), not '\(text)'")
+                "--\(option) needs a number from \(bounds.lowerBound) to \(bounds.upperBound), not '\(text)'")
         }
         return number
     }

@@ -55,7 +55,8 @@ struct AccountNameTests {
                 #expect(keyed.status == 400 && keyed.member("message") == .string("the user name \(problem)"))
             }
         }
-        #expect(try bench.post("authorize/", #"{"password":"open sesame"}"#).text == "username and password are wanted")
+        #expect(
+            try bench.post("authorize/", #"{"password":"open sesame"}"#).text == "username and password are required")
     }
 
     /// Gives an account a name that the requests do not admit any more.

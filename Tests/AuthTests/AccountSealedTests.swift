@@ -146,7 +146,7 @@ struct AccountSealedTests {
         #expect(seen[0].map(\.status) == [401, 401, 401, 401, 401, 429, 429])
         #expect(
             seen[0][0].text == #"{"code":"invalid_login","message":"invalid login","#
-                + #""hint":"Name, password or code is not right; nobody is told which."}"#)
+                + #""hint":"Name, password or code is wrong; the answer does not say which."}"#)
         #expect(seen[1] == seen[0])
         #expect(seen[2] == seen[0])
         bench.seconds(1)

@@ -54,12 +54,12 @@ struct ProgramTests {
             (["get", "notes", "plan", "--verson", "3"], "did you mean --version?"),
             (["histroy"], "did you mean 'history'?"), (["ls", "a", "b"], "'b' is one word too many"),
             (["get", "notes", "plan", "--version"], "--version needs a value"), (["rm", "notes"], "KEY is missing"),
-            (["login", "--token", "0123"], "--token is not taken: everybody on this machine can see"),
+            (["login", "--token", "0123"], "--token is refused: every user of this machine can see"),
             (["ls", "--token=0123"], "--token-file FILE"), (["signup", "--password", "x"], "--password-file FILE"),
             (["login", "--tok", "x"], "did you mean --token-file?"),
             (
                 ["ls", "--proxy", "http://ann:0123@proxy:3128"],
-                "this --proxy is not taken: everybody on this machine can see"
+                "this --proxy is refused: every user of this machine can see"
             ),
             (["login", "--proxy=socks5://ann:0123@proxy"], "THICKET_PROXY"),
         ] as [([String], String)])

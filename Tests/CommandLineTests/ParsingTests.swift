@@ -155,7 +155,7 @@ struct ParsingTests {
             #expect(try call?.number("depth", else: 30, in: 1...90) == number)
         } catch {
             #expect(number == nil)
-            #expect(error.text == "--depth wants a number from 1 to 90, not '\(text)'")
+            #expect(error.text == "--depth needs a number from 1 to 90, not '\(text)'")
         }
     }
 

@@ -45,7 +45,7 @@ struct BucketModeTests {
         #expect(told == ["mode": "sealed"])
         #expect(try write("k", new) == 400)
         #expect(
-            try run("bucket", "mode", "notes", "new").output == "new buckets: sealed\nthere already: 0 open, 0 sealed\n"
+            try run("bucket", "mode", "notes", "new").output == "new buckets: sealed\nexisting: 0 open, 0 sealed\n"
         )
         #expect(try run("check").code == 0)
         let outcome: ChildProcess.Outcome = try server.terminate()
@@ -57,7 +57,7 @@ struct BucketModeTests {
         let token: String = try Daemon.token(folder.path, app: "notes", user: "ann")
         #expect(try run("bucket", "mode", "notes", "note", "sealed").code == 0)
         #expect(
-            try run("bucket", "mode", "notes", "other").output == "new buckets: open\nthere already: 0 open, 0 sealed\n"
+            try run("bucket", "mode", "notes", "other").output == "new buckets: open\nexisting: 0 open, 0 sealed\n"
         )
         let server: Daemon = try .init(folder: folder.path)
         let socket: WireSocket = try .init(port: server.port, app: "notes")
@@ -65,7 +65,7 @@ struct BucketModeTests {
         #expect(try write("k", socket) == 400)
         #expect(try server.terminate().code == 0)
         for (words, code, text): ([String], Int32, String) in [
-            (["notes", "note", "closed"], 2, "'closed' is no mode"),
+            (["notes", "note", "closed"], 2, "'closed' is not a mode"),
             (["none", "note", "sealed"], 1, "there is no app none"),
             (["notes", "__options__", "sealed"], 1, "always open"),
             (["notes", "two words", "sealed"], 2, "not admitted"),

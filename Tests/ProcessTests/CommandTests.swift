@@ -89,8 +89,8 @@ struct CommandTests {
         #expect(lines[0] == "created the app notes")
         #expect(lines[1].hasPrefix("api key   ") && lines[1].utf8.count == 42)
         #expect(lines[2].hasPrefix("admin key ") && lines[2].utf8.count == 42)
-        #expect(made.errors.contains("shown this once"))
-        #expect(try run("app", "create", "notes", "--data", data).output == "the app notes is there already\n")
+        #expect(made.errors.contains("shown only once"))
+        #expect(try run("app", "create", "notes", "--data", data).output == "the app notes exists already\n")
         let token: ChildProcess.Outcome = try run("token", "create", "--app", "notes", "--user", "u", "--data", data)
         #expect(token.output.utf8.count == 33 && token.output.utf8.dropLast().allSatisfy { isHex($0) })
         let other: ChildProcess.Outcome = try run("token", "create", "--app", "note", "--user", "u", "--data", data)
@@ -181,7 +181,7 @@ struct CommandTests {
         ] { #expect(bad.errors.contains(part), "\(part) in \(bad.errors)") }
         let file: String = write("tokens", good + "\r\n\n" + good.replacing("0123", with: "abcd") + "\n")
         #expect(try run("token", "import", file, "--data", data).output == "imported 2 tokens\n")
-        #expect(try run("token", "import", file, "--data", data).output == "imported 0 tokens, 2 were there already\n")
+        #expect(try run("token", "import", file, "--data", data).output == "imported 0 tokens, 2 existed already\n")
         let taken: ChildProcess.Outcome = try run(
             "token", "import", "-", "--data", data, input: "\n" + good.replacing("ann", with: "bob"))
         #expect(taken.code == 1 && taken.errors.contains("-:2: this token is in use for another app, user or right"))

@@ -19,7 +19,7 @@ struct KeyFileTests {
         #expect(rename(path, path + ".away") == 0)
         for words: [String] in [["partner", "list"], ["partner", "create"], ["serve"], ["key", "check"]] {
             let lost: ChildProcess.Outcome = try Daemon.command(folder.path, words)
-            #expect(lost.code == 1 && lost.errors.contains("put back the file that was there"), "\(lost)")
+            #expect(lost.code == 1 && lost.errors.contains("restore the original file"), "\(lost)")
         }
         #expect(access(path, F_OK) != 0)
         #expect(try Daemon.command(folder.path, ["partner", "list", "--key-file", path + ".away"]).code == 0)
@@ -31,7 +31,7 @@ struct KeyFileTests {
             ["partner", "api-key", "1000", "--new"], ["key", "rotate"], ["serve"],
         ] {
             let refused: ChildProcess.Outcome = try Daemon.command(folder.path, words)
-            #expect(refused.code == 1 && refused.errors.contains("nothing was changed. Put back"), "\(refused)")
+            #expect(refused.code == 1 && refused.errors.contains("nothing was changed. Restore"), "\(refused)")
             #expect(refused.output.isEmpty, "\(words)")
         }
         #expect(rename(path + ".away", path) == 0)
@@ -59,7 +59,7 @@ struct KeyFileTests {
         #expect(try run("app", "create", "shop", "--partner", "1000").code == 0)
         #expect(unlink(path) == 0)
         let refused: ChildProcess.Outcome = try run("serve", "--listen", "127.0.0.1:0")
-        #expect(refused.code == 1 && refused.errors.contains("'thicketd key abandon' goes on without it"))
+        #expect(refused.code == 1 && refused.errors.contains("'thicketd key abandon' continues without it"))
         let abandoned: ChildProcess.Outcome = try run("key", "abandon")
         #expect(abandoned.code == 0, "\(abandoned)")
         #expect(abandoned.errors.contains("thicketd partner api-key 1000 --file FILE"))
@@ -69,7 +69,7 @@ struct KeyFileTests {
             folder.path, ["partner", "api-key", "1000", "--file", "-"], input: apiKey + "\n")
         #expect(again.code == 0 && again.errors.contains("refused from now on"), "\(again)")
         let rotated: ChildProcess.Outcome = try run("partner", "rotate", "1000")
-        #expect(rotated.errors.contains("lets its users in from now on"))
+        #expect(rotated.errors.contains("has an auth key: its users can log in from now on"))
         #expect(try run("partner", "list").output.contains("api key \(apiKey)\t1 auth key\t0 users\tshop"))
         let inUse: ChildProcess.Outcome = try run("key", "rotate")
         #expect(inUse.code == 3, "a running server has the key in memory: \(inUse)")
@@ -79,7 +79,7 @@ struct KeyFileTests {
         #expect(rotation.code == 0 && rotation.output.contains("1 API key and 1 auth key of partners"), "\(rotation)")
         #expect(try run("key", "check").code == 0)
         let restored: ChildProcess.Outcome = try run("restore", folder.path + "/before.db")
-        #expect(restored.code == 0 && restored.errors.contains("sealed by another key file"), "\(restored)")
+        #expect(restored.code == 0 && restored.errors.contains("sealed by a key file other than"), "\(restored)")
         #expect(rename(path + ".replaced-1", path) == 0)
         #expect(try run("restore", folder.path + "/before.db").errors.isEmpty)
         #expect(try run("key", "check").code == 0)
@@ -90,8 +90,9 @@ struct KeyFileTests {
         #expect(try run("app", "create", "notes").code == 0)
         for words: [String] in [["key", "rotate"], ["key", "check"]] {
             let outcome: ChildProcess.Outcome = try Daemon.command(folder.path, words)
-            #expect(outcome.code == 1 && !outcome.errors.contains("put back"), "\(outcome)")
-            #expect(outcome.errors.contains("server.key yet: the server's first start makes it"), "\(outcome)")
+            #expect(outcome.code == 1 && !outcome.errors.contains("restore the original"), "\(outcome)")
+            #expect(
+                outcome.errors.contains("server.key does not exist: the server's first start creates it"), "\(outcome)")
         }
         #expect(try run("key", "abandon").output.contains("nothing is lost"))
         #expect(try run("key", "rotate").code == 0)
@@ -117,11 +118,11 @@ struct KeyFileTests {
         #expect(try run("partner", "create").code == 0)
         #expect(try run("partner", "add", "--id", "317", "--api-key", "72278fb2-34a0-7058", "--no-auth-key").code == 0)
         let first: ChildProcess.Outcome = try run("partner", "rotate", "317")
-        #expect(first.errors.contains("lets its users in from now on"))
+        #expect(first.errors.contains("has an auth key: its users can log in from now on"))
         let second: ChildProcess.Outcome = try run("partner", "rotate", "317")
         #expect(second.errors.contains("before it stays good.") && !second.errors.contains("older one"))
         let third: ChildProcess.Outcome = try run("partner", "rotate", "317")
-        #expect(third.errors.contains("The older one is good no more."))
+        #expect(third.errors.contains("The older one is no longer valid."))
         let list: String = try run("partner", "list").output
         #expect(list.split(separator: "\n").map { $0.prefix { $0 != "\t" } } == ["317", "1000"])
         #expect(list.contains("2 auth keys\t0 users") && list.contains("1 auth key\t"))

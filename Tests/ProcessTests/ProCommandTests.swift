@@ -57,14 +57,14 @@ struct ProCommandTests {
     )
     func refused() throws {
         let two: ChildProcess.Outcome = try pro("e-1", "--partner")
-        #expect(two.code == 1 && two.errors.contains("another's here") && two.errors.contains("nothing was changed"))
+        #expect(two.code == 1 && two.errors.contains("another's id here") && two.errors.contains("nothing was changed"))
         #expect(try rule("e-1") == .free && rule("e-3") == .free)
         #expect(try pro("ann", "--partner").output == "the user e-1 is Pro\n", "by the other id")
         let nobody: ChildProcess.Outcome = try pro("zoe", "--partner")
         #expect(nobody.code == 1 && nobody.errors.contains("no partner with a user zoe"), "\(nobody)")
         #expect(try pro("ann", "--partner", app: "alone").code == 1)
         let bare: ChildProcess.Outcome = try pro("bob")
-        #expect(bare.code == 1 && bare.errors.contains("--partner looks"), "\(bare)")
+        #expect(bare.code == 1 && bare.errors.contains("--partner searches"), "\(bare)")
         #expect(try pro("bob", "--partner", "--end", "--receipt", "x").code == 2)
         #expect(try rule("e-2") == .free)
     }

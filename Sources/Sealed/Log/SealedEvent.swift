@@ -80,12 +80,12 @@ public enum SealedIntegrity: Error, Sendable, Equatable, CustomStringConvertible
         switch self {
         case .misfit(let position, .doesNotOpen): "operation \(position) does not open"
         case .misfit(let position, .malformed): "operation \(position) is malformed"
-        case .misfit(let position, .repeated): "operation \(position) was there before"
+        case .misfit(let position, .repeated): "operation \(position) is a repetition"
         case .misfit(let position, .doesNotFit): "operation \(position) does not fit"
         case .forked(let position): "other devices have seen another history, from operation \(position) or earlier"
         case .rolledBack(let position):
             "the server shows an older state, up to operation \(position): it is dishonest or was restored from a backup"
-        case .removed: "the object is gone from the server, and nobody has deleted it"
+        case .removed: "the object is missing on the server, and no device has deleted it"
         case .clear: "the object is not sealed"
         case .snapshotMismatch(let position):
             "the snapshot of operation \(position) differs from the result of the operations"

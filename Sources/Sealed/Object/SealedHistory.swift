@@ -98,8 +98,8 @@ extension SealedHistory.Finding: CustomStringConvertible {
         case .integrity(let integrity): "version \(version): \(integrity)"
         case .stopped(nil): "version \(version): has a newer shape and was not checked"
         case .stopped(let after?):
-            "version \(version): operations behind \(after) were written under newer rules, and were not checked"
-        case .otherName: "version \(version): the object's own name is another one's"
+            "version \(version): operations after \(after) were written under newer rules and were not checked"
+        case .otherName: "version \(version): the object's own name belongs to another key"
         }
     }
 }

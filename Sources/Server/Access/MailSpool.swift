@@ -31,7 +31,7 @@ public final class MailSpool: MailOutbox {
     private func write(_ mail: Mail, _ now: Double, isKept: Bool) throws(DirectoryError) {
         if mkdir(folder, 0o700) != 0, errno != EEXIST { throw failure("creating it") }
         guard try names().count < Self.filesMax else {
-            throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
+            throw DirectoryError("\(folder) holds \(Self.filesMax) undelivered messages")
         }
         let name = "\(Int64(max(0, min(1e15, now * 1_000))))-\(RandomBytes.hex(8))"
         // A name with a leading dot is not a message yet.

@@ -33,7 +33,7 @@ public struct ServerKey: Sendable {
         if let kept = try read(path) { return kept }
         try make(path)
         guard let made = try read(path) else {
-            throw ServerKeyError(path, "it was made, and somebody has taken it away")
+            throw ServerKeyError(path, "it was created, and another program has removed it")
         }
         return made
     }
@@ -54,7 +54,7 @@ public struct ServerKey: Sendable {
         var secret = [UInt8](repeating: 0, count: bytesCount + 1)
         let count = Glibc.read(file, &secret, secret.count)
         guard count == bytesCount else {
-            throw ServerKeyError(path, "it does not hold \(bytesCount) bytes: put back the file that was there")
+            throw ServerKeyError(path, "it does not hold \(bytesCount) bytes: restore the original file")
         }
         return ServerKey(Array(secret.prefix(bytesCount)))
     }

@@ -55,7 +55,7 @@ enum BodyReplay {
             throw StoreError(.corrupt, "the stored body before change \(gid) is not JSON")
         }
         guard let object = value.objectValue else {
-            throw StoreError(.corrupt, "the stored body before change \(gid) is no object")
+            throw StoreError(.corrupt, "the stored body before change \(gid) is not an object")
         }
         return object
     }

@@ -50,7 +50,7 @@ enum BucketOptions {
             }
             if value == .null { continue }
             guard let number = value.intValue, range.contains(number) else {
-                throw ChangeRejection(.invalidRequest, "an option that is no whole number from \(range)")
+                throw ChangeRejection(.invalidRequest, "an option that is not an integer from \(range)")
             }
             // A capacity of the options bucket would evict the options of other buckets silently.
             if isBucket(bucket), option.utf8.elementsEqual(capacity.utf8) {
@@ -63,7 +63,7 @@ enum BucketOptions {
     static let refusal = RESTAnswer.invalid(
         "invalid_option", "These options cannot be set.",
         "The key is a bucket's name; options are capacity (1 to \(capacityMax)), version_max (1 to \(versionsMax)) and "
-            + "version10_max (0 to \(versionsMax)), or null; replace=1 leaves out others that stand there.")
+            + "version10_max (0 to \(versionsMax)), or null; replace=1 removes the existing others.")
 
     // MARK: Following
 

@@ -42,7 +42,7 @@ public enum ChangeElement {
             place.put(quoted: change.changeID.text)
             place.put("]}")
             count = place.next - base
-            precondition(count <= length, "an element is longer than was reckoned")
+            precondition(count <= length, "an element exceeds its calculated length")
         }
     }
 }

@@ -27,7 +27,7 @@ struct ChangeEngine: Sendable {
         case .remove:
             return Outcome { () throws(ChangeRejection) in try removal(change, state: state) }
         case .empty:
-            return .failure(ChangeRejection(.invalidRequest, "EMPTY is no change of one object"))
+            return .failure(ChangeRejection(.invalidRequest, "EMPTY does not change a single object"))
         case .modify(let diff, .ghostRecord?):
             // The client cannot recover from this error by itself. After 412 it drops the change, and its next edit,
             // made from its newer ghost, contains everything (wire contract, 1.11).
@@ -50,7 +50,7 @@ struct ChangeEngine: Sendable {
 
     private func removal(_ change: CheckedChange, state: ObjectState?) throws(ChangeRejection) -> Decision {
         guard let state else { throw ChangeRejection(.notFound, "removal of a key that never existed") }
-        guard !state.isDeleted else { throw ChangeRejection(.emptyChange, "removed already") }
+        guard !state.isDeleted else { throw ChangeRejection(.emptyChange, "already removed") }
         if let source = change.source {
             guard source == state.version else {
                 throw ChangeRejection(.badVersion, "removal of version \(source), the newest is \(state.version)")
@@ -78,7 +78,7 @@ struct ChangeEngine: Sendable {
         }
         guard let state, !state.isDeleted else {
             if let source = change.source {
-                return .failure(ChangeRejection(.notFound, "sv \(source) of an object that is not there"))
+                return .failure(ChangeRejection(.notFound, "sv \(source) of a missing object"))
             }
             return create(edit, after: state)
         }
@@ -132,7 +132,7 @@ struct ChangeEngine: Sendable {
         }
         guard let state, !state.isDeleted else {
             if change.needsSource, let source = change.source {
-                return .failure(ChangeRejection(.notFound, "version \(source) of an object that is not there"))
+                return .failure(ChangeRejection(.notFound, "version \(source) of a missing object"))
             }
             return create(JSONDiff.diff(from: JSONObject(), to: whole), after: state)
         }
@@ -155,14 +155,14 @@ struct ChangeEngine: Sendable {
     /// escape is not parsed, and an object that is too long is not compared.
     private func read(_ sent: JSONFragment, sizeMax: Int) throws(ChangeRejection) -> JSONObject {
         if case .node(let node) = sent, node.rawBytes.count > sizeMax * Limits.jsonEscapeBytesMax {
-            throw ChangeRejection(.tooLarge, "\(node.rawBytes.count) bytes in d, the most is \(documentBytesMax)")
+            throw ChangeRejection(.tooLarge, "\(node.rawBytes.count) bytes in d, the maximum is \(documentBytesMax)")
         }
         guard let object = sent.object else {
             throw ChangeRejection(.invalidRequest, "d is not an object")
         }
         let size = JSONValue.object(object).serializedSize
         guard size <= sizeMax else {
-            throw ChangeRejection(.tooLarge, "\(size) bytes in d, the most is \(documentBytesMax)")
+            throw ChangeRejection(.tooLarge, "\(size) bytes in d, the maximum is \(documentBytesMax)")
         }
         return object
     }
@@ -172,7 +172,7 @@ struct ChangeEngine: Sendable {
     /// Two clients created the same key: the second client's members are merged into the object (wire contract, 6.3).
     private func merge(_ edit: ObjectDiff, _ rule: TransformRule, into state: ObjectState) -> Outcome {
         guard (try? JSONDiff.apply(edit, to: JSONObject())) != nil else {
-            return .failure(ChangeRejection(.invalidDiff, "a creation that does not apply to nothing"))
+            return .failure(ChangeRejection(.invalidDiff, "a creation that does not apply to an empty object"))
         }
         let made = ObjectDiff(
             edit.operations.compactMap { key, _ in

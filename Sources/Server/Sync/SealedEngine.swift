@@ -44,7 +44,7 @@ struct SealedEngine {
             return Result { () throws(ChangeRejection) in try creation(snapshot, after: state) }
         }
         guard let state, !state.isDeleted, let source else {
-            return .failure(ChangeRejection(.notFound, "an operation on an object that is not there"))
+            return .failure(ChangeRejection(.notFound, "an operation on a missing object"))
         }
         guard source <= state.version, source >= born ?? state.version else {
             return .failure(
@@ -71,7 +71,7 @@ struct SealedEngine {
 
     /// The server never merges two creations of one key: the second client must read the existing object.
     private func creation(_ snapshot: String, after state: ObjectState?) throws(ChangeRejection) -> Decision {
-        guard state?.isDeleted ?? true else { throw ChangeRejection(.badVersion, "the object is there already") }
+        guard state?.isDeleted ?? true else { throw ChangeRejection(.badVersion, "the object already exists") }
         try checkSize(of: snapshot)
         return decision(
             SealedEntity.creation(snapshot), SealedEntity(snapshots: [0: snapshot]).object, on: nil,
@@ -112,7 +112,7 @@ struct SealedEngine {
         try checkSize(of: compaction.snapshot)
         // Another client has compacted up to this position or further.
         guard compaction.position > newest else {
-            throw ChangeRejection(.emptyChange, "position \(compaction.position) is covered already")
+            throw ChangeRejection(.emptyChange, "position \(compaction.position) is already covered")
         }
         let removed = compaction.removedSnapshots.filter { entity.snapshots[$0] != nil }
         for position in removed { entity.snapshots[position] = nil }

@@ -49,7 +49,7 @@ public struct KeyLog: Sendable {
     public func newestEntry(of user: String) -> KeyLogEntry? {
         guard let place = chains[KeyLogEntry.mapKey(of: user)]?.last else { return nil }
         guard let entry = try? KeyLogEntry(entries[place]) else {
-            preconditionFailure("what stands in the log was read before it was taken")
+            preconditionFailure("entries in the log were parsed before they were added")
         }
         return entry
     }
@@ -83,7 +83,7 @@ public struct KeyLog: Sendable {
         }
         try entry.check(after: newestEntry(of: entry.user))
         guard entry.kind != .reset || isResetAuthorised else {
-            throw KeyLogError(.resetNotAuthorised, "nobody has allowed this user to say that the old key is lost")
+            throw KeyLogError(.resetNotAuthorised, "this user is not authorised to declare the old key lost")
         }
         return entry
     }
@@ -138,7 +138,7 @@ extension KeyLog {
         _ user: String, from sequence: UInt64 = 0, known: UInt64 = 0, head: KeyLogHead
     ) throws(KeyLogError) -> KeyLogLookup {
         guard agrees(with: head), let mapRootProof = tree.inclusionProof(index: tree.count - 1) else {
-            throw KeyLogError(.otherLog, "the head is not that of the log as it is")
+            throw KeyLogError(.otherLog, "the head does not match the log's current state")
         }
         let consistency = known == 0 ? [] : try way(from: known, to: size)
         let key = KeyLogEntry.mapKey(of: user)
@@ -149,7 +149,7 @@ extension KeyLog {
                 mapProof: map.proof(of: key), chain: [], index: 0, inclusion: [])
         }
         guard sequence < UInt64(places.count) else {
-            throw KeyLogError(.sequence, "the user has \(places.count) entries, and somebody asks from \(sequence) on")
+            throw KeyLogError(.sequence, "the user has \(places.count) entries, and the request starts at \(sequence)")
         }
         var chain = [KeyLogEntry]()
         for place in places.dropFirst(Int(sequence)) { chain.append(try KeyLogEntry(entries[place])) }
@@ -161,7 +161,9 @@ extension KeyLog {
     /// Proves that the log of one size is a prefix of the log of another size.
     /// - Throws: `otherSize` for sizes in the wrong order, or beyond the log's size.
     public func consistency(older: UInt64, newer: UInt64) throws(KeyLogError) -> KeyLogConsistency {
-        guard older < newer else { throw KeyLogError(.otherSize, "a way leads from a smaller log to a larger one") }
+        guard older < newer else {
+            throw KeyLogError(.otherSize, "a consistency proof leads from a smaller log to a larger one")
+        }
         return KeyLogConsistency(older: older, newer: newer, proof: try way(from: older, to: newer))
     }
 
@@ -170,7 +172,7 @@ extension KeyLog {
             let proof = tree.consistencyProof(oldSize: Int(older), newSize: Int(newer))
         else {
             throw KeyLogError(
-                .otherSize, "the log has \(size) leaves, and somebody asks for the way from \(older) to \(newer)")
+                .otherSize, "the log has \(size) leaves, and the request asks for a proof from \(older) to \(newer)")
         }
         return proof
     }

@@ -25,11 +25,13 @@ public struct KeyLogConsistency: Sendable, Hashable {
     /// Parses a proof.
     /// - Throws: `malformed`, `tooMany`.
     public init(_ bytes: [UInt8]) throws(KeyLogError) {
-        var fields = try KeyLogFields(bytes, label: Self.label, max: Self.bytesMax, what: "a way between heads")
+        var fields = try KeyLogFields(bytes, label: Self.label, max: Self.bytesMax, what: "a consistency proof")
         (older, newer) = (try fields.number(), try fields.number())
         proof = try fields.proof()
         try fields.end()
-        guard older > 0, older < newer else { throw .malformed("a way leads from a smaller log to a larger one") }
+        guard older > 0, older < newer else {
+            throw .malformed("a consistency proof leads from a smaller log to a larger one")
+        }
     }
 
     /// The encoding on the wire.

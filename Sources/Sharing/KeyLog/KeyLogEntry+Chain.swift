@@ -14,22 +14,22 @@ extension KeyLogEntry {
             return try checkSignatures(last: nil)
         }
         guard app.utf8.elementsEqual(last.app.utf8) else {
-            throw KeyLogError(.otherApp, "the entry is for another app than the one before it")
+            throw KeyLogError(.otherApp, "the entry is for another app than the previous one")
         }
         guard user.utf8.elementsEqual(last.user.utf8) else {
-            throw KeyLogError(.otherUser, "the entry is of another user than the one before it")
+            throw KeyLogError(.otherUser, "the entry is of another user than the previous one")
         }
         guard sequence == last.sequence + 1 else {
             throw KeyLogError(.sequence, "entry \(sequence) of a user follows entry \(last.sequence)")
         }
         guard previous == last.hash else {
-            throw KeyLogError(.previous, "the entry names another one before it than there is")
+            throw KeyLogError(.previous, "the entry does not name the actual previous entry")
         }
         guard validFrom >= last.validFrom else {
-            throw KeyLogError(.time, "the entry is valid from before the one that it follows")
+            throw KeyLogError(.time, "the entry is valid from an earlier time than the previous one")
         }
         guard keys != last.keys else {
-            throw KeyLogError(.sameKeys, "the entry has the keys that the user has already")
+            throw KeyLogError(.sameKeys, "the entry repeats the user's current keys")
         }
         try checkSignatures(last: last.keys.identity)
     }
@@ -37,12 +37,12 @@ extension KeyLogEntry {
     private func checkSignatures(last: Ed25519.VerifyingKey?) throws(KeyLogError) {
         let signed = fields.octets
         guard keys.identity.isSignature(signature, for: .key, signed) else {
-            throw KeyLogError(.signature, "the entry is not signed by the key that it names")
+            throw KeyLogError(.signature, "the entry is not signed by its own key")
         }
         guard kind == .rotation else { return }
         guard let last, let previousSignature,
             last.isSignature(previousSignature, for: .key, signed)
-        else { throw KeyLogError(.signature, "the entry is not signed by the key before it") }
+        else { throw KeyLogError(.signature, "the entry is not signed by the previous key") }
     }
 
     /// A user's first entry.

@@ -15,7 +15,7 @@ struct KeyLogFields {
             throw KeyLogError(.tooMany, "key log: \(what) of \(bytes.count) bytes; the most is \(max)")
         }
         let head = LabelledBytes(label).octets
-        guard bytes.starts(with: head) else { throw .malformed("\(what) does not begin as one") }
+        guard bytes.starts(with: head) else { throw .malformed("\(what) has the wrong label") }
         (rest, self.what) = (bytes.dropFirst(head.count), what)
     }
 
@@ -36,7 +36,7 @@ struct KeyLogFields {
     mutating func field(_ count: Int, orNone: Bool = false) throws(KeyLogError) -> [UInt8] {
         let field = try field()
         guard field.count == count || (orNone && field.isEmpty) else {
-            throw .malformed("\(what): a part has another length than it should")
+            throw .malformed("\(what): a part has the wrong length")
         }
         return Array(field)
     }
@@ -107,7 +107,7 @@ struct KeyLogFields {
 
     /// - Throws: `malformed` when more bytes follow.
     func end() throws(KeyLogError) {
-        guard rest.isEmpty else { throw .malformed("\(what) goes on behind its end") }
+        guard rest.isEmpty else { throw .malformed("\(what) has trailing bytes") }
     }
 }
 

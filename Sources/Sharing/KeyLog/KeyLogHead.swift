@@ -55,7 +55,7 @@ public struct KeyLogHead: Sendable, Hashable {
         guard key.isSignature(signature, for: .head, Self.fields(size, root, mapRoot, time)) else {
             throw KeyLogError(
                 .notSigned,
-                "the head of the key log is not signed by its key: it was changed, or somebody else made it")
+                "the head of the key log is not signed by its key: it was changed or forged")
         }
     }
 

@@ -30,7 +30,7 @@ extension KeyLogReader {
         case .given(let way):
             guard way.older == older.size, way.newer == newer.size else {
                 return .refused(
-                    KeyLogError(.otherSize, "the way is between other sizes than those asked for: ask again"))
+                    KeyLogError(.otherSize, "the proof is for other sizes than requested: request it again"))
             }
             guard KeyLogFork(older, newer).isExplained(by: way) else { return .alarm(found(older, newer, way.proof)) }
             self.head = newer

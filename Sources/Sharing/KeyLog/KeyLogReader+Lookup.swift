@@ -106,7 +106,7 @@ extension KeyLogReader {
         let key = KeyLogEntry.mapKey(of: user)
         let chain = lookup.chain
         guard let first = chain.first, first.sequence <= pins[key]?.sequence ?? 0 else {
-            throw .refused(KeyLogError(.sequence, "the answer begins behind the entry that is known here"))
+            throw .refused(KeyLogError(.sequence, "the answer begins after the known entry"))
         }
         do throws(KeyLogError) {
             guard first.user.utf8.elementsEqual(user.utf8) else {

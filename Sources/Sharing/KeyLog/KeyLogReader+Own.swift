@@ -48,7 +48,7 @@ extension KeyLogReader {
         try takeHead(of: lookup, now: now)
         guard try isCommitted(lookup, user), let newest = lookup.chain.last else { return .missing }
         guard lookup.chain.first?.sequence == 0 else {
-            throw .refused(KeyLogError(.sequence, "the answer does not have all of one's own entries"))
+            throw .refused(KeyLogError(.sequence, "the answer does not contain all of the user's own entries"))
         }
         // Checked before the rules: a foreign key is the more specific finding.
         if let foreign = lookup.chain.first(where: { !own.holds($0.keys) }) {

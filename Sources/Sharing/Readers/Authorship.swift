@@ -119,14 +119,14 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
     public var description: String {
         switch self {
         case .doesNotOpen: "it does not open"
-        case .unsigned: "nobody has signed it"
+        case .unsigned: "it is not signed"
         case .otherList: "it names a list of readers that this bucket does not have"
         case .otherEpoch: "it is sealed under another epoch than its list of readers says"
         case .noSuchList(let user):
             "it names a list of readers or an epoch that does not exist" + (user.map { ", by \($0)" } ?? "")
         case .notAReader: "it names an author that is not in its list of readers"
         case .mayNotWrite(let user): "\(user) may only read"
-        case .badSignature(let user): "it bears the name of \(user), who has not signed it"
+        case .badSignature(let user): "it names \(user) as its author without a valid signature"
         case .otherDevice(let user): "\(user) wrote it under the id of another device"
         case .otherName(let user): "\(user) gave it the name of another object"
         }

@@ -57,7 +57,7 @@ public enum ReaderListError: Error, Equatable, Sendable, CustomStringConvertible
     public var description: String {
         switch self {
         case .malformed: "the bytes are not a list of readers"
-        case .badName: "a name in the list of readers is empty, too long, or no name"
+        case .badName: "a name in the list of readers is empty, too long or invalid"
         case .tooMany: "the list of readers is too long"
         case .ownerMissing: "the list of readers lacks its owner"
         case .twice(let user): "the list of readers names \(user) twice"
@@ -66,9 +66,9 @@ public enum ReaderListError: Error, Equatable, Sendable, CustomStringConvertible
         case .unknownOwner: "the keys of the bucket's owner have not been verified"
         case .otherOwnerKey: "the list of readers names other keys of the owner than were verified"
         case .badSignature: "the bucket's owner has not signed this list of readers"
-        case .notNext: "the list of readers does not follow the one before it"
+        case .notNext: "the list of readers does not follow the previous one"
         case .epochBack: "the list of readers has fewer epochs than the previous one"
-        case .epochSkipped: "the list of readers leaves out an epoch"
+        case .epochSkipped: "the list of readers skips an epoch"
         case .changedSecret(let epoch): "the list of readers names another secret for epoch \(epoch)"
         case .removedWithoutEpoch(let user): "\(user) is removed from the readers, and no new epoch begins"
         }

@@ -246,7 +246,7 @@ struct LoginCommandTests {
         #expect(alone.code == 2 && alone.errors.contains("no terminal"), "\(alone)")
         for words: [String] in [["login", "--token", bench.token], ["login", "--user", "ann", "--password=\(key)"]] {
             let outcome: ChildProcess.Outcome = try bench.run(words)
-            #expect(outcome.code == 2 && outcome.errors.contains("is not taken"), "\(outcome)")
+            #expect(outcome.code == 2 && outcome.errors.contains("is refused"), "\(outcome)")
             #expect(!outcome.errors.contains(bench.token) && !outcome.errors.contains(key))
         }
         let help: String = try bench.good(["login", "--help"])

@@ -125,7 +125,7 @@ struct MadeAnewCommandTests {
             let outcome = try mirror()
             #expect(outcome.code == 0 && outcome.output.isEmpty, "\(outcome)")
             #expect(outcome.errors.contains("a.md: the server shows an older state") == (round == 0), "\(outcome)")
-            #expect(outcome.errors.contains("late.md: the object is gone from the server") == (round == 0))
+            #expect(outcome.errors.contains("late.md: the object is missing on the server") == (round == 0))
             #expect(
                 outcome.errors.contains("2 objects are read-only until you choose: thicket repair n --mirror "),
                 "\(outcome)")

@@ -24,8 +24,8 @@ struct TellingTests {
     func alarms() {
         #expect(
             lines(.integrity(IntegrityReport(key: "today", .removed))) == [
-                "today: the object is gone from the server, and nobody has deleted it",
-                "diary/today: the object is gone from the server, and nobody has deleted it",
+                "today: the object is missing on the server, and no device has deleted it",
+                "diary/today: the object is missing on the server, and no device has deleted it",
             ])
         #expect(
             lines(.integrity(IntegrityReport(modeChanged: "another mode"))) == ["another mode", "diary: another mode"])

@@ -19,7 +19,7 @@ public enum KeyChangeError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .file(let error): error.description
         case .foreign(let path): "\(path) is not the key file by which this database is sealed"
-        case .missing(let path): "\(path) is not there"
+        case .missing(let path): "\(path) does not exist"
         case .tooMany: "the database has had \(KeyHistory.peppersMax) key files, which is the limit"
         case .store(let error): error.description
         }

@@ -58,8 +58,8 @@ enum AccountCommands {
         guard let user = users.first else { throw nobody(name, app, isPartners: isPartners) }
         guard users.count == 1 else {
             throw CommandFailure(
-                "\(name) is one user's id at the partner and another's here; nothing was changed. Say the other id of the "
-                    + "the user: the server's id is \(users.joined(separator: " or ")).")
+                "\(name) is one user's id at the partner and another's id here; nothing was changed. Give the other id "
+                    + "of the user: the server's id is \(users.joined(separator: " or ")).")
         }
         Terminal.write("the user \(user) is \(ends ? "no longer " : "")Pro\n")
     }
@@ -68,7 +68,7 @@ enum AccountCommands {
         CommandFailure(
             isPartners
                 ? "the app \(app) has no partner with a user \(name)"
-                : "there is no account \(name) in the app \(app); --partner looks among the users of its partner")
+                : "there is no account \(name) in the app \(app); --partner searches the users of its partner")
     }
 
     private static func doing(

@@ -33,7 +33,7 @@ enum AdminCommands {
         try expectWhole(folder)
         guard folder.hasDatabase else {
             throw CommandFailure(
-                "\(folder.path): there is no database here; 'thicketd app create' makes one, or name another folder "
+                "\(folder.path) has no database; 'thicketd app create' creates one, or name another folder "
                     + "with --data")
         }
         return folder
@@ -95,13 +95,13 @@ enum AdminCommands {
             case .io: "The disk reports errors: save a copy of the folder and check the system log."
             case .busy, .stale: "Another program holds the file; try again when it has released it."
             case .corrupt: "Keep a copy of the folder, then 'thicketd restore' the last good backup."
-            case .schema: "It is no database of ours: look whether --data names the right folder."
+            case .schema: "It is not a Thicket database: check whether --data names the right folder."
             case .older:
                 "It was written by an older thicketd. Take a backup ('thicketd backup' copies it as it is), then start "
                     + "'thicketd serve' of this version, which brings it up to date; until then use the older program."
             case .newer:
                 "It was written by a newer thicketd: use that version. The way back is a backup from before it."
-            case .unavailable: "Look at the path and at who may read and write it."
+            case .unavailable: "Check the path and its permissions."
             case .closed, .constraint: "This is a bug: please report it."
             }
         return CommandFailure("\(path): \(error.detail)\n\(advice)")
@@ -206,7 +206,7 @@ enum AdminCommands {
             Terminal.write(
                 "restored \(file) into \(folder.path); versions rose by \(report.versionsAdded), and every client "
                     + "will read its index again\n")
-            if let kept = report.replaced { Terminal.write("what was there before is \(kept)\n") }
+            if let kept = report.replaced { Terminal.write("the previous database is \(kept)\n") }
             KeyFileCommands.warnIfForeign(config, folder)
         } catch {
             throw failure("\(file) was not restored, \(folder.path) is unchanged", error)

@@ -33,7 +33,7 @@ enum AppCommands {
         let adminKey = try admin.addKey(of: app, isAdmin: true, now: now)
         Terminal.write("created the app \(app)\(tied(to: partner))\napi key   \(key)\nadmin key \(adminKey)\n")
         Terminal.writeError(
-            "The keys are shown this once. The API key stands in the app; keep the admin key to yourself: it sets "
+            "The keys are shown only once. The API key is part of the app; keep the admin key secret: it sets "
                 + "passwords and deletes accounts.\n")
     }
 
@@ -42,9 +42,9 @@ enum AppCommands {
         _ app: AppID, _ partner: String?, _ given: AppPasswords?, _ admin: StoreAdmin
     ) throws(StoreAdminError) {
         try admin.createApp(app, partner: partner, now: UnixTime.now().milliseconds)
-        Terminal.write("the app \(app) is there already\(tied(to: partner))\n")
+        Terminal.write("the app \(app) exists already\(tied(to: partner))\n")
         guard given != nil else { return }
-        Terminal.writeError("It stays as it is: 'thicketd app passwords \(app)' changes which ones it takes.\n")
+        Terminal.writeError("It is unchanged: 'thicketd app passwords \(app)' sets which passwords it accepts.\n")
     }
 
     /// Ties an existing app to a partner. The command reports what happens to the app's own accounts: their owners
@@ -57,25 +57,26 @@ enum AppCommands {
         let passwords = given ?? (accounts == 0 ? .closed : before)
         try admin.tie(app, to: partner, taking: passwords)
         Terminal.write(
-            "the app \(app) is there already\(tied(to: partner)) now; it takes passwords: \(passwords.word)\n")
+            "the app \(app) exists already\(tied(to: partner)) now; it accepts passwords: \(passwords.word)\n")
         let (users, goOn) =
             accounts == 1 ? ("1 account", "logs in") : ("\(accounts) accounts", "log in")
         let back = "'thicketd app passwords \(app) \(before.word)'"
         switch passwords {
         case .sent, .notes:
             Terminal.writeError(
-                "Besides the partner's users, whoever has the app's API key may still make an account, and its \(users) \(goOn) as "
-                    + "before. To end both: 'thicketd app passwords \(app) closed'.\n")
+                "Besides the partner's users, clients with the app's API key may still create accounts, and its "
+                    + "\(users) \(goOn) as before. To end both: 'thicketd app passwords \(app) closed'.\n")
         case .none:
             Terminal.writeError(
-                "Besides the partner's users, whoever has the app's API key may still make an account with a key; passwords of its "
-                    + "\(users) are not taken. To make no accounts any more: 'thicketd app passwords \(app) closed'.\n")
+                "Besides the partner's users, clients with the app's API key may still create accounts with keys; "
+                    + "passwords of its \(users) are refused. To end account creation: 'thicketd app passwords \(app) "
+                    + "closed'.\n")
         case .closed where accounts > 0:
             Terminal.writeError(
-                "No account is made any more, and passwords of its \(users) are not taken; tokens go on. As it was: \(back).\n"
-            )
+                "No account can be created any more, and passwords of its \(users) are refused; tokens stay valid. To "
+                    + "undo: \(back).\n")
         case .closed:
-            Terminal.writeError("No account was there, and none is made any more. As it was: \(back).\n")
+            Terminal.writeError("The app had no accounts, and none can be created any more. To undo: \(back).\n")
         }
     }
 

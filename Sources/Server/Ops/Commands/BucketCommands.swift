@@ -16,7 +16,7 @@ enum BucketCommands {
             return
         }
         guard let mode = BucketMode(word: word) else {
-            throw CommandFailure("'\(word)' is no mode; give 'open' or 'sealed'", .usage)
+            throw CommandFailure("'\(word)' is not a mode; give 'open' or 'sealed'", .usage)
         }
         try doing(folder) { () throws(StoreAdminError) in try admin.setMode(mode, of: name, in: app) }
         Terminal.write("buckets named \(name) of the app \(app) are \(mode.word), for all users\n")
@@ -35,7 +35,7 @@ enum BucketCommands {
     }
 
     private static func text(_ modes: StoreAdmin.Modes) -> String {
-        "new buckets: \(modes.ofNew.word)\nthere already: \(modes.open) open, \(modes.sealed) sealed\n"
+        "new buckets: \(modes.ofNew.word)\nexisting: \(modes.open) open, \(modes.sealed) sealed\n"
     }
 
     /// Makes a running server notify its clients. The server checks their changes either way.
@@ -46,7 +46,7 @@ enum BucketCommands {
             try ControlClient.changeMode(app, name, mode, folder: folder)
         } catch {
             if error.isNoServer { return }
-            throw CommandFailure("it is set; clients that are connected may not have been told: \(error)")
+            throw CommandFailure("the mode is set; connected clients may not have been notified: \(error)")
         }
     }
 }

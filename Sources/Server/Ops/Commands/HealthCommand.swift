@@ -38,7 +38,7 @@ enum HealthCommand {
         let text = String(decoding: bytes, as: UTF8.self)
         let words: [Substring] = text.prefix { $0 != "\r\n" }.split(separator: " ")
         guard words.count > 1, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
-            throw CommandFailure("what listens on \(address) does not answer as a server of ours does")
+            throw CommandFailure("the program listening on \(address) does not answer like thicketd")
         }
         let body: Substring = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
         return (status, String(body))

@@ -10,7 +10,7 @@ enum KeyCommands {
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
             if let wanted { try admin.setPasswords(wanted, of: app) }
             let word = try admin.passwords(of: app).word
-            Terminal.write(wanted == nil ? word + "\n" : "the app \(app) takes passwords: \(word)\n")
+            Terminal.write(wanted == nil ? word + "\n" : "the app \(app) accepts passwords: \(word)\n")
         }
     }
 

@@ -11,8 +11,8 @@ enum KeyFileCommands {
         if isLost(path, folder) {
             throw CommandFailure(
                 """
-                \(path) is gone, and keys in the database are sealed by it: put back the file that was there (key-file names \
-                another place).
+                \(path) is missing, and keys in the database are sealed by it: restore the original file (key-file \
+                names another place).
                 \(advice)
                 """)
         }
@@ -28,7 +28,7 @@ enum KeyFileCommands {
         let path = folder.place(of: config.keyFile)
         guard !KeyRotation.isUnderWay(path) else {
             throw CommandFailure(
-                "\(KeyRotation.fresh(path)) is there: the key file is being changed, or that was interrupted. "
+                "\(KeyRotation.fresh(path)) exists: the key file is being replaced, or that was interrupted. "
                     + "'thicketd serve' or 'thicketd key rotate' finishes it")
         }
     }
@@ -37,21 +37,21 @@ enum KeyFileCommands {
     static func foreign(_ path: String) -> CommandFailure {
         CommandFailure(
             """
-            \(path) is not the key file by which this database is sealed; nothing was changed. Put back the one that was there \
-            (key-file names another place; 'thicketd key check --key-file FILE' tells whether it is the one).
+            \(path) is not the key file by which this database is sealed; nothing was changed. Restore the original \
+            file (key-file names another place; 'thicketd key check --key-file FILE' tells whether it is the one).
             \(advice)
             """)
     }
 
     private static let advice =
-        "If it is lost for good, 'thicketd key abandon' goes on without it, and says what to do then."
+        "If it is lost for good, 'thicketd key abandon' continues without it, and lists the next steps."
 
     /// The error when the key file does not exist.
     private static func missing(_ path: String, _ database: String) -> CommandFailure {
         CommandFailure(
             ServerKeyMark.isSet(path: database)
-                ? "\(path) is gone: put back the file that was there (key-file names another place).\n\(advice)"
-                : "there is no \(path) yet: the server's first start makes it, or the first command about partners")
+                ? "\(path) is missing: restore the original file (key-file names another place).\n\(advice)"
+                : "\(path) does not exist: the server's first start creates it, or the first command about partners")
     }
 
     private static func isLost(_ path: String, _ folder: DataFolder) -> Bool {
@@ -115,8 +115,9 @@ enum KeyFileCommands {
         let key = (try? ServerKey.read(path)) ?? nil
         guard let key, ServerKeyMark.isOwn(key, path: folder.databasePath) else {
             Terminal.writeError(
-                "thicketd: it was sealed by another key file than \(path): put that one there before the server starts; an "
-                    + "earlier one is kept as \(path).replaced-N\n")
+                "thicketd: the restored database is sealed by a key file other than \(path): put that file there "
+                    + "before "
+                    + "the server starts; an earlier one is kept as \(path).replaced-N\n")
             return
         }
     }
@@ -162,7 +163,7 @@ enum KeyFileCommands {
 
     private static func tell(of lost: [PartnerAdmin.Listed], _ path: String) {
         guard !lost.isEmpty else { return }
-        var text = "These partners admit no user, because a key file that is gone sealed their keys:\n"
+        var text = "These partners admit no user, because their keys are sealed by a lost key file:\n"
         for partner in lost {
             text +=
                 "  thicketd partner api-key \(partner.id) --file FILE   (with the API key that its apps send; or --new)\n"

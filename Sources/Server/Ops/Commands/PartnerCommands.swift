@@ -9,7 +9,7 @@ enum PartnerCommands {
             let made = try admin.create(id: call.value("id"), now: UnixTime.now().milliseconds)
             Terminal.write("partner  \(made.id)\napi key  \(made.apiKey)\nauth key \(made.authKey)\n")
             Terminal.writeError(
-                "The auth key is shown this once: give it to the partner's server, and to no other.\n")
+                "The auth key is shown only once: give it only to the partner's server.\n")
         }
     }
 
@@ -25,7 +25,7 @@ enum PartnerCommands {
                 id: id, apiKey: call.value("api-key") ?? "", authKey: authKey, now: UnixTime.now().milliseconds)
             Terminal.write(
                 authKey == nil
-                    ? "added partner \(id); it lets nobody in before 'thicketd partner rotate \(id)' gives it an auth key\n"
+                    ? "added partner \(id); its users can log in after 'thicketd partner rotate \(id)'\n"
                     : "added partner \(id)\n")
         }
     }
@@ -34,7 +34,7 @@ enum PartnerCommands {
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
             if admin.isKeyForeign {
                 Terminal.writeError(
-                    "thicketd: the key file is not the one by which the database is sealed, so nothing of it opens; put "
+                    "thicketd: the key file is not the one by which the database is sealed, so it opens no key; "
                         + "restore the original key file\n")
             }
             let all = try admin.list()
@@ -61,7 +61,7 @@ enum PartnerCommands {
             let made = try admin.replaceAPIKey(id: id, by: given)
             Terminal.write(given == nil ? "api key \(made)\n" : "partner \(id) has that API key\n")
             Terminal.writeError(
-                "Requests that show another one for this partner are refused from now on: its apps have to send this one.\n"
+                "Requests with another API key of this partner are refused from now on: its apps must send this one.\n"
             )
         }
     }
@@ -86,13 +86,13 @@ enum PartnerCommands {
             let made = try admin.rotate(id: id, authKey: given, now: UnixTime.now().milliseconds)
             if given == nil {
                 Terminal.write("auth key \(made)\n")
-                Terminal.writeError("It is shown this once: give it to the partner's server, and to no other.\n")
+                Terminal.writeError("It is shown only once: give it only to the partner's server.\n")
             }
             guard before > 0 else {
-                Terminal.writeError("Partner \(id) lets its users in from now on.\n")
+                Terminal.writeError("Partner \(id) has an auth key: its users can log in from now on.\n")
                 return
             }
-            let oldest = before > 1 ? " The older one is good no more." : ""
+            let oldest = before > 1 ? " The older one is no longer valid." : ""
             Terminal.writeError(
                 "The auth key before it stays good.\(oldest) When the partner signs with the new one: 'thicketd partner "
                     + "rotate \(id) --finish'.\n")
@@ -118,7 +118,7 @@ enum PartnerCommands {
             Terminal.write(
                 keeps
                     ? "partner \(id): its users may register and log in with passwords on this server\n"
-                    : "partner \(id): no password lets anybody in; those that are kept stay\n")
+                    : "partner \(id): logins with passwords are refused; stored passwords stay\n")
         }
     }
 

@@ -21,7 +21,7 @@ enum TokenImportCommand {
         let (tokens, lines) = try read(bytes, path, apps: try knownApps(admin))
         do throws(StoreAdminError) {
             let added = try admin.importTokens(tokens, now: UnixTime.now().milliseconds)
-            let same = added < tokens.count ? ", \(tokens.count - added) were there already" : ""
+            let same = added < tokens.count ? ", \(tokens.count - added) existed already" : ""
             Terminal.write("imported \(added) tokens\(same)\n")
         } catch {
             switch error {
@@ -99,7 +99,7 @@ enum TokenImportCommand {
             throw ValueError("the token is longer than \(Hub.tokenBytesMax) bytes")
         }
         guard token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw ValueError("the token holds a space or control character, which the server takes from nobody")
+            throw ValueError("the token holds a space or control character, which the server never accepts")
         }
         let grant: TokenGrant
         do throws(IdentifierError) {

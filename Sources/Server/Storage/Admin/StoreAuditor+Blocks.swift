@@ -68,7 +68,7 @@ extension StoreAuditor {
             try reader.queries.bucketMarks.bind(1, bucket.row).first { $0.integer(2) } ?? 0
         }
         guard archived > 0 else { return }
-        if archived > bucket.head { findings.report("bucket \(bucket.row): ccids are settled beyond the head") }
+        if archived > bucket.head { findings.report("bucket \(bucket.row): ccids are archived beyond the head") }
         try noting("bucket \(bucket.row), its ccids") { () throws(StoreError) in
             var blocks = ArchivedChangeIDs(bytesMax: 64 << 20)
             var missing = 0

@@ -6,7 +6,7 @@ extension StoreAuditor {
     /// - Parameter creation: the version that the newest creation made, if the log still has that row.
     func auditSealed(_ entity: EntityRecord, _ state: JSONObject, madeAt creation: Version?) throws(StoreError) {
         guard let born = entity.born, born <= entity.version, born == creation ?? born else {
-            throw broken("its head does not say since when it is the same object")
+            throw broken("its head has no valid creation version")
         }
         do {
             try SealedShape.check(key: entity.key.text)

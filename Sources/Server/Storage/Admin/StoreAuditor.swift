@@ -93,7 +93,7 @@ final class StoreAuditor {
                 return findings.report("bucket \(bucket.row): change \(place) of its chain belongs to another bucket")
             }
             guard link.previousOfBucket < place else {
-                return findings.report("bucket \(bucket.row): change \(place) follows a later one")
+                return findings.report("bucket \(bucket.row): change \(place) refers to a later one")
             }
             place = link.previousOfBucket
         }
@@ -179,7 +179,7 @@ final class StoreAuditor {
             guard link.endVersion == version else {
                 throw broken("change \(place) does not lead to version \(version)")
             }
-            guard link.previousOfEntity < place else { throw broken("change \(place) follows a later one") }
+            guard link.previousOfEntity < place else { throw broken("change \(place) refers to a later one") }
             chain.append(place)
             place = link.previousOfEntity
             version -= 1
@@ -197,7 +197,7 @@ final class StoreAuditor {
         var born: Version?
         for gid in chain {
             guard let change = try reader.changeRecord(gid), change.key == entity.key else {
-                throw broken("change \(gid) of its chain is another object's")
+                throw broken("change \(gid) of its chain belongs to another object")
             }
             let pointer = change.previousKeyframe
             guard pointer == keyframe || pointer == 0 || (keyframe == 0 && pointer <= bucket.floor) else {
@@ -208,7 +208,8 @@ final class StoreAuditor {
                 state = nil
             case .modify:
                 guard (change.sourceVersion == nil) == (state == nil) else {
-                    throw broken("change \(gid) is \(state == nil ? "an edit of nothing" : "a second creation")")
+                    let what = state == nil ? "an edit of a missing object" : "a second creation"
+                    throw broken("change \(gid) is \(what)")
                 }
                 if change.sourceVersion == nil { born = change.endVersion }
                 if let source = change.sourceVersion, source != change.endVersion - 1 {
@@ -247,7 +248,7 @@ final class StoreAuditor {
             }
         }
         findings.keptBodies += count
-        if broken > 0 { findings.report("bucket \(bucket.row): \(broken) kept bodies are no objects") }
+        if broken > 0 { findings.report("bucket \(bucket.row): \(broken) kept bodies are not objects") }
     }
 
     // MARK: Findings

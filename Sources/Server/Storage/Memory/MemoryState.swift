@@ -47,12 +47,12 @@ struct MemoryState: Sendable {
 
     private func check(_ batch: WriteBatch) throws(StoreError) {
         for change in batch.changes where changes[change.gid] != nil {
-            throw StoreError(.constraint, "change \(change.gid) is there already")
+            throw StoreError(.constraint, "change \(change.gid) already exists")
         }
         for bucket in batch.buckets {
             let isNew = batch.newBuckets.contains(bucket.row)
             guard isNew == (buckets[bucket.row] == nil), isNew == (rows[bucket.id] == nil) else {
-                throw StoreError(.constraint, "bucket row \(bucket.row) is \(isNew ? "there already" : "missing")")
+                throw StoreError(.constraint, "bucket row \(bucket.row) is \(isNew ? "already present" : "missing")")
             }
             let isSealed = isNew && mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed
             let mode = isNew ? (isSealed ? .sealed : bucket.mode) : buckets[bucket.row]?.mode

@@ -63,7 +63,7 @@ struct ArchivedChangeIDs {
         var contents = [[UInt8]]()
         var lows = [UInt64]()
         var rows = [Int64]()
-        try storing("looking for settled ccids") { () throws(SQLiteError) in
+        try storing("looking for archived ccids") { () throws(SQLiteError) in
             try database.statement("SELECT entries FROM idrun WHERE b = ?1 ORDER BY high").bind(1, bucket)
                 .forEach { (row) throws(SQLiteError) in contents.append(row.bytes(0)) }
             try database.statement("SELECT low, id FROM idset WHERE b = ?1 ORDER BY low").bind(1, bucket)
@@ -82,7 +82,7 @@ struct ArchivedChangeIDs {
 
     private mutating func block(_ row: Int64, _ database: Database) throws(StoreError) -> ChangeIDBlock {
         if let known = blocks[row] { return known }
-        let content = try storing("reading settled ccids") { () throws(SQLiteError) in
+        let content = try storing("reading archived ccids") { () throws(SQLiteError) in
             try database.statement("SELECT entries FROM idset WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
         }
         guard let content else { throw StoreError(.corrupt, "a block of ccids is missing") }

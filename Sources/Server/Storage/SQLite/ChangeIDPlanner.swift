@@ -73,7 +73,7 @@ final class ChangeIDPlanner {
 
     private func planStretch() throws(StoreError) {
         typealias Found = (row: BucketRow, head: GlobalID, floor: GlobalID, archived: GlobalID, loose: Int64)
-        let found: Found? = try storing("looking for ccids to settle") { () throws(SQLiteError) in
+        let found: Found? = try storing("looking for ccids to archive") { () throws(SQLiteError) in
             try reader.database.statement(
                 """
                 SELECT id, head, floor, settled, loose FROM bucket WHERE loose >= ?1 ORDER BY loose DESC LIMIT 1

@@ -104,7 +104,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         } catch {
             guard mayLeave(slice, error) else { throw error }
             guard !late.isFarBehind else {
-                throw StoreError(.io, "their table takes no heads of objects, and too many wait: \(error.detail)")
+                throw StoreError(.io, "the table of heads cannot be written, and too many heads wait: \(error.detail)")
             }
             failure = error
         }
@@ -145,7 +145,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             for run in batch.changeIDRuns {
                 // The shard is about to drop these ccids from memory: failing the group is better than losing them.
                 guard try settle(run) else {
-                    throw SQLiteError.refused("bucket row \(run.bucket) was settled elsewhere")
+                    throw SQLiteError.refused("bucket row \(run.bucket) was archived by another writer")
                 }
             }
         }

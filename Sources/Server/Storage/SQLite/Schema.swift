@@ -202,7 +202,9 @@ enum Schema {
     static func useLog(_ database: Database) throws(SQLiteError) {
         let mode = try database.text("PRAGMA journal_mode=WAL")
         guard mode == "wal" else {
-            throw SQLiteError(extended: noLog, message: "the file takes no log: it stays with '\(mode ?? "nothing")'")
+            throw SQLiteError(
+                extended: noLog,
+                message: "the file cannot use a write-ahead log: the journal mode stays '\(mode ?? "nothing")'")
         }
     }
 
@@ -214,7 +216,9 @@ enum Schema {
         let (application, found) = try storing("opening the store") { () throws(SQLiteError) in
             (try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0)
         }
-        guard application == applicationID, found > 0 else { throw StoreError(.schema, "the file is no store of ours") }
+        guard application == applicationID, found > 0 else {
+            throw StoreError(.schema, "the file is not a Thicket store")
+        }
         try refuseNewer(found)
         guard found == version || orOlder else {
             throw StoreError(.older, "the file has schema version \(found), older than this program's \(version)")
@@ -256,7 +260,7 @@ enum Schema {
             throw StoreError(.schema, "the file belongs to another program")
         }
         try refuseNewer(found)
-        guard found >= 0 else { throw StoreError(.schema, "the file is no store of ours") }
+        guard found >= 0 else { throw StoreError(.schema, "the file is not a Thicket store") }
         try storing("preparing the tables") { () throws(SQLiteError) in
             for migration in migrations[Int(found)...] { try database.execute(migration) }
             if found == 0 { try seed() }
