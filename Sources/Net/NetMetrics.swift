@@ -17,10 +17,10 @@ public final class NetMetrics: Sendable {
         "thicket_connections_accepted_total", "Connections accepted.")
     /// Connections closed at once: no file descriptor was free, or the limit was reached.
     public let connectionsRefused: Counter = .init(
-        "thicket_connections_refused_total", "Connections closed at once for want of file descriptors or by the limit.")
+        "thicket_connections_refused_total", "Connections closed at once: no free descriptor, or over the limit.")
     /// Connections closed, by reason.
     public let connectionsClosed: CounterFamily<CloseReason> = .init(
-        "thicket_connections_closed_total", by: "reason", "Connections closed, by why.")
+        "thicket_connections_closed_total", by: "reason", "Connections closed, by reason.")
     /// WebSockets open now.
     public let webSockets: Gauge = .init("thicket_websockets", "WebSocket connections open now.")
     /// Bytes read from sockets.
@@ -29,30 +29,30 @@ public final class NetMetrics: Sendable {
     public let sentBytes: Counter = .init("thicket_sent_bytes_total", "Bytes written to sockets.")
     /// Write calls on sockets.
     public let socketWrites: Counter = .init(
-        "thicket_socket_writes_total", "Calls that wrote to a socket; one carries all a turn has for a connection.")
+        "thicket_socket_writes_total", "Write calls on sockets; one carries everything a turn has for a connection.")
     /// Bytes queued for slow readers.
-    public let outboxBytes: Gauge = .init("thicket_outbox_bytes", "Bytes queued for readers that are slower than us.")
+    public let outboxBytes: Gauge = .init("thicket_outbox_bytes", "Bytes queued for slow readers.")
     /// Slow readers whose queue exceeded its bound.
     public let outboxOverflows: Counter = .init(
-        "thicket_outbox_overflows_total", "Slow readers whose queue grew over the bound.")
+        "thicket_outbox_overflows_total", "Slow readers whose queue exceeded its bound.")
     /// Responses of unbounded length in progress.
     public let httpStreams: Gauge = .init(
-        "thicket_http_streams", "HTTP responses under way that have no end yet.")
+        "thicket_http_streams", "HTTP responses of unbounded length in progress.")
     /// HTTP requests refused before routing, by status.
     public let httpErrors: CounterFamily<HTTPFault> = .init(
         "thicket_http_errors_total", by: "code", "HTTP requests refused before they reached a route.")
     /// WebSockets that the server ended, by close code.
     public let webSocketErrors: CounterFamily<CloseCode> = .init(
-        "thicket_websocket_errors_total", by: "code", "WebSocket connections failed by us, by close code.")
+        "thicket_websocket_errors_total", by: "code", "WebSocket connections that the server failed, by close code.")
     /// Time of one turn of the loop, without waiting.
     public let loopSeconds: Histogram = .seconds(
-        "thicket_loop_turn_seconds", "Time one turn of the network loop took, waiting left out.")
+        "thicket_loop_turn_seconds", "Time of one turn of the network loop, without waiting.")
     /// TLS handshakes, by outcome.
     public let tlsHandshakes: CounterFamily<Handshake> = .init(
-        "thicket_tls_handshakes_total", by: "result", "TLS handshakes, by how they went.")
+        "thicket_tls_handshakes_total", by: "result", "TLS handshakes, by outcome.")
     /// Reloads of certificate and key, by outcome.
     public let tlsReloads: CounterFamily<Reload> = .init(
-        "thicket_tls_reloads_total", by: "result", "Times certificate and key were read again, by how it went.")
+        "thicket_tls_reloads_total", by: "result", "Times certificate and key were read again, by outcome.")
     /// End of the certificate, seconds since 1970; 0 without TLS.
     public let tlsCertificateEnd: Gauge = .init(
         "thicket_tls_certificate_end_seconds",
@@ -60,7 +60,7 @@ public final class NetMetrics: Sendable {
     /// PROXY headers, by outcome.
     public let proxyPrefaces: CounterFamily<Preface> = .init(
         "thicket_proxy_prefaces_total", by: "result",
-        "Connections of proxies that were to begin with the PROXY protocol, by whether they did.")
+        "Connections of proxies that must begin with the PROXY protocol, by outcome.")
 
     /// All instruments, in the order of declaration.
     public var instruments: [any Instrument] {

@@ -17,7 +17,7 @@ public final class Metrics: Sendable {
     /// All metrics, at 0.
     public init() {
         let limitHits = CounterFamily<LimitName>(
-            "thicket_limit_hits_total", by: "limit", "Times a limit was met, by which.")
+            "thicket_limit_hits_total", by: "limit", "Times a limit was reached, by limit.")
         self.limitHits = limitHits
         net = NetMetrics { (limit: NetLimit) in limitHits.add(1, LimitName(limit)) }
     }
@@ -39,7 +39,7 @@ public final class Metrics: Sendable {
     // MARK: SockJS
 
     /// SockJS sessions kept now.
-    public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions that are remembered now.")
+    public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions kept now.")
     /// SockJS sessions begun, by first transport.
     public let sockJSOpened: CounterFamily<SockJSTransportLabel> = .init(
         "thicket_sockjs_sessions_opened_total", by: "transport", "SockJS sessions begun, by their first transport.")
@@ -57,26 +57,26 @@ public final class Metrics: Sendable {
     /// `init` messages, by outcome.
     public let authorizations: CounterFamily<Authorization> = .init(
         "thicket_authorizations_total", by: "result",
-        "init messages, by how they were answered; ended: channels whose token has ended or was signed out.")
+        "init messages, by outcome; ended: channels whose token has ended or was signed out.")
     /// Partners' tokens, by verdict.
     public let tokens: CounterFamily<TokenVerdict> = .init(
-        "thicket_partner_tokens_total", by: "result", "Tokens of partners, by how they were judged.")
+        "thicket_partner_tokens_total", by: "result", "Tokens of partners, by verdict.")
     /// Proofs of built-in accounts, by verdict.
     public let logins: CounterFamily<LoginVerdict> = .init(
-        "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by how they were judged.")
+        "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by verdict.")
     /// Messages to users, by outcome.
     public let mails: CounterFamily<MailOutcome> = .init(
-        "thicket_mails_total", by: "result", "Messages to users, by what became of them.")
+        "thicket_mails_total", by: "result", "Messages to users, by outcome.")
     /// Attempts to deliver a message, by outcome.
     public let mailDeliveries: CounterFamily<MailDelivery> = .init(
         "thicket_mail_deliveries_total", by: "result",
-        "Tries to hand a message over to the mail server, by how they ended.")
+        "Attempts to deliver a message to the mail server, by outcome.")
     /// Messages that wait for a mail server.
     public let mailsWaiting: Gauge = .init(
-        "thicket_mails_waiting", "Messages to users that no mail server has taken yet.")
+        "thicket_mails_waiting", "Messages to users that wait for a mail server.")
     /// Changes queued for subscribers, the author's own copy included.
     public let deliveries: Counter = .init(
-        "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
+        "thicket_deliveries_total", "Changes queued for subscribers, the author's own copy included.")
     /// Limits reached, by limit.
     public let limitHits: CounterFamily<LimitName>
 
@@ -89,29 +89,29 @@ public final class Metrics: Sendable {
         "thicket_changes_refused_total", by: "code", "Changes refused, by the code of the answer.")
     /// Changes refused in sealed buckets, by reason.
     public let sealedRefused: CounterFamily<SealedFault> = .init(
-        "thicket_sealed_refused_total", by: "reason", "Changes not taken in a sealed bucket, by what they had.")
+        "thicket_sealed_refused_total", by: "reason", "Changes refused in sealed buckets, by reason.")
     /// Changes of older versions that were transformed.
     public let changesRebased: Counter = .init(
-        "thicket_changes_rebased_total", "Changes made on an older version and transformed.")
+        "thicket_changes_rebased_total", "Changes of older versions that were transformed.")
     /// Time from a change's arrival until its acknowledgement is queued.
     public let changeSeconds: Histogram = .seconds(
-        "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
+        "thicket_change_seconds", "Time from a change's arrival until its acknowledgement is queued.")
     /// Processor time of each deferred change.
     public let deferredChangeSeconds: Histogram = .seconds(
-        "thicket_long_decision_seconds", "Processor time of each change that was decided beside the others.")
+        "thicket_long_decision_seconds", "Processor time of each deferred change.")
     /// Changes that await their commit.
     public let changesQueued: Gauge = .init("thicket_changes_queued", "Changes that await their commit.")
     /// Memory of the changes that await their commit, bytes.
     public let changesQueuedBytes: Gauge = .init(
-        "thicket_changes_queued_bytes", "Bytes that changes take in memory while they await their commit.")
+        "thicket_changes_queued_bytes", "Bytes of memory of the changes that await their commit.")
     /// Buckets in memory.
     public let bucketsLive: Gauge = .init("thicket_buckets_live", "Buckets held in memory.")
     /// Bytes in memory, by cache.
     public let cacheBytes: GaugeFamily<CacheName> = .init(
-        "thicket_cache_bytes", by: "cache", "Bytes kept in memory for what may be wanted again, by cache.")
+        "thicket_cache_bytes", by: "cache", "Bytes in memory, by cache.")
     /// `cv` requests, by source of the answer.
     public let catchUps: CounterFamily<CatchUp> = .init(
-        "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
+        "thicket_catch_ups_total", by: "source", "cv requests, by source of the answer.")
     /// Index scans restarted because the log was cut.
     public let walksRestarted: Counter = .init(
         "thicket_walks_restarted_total", "Index scans that began again because the log was cut under them.")
@@ -119,36 +119,36 @@ public final class Metrics: Sendable {
     // MARK: Store
 
     /// Commit groups committed.
-    public let commits: Counter = .init("thicket_store_commits_total", "Groups of changes committed.")
+    public let commits: Counter = .init("thicket_store_commits_total", "Commit groups committed.")
     /// Commit groups that the loop committed itself.
     public let commitsInline: Counter = .init(
         "thicket_store_commits_inline_total",
-        "Groups that the network loop committed itself, without waking the shard's thread.")
+        "Commit groups that the network loop committed itself, without waking the shard's thread.")
     /// Commit groups that failed.
     public let commitFailures: Counter = .init(
-        "thicket_store_commit_failures_total", "Groups that could not be committed; their changes were answered 503.")
+        "thicket_store_commit_failures_total", "Commit groups that failed; their changes were answered 503.")
     /// Time of a commit, fsync included.
     public let commitSeconds: Histogram = .seconds(
-        "thicket_store_commit_seconds", "Time to commit one group, fsync included.")
+        "thicket_store_commit_seconds", "Time to commit one commit group, fsync included.")
     /// Changes in a commit group.
     public let commitGroupChanges: Histogram = .counts(
-        "thicket_store_commit_group_changes", "Changes in one committed group.")
+        "thicket_store_commit_group_changes", "Changes in one commit group.")
     /// Time of one piece of maintenance on the thread that decides changes.
     public let maintenanceSeconds: Histogram = .seconds(
-        "thicket_store_maintenance_seconds", "Time one piece of background work held the thread that decides changes.")
+        "thicket_store_maintenance_seconds", "Time of one piece of maintenance on the thread that decides changes.")
     /// Size of the database file.
     public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
     /// Write-behind heads in memory.
     public let storeWriteBehindHeads: Gauge = .init(
         "thicket_store_late_heads",
-        "Heads of changed objects that are kept because they are in the log and not yet, or only just, in their table.")
+        "Write-behind heads in memory: they are in the log and not yet, or only just, in their table.")
     /// Size of the write-ahead log.
     public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
     /// Full bodies written beside a diff.
     public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")
     /// Time of one request on a reader.
     public let readSeconds: Histogram = .seconds(
-        "thicket_store_read_seconds", "Time a reader took for one request.")
+        "thicket_store_read_seconds", "Time of one request on a reader.")
     /// Requests that wait for a reader.
     public let readsQueued: Gauge = .init("thicket_store_reads_queued", "Requests waiting for a reader.")
     /// Log rows removed by retention.
@@ -157,10 +157,10 @@ public final class Metrics: Sendable {
 
     /// Completed checks of the database.
     public let storeChecks: Counter = .init(
-        "thicket_store_checks_total", "Checks of the database file that came to their end.")
+        "thicket_store_checks_total", "Completed checks of the database file.")
     /// Findings of the newest check; 0 in a sound database.
     public let storeFindings: Gauge = .init(
-        "thicket_store_check_findings", "What the newest check of the database file found; 0 in a sound one.")
+        "thicket_store_check_findings", "Findings of the newest check of the database file; 0 in a sound one.")
 
     // MARK: Process
 

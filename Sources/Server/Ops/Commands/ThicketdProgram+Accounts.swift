@@ -22,9 +22,10 @@ extension ThicketdProgram {
         "account pro", summary: "allow a user an unlimited number of encrypted notes, or end that",
         details: """
             For apps with encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
-            id with 'thicket onions list --old-account'. With --partner, NAME is a user of the partner that the app is tied to: the
-            partner's own id of the user, or the one that 'thicket onions list' shows. --receipt is kept and
-            reported to users of accounts as the old client's ProReceipt. Ending Pro removes no note, but a user with 10 or more cannot add any.
+            id with 'thicket onions list --old-account'. With --partner, NAME is a user of the partner that the app is
+            tied to: the partner's own id of the user, or the one that 'thicket onions list' shows. --receipt is kept
+            and reported to users of accounts as the old client's ProReceipt. Ending Pro removes no note, but a user
+            with 10 or more cannot add any.
             """,
         arguments: [.one("NAME", "the account's name, or the user's id")],
         options: [

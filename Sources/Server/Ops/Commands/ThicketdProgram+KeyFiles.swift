@@ -19,22 +19,22 @@ extension ThicketdProgram {
         ])
 
     static let keyRotate = Command(
-        "key rotate", summary: "put another key file in the place of the server's",
+        "key rotate", summary: "replace the server's key file",
         details: """
-            Makes a new key file and seals all that the old one sealed under it, in one transaction: the keys of partners,
-            what accounts with keys are checked by. Nobody notices: no key that anybody has changes. The old file is kept
+            Makes a new key file and seals all that the old one sealed under it, in one transaction: the keys of partners
+            and the verifiers of accounts with keys. Keys of partners and users do not change. The old file is kept
             beside the new one, as FILE.replaced-N, for the backups that were made before. Refuses while a server runs.
 
             It may be interrupted at any moment: until all is sealed again the old file is the right one and stays in its
-            place; after that the next 'thicketd serve' or 'key rotate' gives the new one its name, and says so.
+            place; after that the next 'thicketd serve' or 'key rotate' renames the new one, and reports it.
             """,
         options: [
             .value(
-                "to", "FILE", "seal under the key in FILE, made unless it is there, and leave the old file alone",
+                "to", "FILE", "seal under the key in FILE, created if missing, and leave the old file as it is",
                 completion: .file)
         ] + keyOptions,
         examples: [
-            Example("thicketd key rotate --data /srv/thicket", "once a year, or when somebody may have read it"),
+            Example("thicketd key rotate --data /srv/thicket", "once a year, or when it may have been read"),
             Example(
                 "thicketd key rotate --to /etc/thicket/key-2 --data /srv/thicket",
                 "where the old file cannot be replaced, such as a secret of a container"),
@@ -43,10 +43,10 @@ extension ThicketdProgram {
     static let keyAbandon = Command(
         "key abandon", summary: "continue without a key file that is lost for good",
         details: """
-            Makes the file that key-file names the database's, a new one if it is not there, though another one sealed
-            what is in it. What that one sealed stays, and opens again should it be found and be made the database's in the
-            same way. Until then partners need new keys; the command lists the steps. Refuses while a server runs;
-            changes nothing when no key file is lost.
+            Adopts the file that key-file names, or a new one if it does not exist, although another one sealed the
+            database. Data sealed by that one stays, and opens again if it is found and adopted in the same way. Until
+            then partners need new keys; the command lists the steps. Refuses while a server runs; changes nothing when
+            no key file is lost.
             """,
         options: keyOptions,
         examples: [Example("thicketd key abandon --data /srv/thicket", "no copy of server.key was kept")])

@@ -12,17 +12,17 @@ extension ThicketdProgram {
 
     /// Also an option of `app create`.
     static let passwordsOption = Option.value(
-        "passwords", "WORD", "which passwords it takes (see 'app passwords')",
+        "passwords", "WORD", "which passwords it accepts (see 'app passwords')",
         defaultText: "sent; closed with --partner", completion: .oneOf(words))
 
     static let appPasswords = Command(
         "app passwords", summary: "choose which passwords an app accepts, or show it",
         details: """
             sent: passwords of its users, as Simperium's clients send them (create/, authorize/, update/). notes: also
-            the names and passwords that the old notes app stretches without a salt; only for the app that those clients
-            use. none: no password is taken, users come in with keys that their clients make (auth/), or by tokens. closed:
-            no account is made either, users come in by a partner's tokens, or by yours. Accounts and tokens that exist stay; who
-            has a password cannot use it while it is not taken.
+            the names and passwords that the old notes app hashes without a salt; only for the app that those clients
+            use. none: passwords are refused, users log in with keys of their clients (auth/), or with tokens. closed:
+            also, accounts cannot be created; users log in with a partner's tokens, or yours. Existing accounts and
+            tokens stay; a password cannot be used while passwords are refused.
             """,
         arguments: [appArgument, .optional("WORD", "sent, notes, none or closed", .oneOf(words))],
         options: placeOptions,
@@ -35,23 +35,23 @@ extension ThicketdProgram {
         "app notes", summary: "turn encrypted notes of an app on or off, or show the setting",
         details: """
             on: each user's bucket 'onions' holds encrypted notes: at most 10, or any number for users that
-            'thicketd account pro' made Pro. pro: everybody is Pro. off: a bucket of that name is like any other. Of
-            notes the server checks how many there are and how long they are, and refuses more with 413; it can read
-            none. What is there stays. For the old clients' logins see 'app passwords notes'.
+            'thicketd account pro' made Pro. pro: all users are Pro. off: a bucket of that name is like any other. The
+            server checks the number and the length of notes and refuses more with 413; it cannot read them. Existing
+            notes stay. For the old clients' logins see 'app passwords notes'.
             """,
         arguments: [appArgument, .optional("WORD", "off, on or pro", .oneOf(AppNotes.allCases.map(\.word)))],
         options: placeOptions,
         examples: [
-            Example("thicketd app notes onions on --data ./data", "10 notes for everybody who has not paid"),
+            Example("thicketd app notes onions on --data ./data", "10 notes for each user that is not Pro"),
             Example("thicketd app notes onions --data ./data", "show the setting"),
         ])
 
     static let appKeyAdd = Command(
         "app key add", summary: "make another key of an app",
         details: """
-            Prints the key, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash. An
-            API key stands in the app itself and lets anybody make an account and log in; with an admin key one sets
-            passwords and deletes accounts, so it never leaves the operator's own programs.
+            Prints the key, 32 hex digits, and nothing else. It is shown only once: the server keeps only its hash. An
+            API key is part of the app itself and permits creating accounts and logging in; an admin key also sets
+            passwords and deletes accounts, so it must stay in the operator's own programs.
             """,
         arguments: [appArgument],
         options: [.flag("admin", "make an admin key")] + placeOptions,
@@ -76,8 +76,8 @@ extension ThicketdProgram {
         "token list", summary: "list the tokens of an app or of one user",
         details: """
             One line for each: the first 16 digits of its hash, the user, what it may do, when it was made, when it ends,
-            and the device it was made for. 10,000 lines at most. Tokens of an account stand under its id; --user takes its
-            name as well.
+            and the device it was made for. 10,000 lines at most. Tokens of an account are listed with its id; --user
+            accepts its name as well.
             """,
         options: [
             .value("app", "APP", "the app", isRequired: true),

@@ -14,7 +14,7 @@ extension ThicketdProgram {
         "partner create", summary: "add a partner and make its keys",
         details: """
             A partner's own server signs the tokens with which its users log in (docs/AUTH.md). Prints its number, the
-            API key that its apps send, and the auth key that its server signs with. The auth key is shown this once;
+            API key that its apps send, and the auth key that its server signs with. The auth key is shown only once;
             the database keeps it sealed under the key file. A running server knows the partner at once.
             """,
         options: [.value("id", "ID", "its number; the next free one by default")] + keyOptions,
@@ -23,15 +23,15 @@ extension ThicketdProgram {
     static let partnerAdd = Command(
         "partner add", summary: "add a partner whose keys exist",
         details: """
-            A partner that another server has known, with the number and the API key it had there, or one that this server
-            is to let in with an auth key of the partner's own. The auth key is read from a file, '-' for standard input, so
-            that it does not appear in a list of processes. The API key names the partner and is not secret.
+            For a partner of another server, with its number and API key there, or for a partner that has chosen its own
+            auth key. The auth key is read from a file, '-' for standard input, so that it does not appear in a list of
+            processes. The API key names the partner and is not secret.
             """,
         options: [
             .value("id", "ID", "its number", isRequired: true),
             .value("api-key", "KEY", "the API key its apps send", isRequired: true),
             .value("auth-key-file", "FILE", "file of its auth key, one line", completion: .file),
-            .flag("no-auth-key", "it lets nobody in yet"),
+            .flag("no-auth-key", "its users cannot log in yet"),
         ] + keyOptions,
         examples: [
             Example(
@@ -64,9 +64,9 @@ extension ThicketdProgram {
     static let partnerAPIKey = Command(
         "partner api-key", summary: "give a partner another API key",
         details: """
-            Replaces its API key: a partner has one, as it proves nothing and only names the partner. Its apps have
-            to send the new one from now on, so this is for a partner whose key file was lost (see 'key abandon'), or whose
-            API key is to stop naming it. Users, tokens of the stream and auth keys stay as they are.
+            Replaces its API key: a partner has one, as it proves nothing and only names the partner. Its apps must
+            send the new one from now on, so this is for a partner whose key file was lost (see 'key abandon'), or whose
+            API key must not name it any more. Users, tokens of the stream and auth keys do not change.
             """,
         arguments: partnerArgument,
         options: [
@@ -75,14 +75,14 @@ extension ThicketdProgram {
         ] + keyOptions,
         examples: [
             Example("thicketd partner api-key 1000 --file api-key.txt --data ./data", "the key that its apps send"),
-            Example("thicketd partner api-key 1000 --new --data ./data", "one that nobody has seen"),
+            Example("thicketd partner api-key 1000 --new --data ./data", "a new one"),
         ])
 
     static let partnerDisable = Command(
-        "partner disable", summary: "let nobody of a partner in",
+        "partner disable", summary: "refuse all tokens of a partner",
         details: """
-            Its tokens are refused from the next request on, and a running server closes the connections of its users within
-            a second. Their data stays.
+            Its tokens are refused from the next request on, and a running server closes the connections of its users
+            within a second. Their data stays.
             """,
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner disable 1000 --data ./data", "until it is enabled again")])
@@ -91,14 +91,14 @@ extension ThicketdProgram {
         "partner passwords", summary: "keep the passwords of a partner's users",
         details: """
             For partners without an authentication server: users register and log in under /v2/credentials, and
-            this server signs their tokens with the partner's auth key (docs/AUTH.md). Whoever has the partner's API key,
-            which its apps contain, may register then; registrations-per-minute bounds how many do.
+            this server signs their tokens with the partner's auth key (docs/AUTH.md). Clients with its API key, which
+            its apps contain, may register then; registrations-per-minute bounds how many do.
             """,
-        arguments: partnerArgument, options: [.flag("off", "admit no user by a password any more")] + keyOptions,
+        arguments: partnerArgument, options: [.flag("off", "refuse passwords again")] + keyOptions,
         examples: [Example("thicketd partner passwords 1000 --data ./data", "before its app is released")])
 
     static let partnerEnable = Command(
-        "partner enable", summary: "let a partner's users in again",
+        "partner enable", summary: "accept tokens of a partner again",
         details: "Tokens signed while it was disabled are good if they have not ended.",
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner enable 1000 --data ./data", "after 'partner disable'")])

@@ -50,10 +50,10 @@ public enum ThicketdProgram {
         "app create", summary: "add an app",
         details: """
             A running server knows the app at once. Prints an API key, for the app itself, and an admin key, for the
-            operator's own programs; both are shown this once. An app that is there already stays as it is, but with
-            --partner, if it has none yet: the partner's users may then log in from now on. Such an app accepts no
-            accounts of its own any more if it has none; if it has some it goes on as it was, and the command says that
-            strangers may still make accounts. --passwords says it either way.
+            operator's own programs; both are shown only once. An existing app is not changed, except with --partner,
+            if it has none yet: the partner's users may then log in from now on. Such an app accepts no new accounts of
+            its own if it has none; if it has some it continues as before, and the command reports that clients with its
+            API key may still create accounts. --passwords sets it explicitly.
             """,
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
         options: [
@@ -68,9 +68,9 @@ public enum ThicketdProgram {
     static let tokenCreate = Command(
         "token create", summary: "make a token for a user",
         details: """
-            Prints the token, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash.
-            A user may have many tokens. The user is whoever is called so here; a token for an account is made for its id
-            ('account list').
+            Prints the token, 32 hex digits, and nothing else. It is shown only once: the server keeps only its hash.
+            A user may have many tokens. USER is the name used on this server; a token for an account is made for its
+            id ('account list').
             """,
         options: accountOptions + [
             .flag("read-only", "changes by this token are refused with 401"),
@@ -115,8 +115,8 @@ public enum ThicketdProgram {
         details: """
             Refuses while a server runs. The copy is checked first; the previous database is kept beside the
             new one and its name is printed. Positions and versions are advanced, so that clients that saw newer data
-            start again from the index and send again what only they have. The server needs the key file by which the backup
-            was sealed; the command says when another one is there.
+            start again from the index and send again what only they have. The server needs the key file by which the
+            backup was sealed; the command warns when the current one is another.
             """,
         arguments: [.one("FILE", "made by 'thicketd backup'", .file)], options: placeOptions,
         examples: [Example("thicketd restore /backup/thicket-2026-01-31.db --data /srv/thicket", "go back")])
@@ -143,7 +143,8 @@ public enum ThicketdProgram {
         "health", summary: "ask a running server whether it can commit",
         details: """
             Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints the state. Exits with 0
-            when a change would be taken, 1 when not, 4 when nobody listens. For container health checks and scripts that wait for the start.
+            when a change would be accepted, 1 when not, 4 without a server. For container health checks and scripts
+            that wait for the start.
             """,
         options: ServerSettings.options(["listen", "tls-cert", "tls-key", "trust-proxy", "proxy-protocol"])
             + placeOptions,
