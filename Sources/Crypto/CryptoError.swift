@@ -21,7 +21,7 @@ public enum CryptoError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The problem, without secrets.
     public var description: String {
         switch self {
-        case .openingFailed: "what was sealed did not open"
+        case .openingFailed: "the sealed bytes cannot be opened"
         case .outOfBounds(let parameter): "out of bounds: \(parameter.rawValue)"
         case .unusablePublicKey: "the public key cannot be used"
         case .messageLimitReached: "this context has handled as many messages as it can count"

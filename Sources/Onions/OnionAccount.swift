@@ -142,7 +142,7 @@ public struct OnionAccount: Sendable {
     private static func meaning(of error: ClientError) -> OnionError {
         switch error.number {
         case 401 where !error.detail.contains("API key"): .wrongLogin
-        case 409: .refused("somebody has that user name already")
+        case 409: .refused("the user name is taken")
         case 403: .refused(error.detail)
         default: .client(error)
         }

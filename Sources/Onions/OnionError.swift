@@ -32,13 +32,14 @@ public enum OnionError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .wrongLogin: "the user name or the password is wrong"
         case .ended: "the session has ended; log in again"
-        case .notFound: "there is no such note"
+        case .notFound: "the note does not exist"
         case .unreadable: "the note does not open with what opens this account, so it stays as it is"
         case .needsConsent(let rounds): "the note asks for \(rounds) rounds of key stretching, which takes long"
         case .changedMeanwhile: "the note was changed elsewhere meanwhile; read it again"
         case .full(let notesMax): "there are \(notesMax) notes, the most without Pro"
         case .tooLong(let field, let units):
-            "\(field == .title ? "the title" : "the text") has \(units) characters (UTF-16), the most is \(field.unitsMax)"
+            "\(field == .title ? "the title" : "the text") has \(units) characters (UTF-16), the maximum is "
+                + "\(field.unitsMax)"
         case .noKey: "this account has no key for notes of that format"
         case .refused(let why): why
         case .keys(let error): error.description

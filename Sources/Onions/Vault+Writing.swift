@@ -140,8 +140,8 @@ extension Vault {
                 throw .client(error)
             }
             throw error.number == 413
-                ? .refused("the server takes no more notes from this account, or none this long")
-                : .refused("the server did not take the note")
+                ? .refused("the server accepts no more notes from this account, or none of this length")
+                : .refused("the server refused the note")
         }
     }
 }

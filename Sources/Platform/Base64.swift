@@ -42,7 +42,7 @@ package enum Base64 {
     package static func decodeURL(
         _ text: UnsafeBufferPointer<UInt8>, into room: UnsafeMutableBufferPointer<UInt8>
     ) -> Bool {
-        precondition(decodedCount(text.count) == room.count, "letters stand for a number of bytes")
+        precondition(decodedCount(text.count) == room.count, "the memory must have exactly the decoded size")
         return read(text, urlValues, to: room)
     }
 

@@ -26,7 +26,7 @@ public struct IdentifierError: Error, Equatable, CustomStringConvertible {
     /// The kind and the problem, without the name.
     public var description: String { "\(kind): \(problem)" }
 
-    static func tooLong(_ count: Int, most: Int) -> String { "is \(count) bytes long, the most is \(most)" }
+    static func tooLong(_ count: Int, most: Int) -> String { "is \(count) bytes long, the maximum is \(most)" }
 
     /// - Parameter offset: the offset in bytes of the first byte that is not admitted.
     static func refused(at offset: Int, of text: String) -> String {

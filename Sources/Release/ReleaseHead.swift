@@ -48,8 +48,8 @@ public struct ReleaseHead: Sendable, Equatable {
         guard key.isSignature(signature, for: .releaseHead, Self.fields(size, root, time)) else {
             throw ReleaseError(
                 .otherKey,
-                "the head of the log is not signed by the key \(Hex.encode(key.octets)). Either the proof was changed, or "
-                    + "somebody else made it")
+                "the head of the log is not signed by the key \(Hex.encode(key.octets)). Either the proof was changed, "
+                    + "or it was signed with another key")
         }
     }
 

@@ -43,7 +43,7 @@ public struct ReleaseProof: Sendable, Equatable {
             let ways = value["consistency"]?.objectValue
         else {
             throw ReleaseError(
-                .malformed, "this is no proof of a release, or one of a form that this version does not know")
+                .malformed, "this is not a proof of a release, or one of a form that this version does not know")
         }
         var consistency = [UInt64: [Digest256]]()
         for (size, hashes) in ways.pairs {

@@ -128,7 +128,7 @@ extension Trace {
         }
         let parents = row["parents"]?.elements.compactMap { $0.int64.map(Int.init) } ?? []
         guard parents.allSatisfy({ (0..<index).contains($0) }) else {
-            throw .transaction(index: index, problem: "a parent does not stand before it")
+            throw .transaction(index: index, problem: "a parent does not precede it")
         }
         guard let agent = row["agent"]?.int64, (0..<Int64(agents)).contains(agent) else {
             throw .transaction(index: index, problem: "its agent is unknown")

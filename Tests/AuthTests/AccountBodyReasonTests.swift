@@ -110,8 +110,8 @@ struct AccountBodyReasonTests {
             ("%=1", "a form whose member 1 (byte 1) is not percent-encoded UTF-8"),
             ("a=1&&b=%C3", "a form whose member 2 (byte 6) is not percent-encoded UTF-8"),
             ("[\"hunter2\"]", "JSON, but not one object"), ("\"a=hunter2\"", "JSON, but not one object"),
-            ("hunter2", "not a form, and not JSON: something that cannot stand here (line 1, column 1)"),
-            ("NaN", "not a form, and not JSON: something that cannot stand here (line 1, column 1)"),
+            ("hunter2", "not a form, and not JSON: an unexpected character (line 1, column 1)"),
+            ("NaN", "not a form, and not JSON: an unexpected character (line 1, column 1)"),
             ("  {\"password\":\"a=hunter2\"", "not JSON: it ends too early (line 1, column 26)"),
         ])
     func forms(body: String, reason: String) { #expect(Self.refusal(Array(body.utf8)) == "the body is \(reason)") }

@@ -44,7 +44,7 @@ struct AccountNameTests {
             ("ann ", "ends with a blank (character 4); leave it out"), (" ann", "begins with a blank; leave it out"),
             (#"a\nn"#, "holds U+000A (character 2), which is not admitted"),
             ("", "is empty"),
-            (String(repeating: "x", count: 255), "is 255 bytes long, the most is 254"),
+            (String(repeating: "x", count: 255), "is 255 bytes long, the maximum is 254"),
         ] {
             let answer: HTTPResponse = try bench.authorize(name)
             #expect(answer.status == 400 && answer.text == "the user name \(problem)")

@@ -51,7 +51,7 @@ struct VaultTests {
         let reading: String = try server.operators().createToken(
             TokenGrant(app: AppID(NotesServer.app), user: UserID(user), isReadOnly: true), now: 1)
         try await vault.session.sync.setToken(reading)
-        await #expect(throws: OnionError.refused("the server did not take the note")) { try await vault.remove(id) }
+        await #expect(throws: OnionError.refused("the server refused the note")) { try await vault.remove(id) }
         #expect(try await vault.list().map(\.id) == [id])
         await vault.end()
     }
@@ -79,7 +79,7 @@ struct VaultTests {
         for (name, password): (String, String) in [("ann\u{E9}", "q"), ("bob", "p"), ("anne\u{301}", "p"), ("", "p")] {
             await #expect(throws: OnionError.wrongLogin) { _ = try await server.again(name, password) }
         }
-        await #expect(throws: OnionError.refused("somebody has that user name already")) {
+        await #expect(throws: OnionError.refused("the user name is taken")) {
             _ = try await server.vault("ann\u{E9}", "other")
         }
     }

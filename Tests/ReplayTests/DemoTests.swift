@@ -66,7 +66,7 @@ struct DemoTests {
             (try write("empty.json", Array("{}".utf8)), "field 'endContent' is missing"),
             (
                 try write("parent.json", Array(Self.badParent.utf8)),
-                "transaction 0 of the trace: a parent does not stand before it"
+                "transaction 0 of the trace: a parent does not precede it"
             ),
             (
                 try write("one.json", Array(#"{"startContent":"","endContent":"","txns":[]}"#.utf8)),

@@ -146,7 +146,7 @@ struct TraceCarrierTests {
         #expect(throws: TraceError.notReadable(path: "/no/such/trace")) { try Trace(path: "/no/such/trace") }
         let strange: String =
             #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"parents":[3],"agent":0,"patches":[]}]}"#
-        #expect(throws: TraceError.transaction(index: 0, problem: "a parent does not stand before it")) {
+        #expect(throws: TraceError.transaction(index: 0, problem: "a parent does not precede it")) {
             try Trace(json: Array(strange.utf8))
         }
     }

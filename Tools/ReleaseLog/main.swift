@@ -32,7 +32,7 @@ private let program = Program(
                         + "--commit 42812b2dfb6b2d1b9ad6ac4ee4f3dce4d2b0b9be thicketd thicket", "two programs")
             ]),
         Command(
-            "prove", summary: "print the proof of a release that is handed out beside its programs",
+            "prove", summary: "print the proof of a release, which is published beside its programs",
             options: [logOption, releaseOption],
             examples: [Example("thicket-release prove --log Release/log.jsonl --release 0.1.0 > release.json", "write")]
         ),

@@ -47,7 +47,7 @@ public enum Fault: Int, CaseIterable, Sendable {
             "a client's program is killed between two turns, or between what a turn keeps and what it sends; "
                 + "on a disk at any write or sync"
         case .clientStore: "a client's store refuses a transaction"
-        case .cut: "a connection breaks: part of what is in flight arrives, each side finds out in its own time"
+        case .cut: "a connection breaks: part of what is in flight arrives, each side notices at a different time"
         case .lostDial: "the first packet of a connection is lost for good"
         case .partition: "nothing passes between a client and the server for 1 to 50 s, then everything at once"
         case .doubledRequest: "a change arrives twice at the server"

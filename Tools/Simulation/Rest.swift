@@ -28,7 +28,7 @@ struct Rest {
             return world.problem("devices go on writing heads: \(world.headsWrites - before) changes in silence")
         }
         if world.lastWork > world.now - Self.silence + 60_000_000 {
-            return world.problem("somebody goes on sending when all is said")
+            return world.problem("a client goes on sending in the silent phase")
         }
         compare()
         guard world.problems.isEmpty else { return }

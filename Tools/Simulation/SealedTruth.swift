@@ -116,7 +116,7 @@ extension Ledger.Mirror {
             if row.sourceVersion == nil {
                 truth = try SealedTruth(entity, after: known, place, sealer)
             } else {
-                guard let known else { return "an operation on \(row.key.text), which nobody has made" }
+                guard let known else { return "an operation on \(row.key.text), which no client has made" }
                 truth = known
                 let step = Self.step(diff)
                 try truth.take(step, entity, sealer, isRestored: world.isRestored)

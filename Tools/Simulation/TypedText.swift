@@ -63,7 +63,7 @@ struct TypedText {
                 if count == 1 || isRestoredSealed { continue }
                 return "\(name(value)) was in doubt after a restore and is there \(count) times"
             }
-            if !deleted.contains(value) { return "\(name(value)) is there and nobody typed it" }
+            if !deleted.contains(value) { return "\(name(value)) is present and was never typed" }
             // Also characters that were deleted since: another device may keep its own state, which still has them.
             if isRestoredSealed { continue }
             if count > 1 || !forgivesReturns { return "\(name(value)) was deleted and is there \(count) times" }

@@ -109,7 +109,7 @@ final class Watch {
         }
         guard case .channel(let number, let reply) = message, let channel = channels[number] else { return }
         if world.names.isSealed(channel.bucket), MarkerSource.stranger(in: text, besides: -1) != nil {
-            return world.problem("link \(link): what somebody wrote into a sealed bucket is sent in clear")
+            return world.problem("link \(link): text written into a sealed bucket is sent in clear")
         }
         let mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
         switch reply {
@@ -138,7 +138,7 @@ final class Watch {
         {
             channels[number]?.told.walkedAnew()
         } else {
-            world.problem("link \(link): an index stands nowhere")
+            world.problem("link \(link): an index has no known position")
         }
     }
 

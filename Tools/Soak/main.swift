@@ -12,7 +12,7 @@ private let program = Program(
                 Without --seed: fresh seeds on all cores. With --seed alone: that one seed. Ends with 1 when a seed fails, and
                 prints the command that plays it again. docs/SIMULATION.md describes the faults and the checks.
 
-                Other programs behind the same verb, each with a --help of its own: ./dev soak --mixed (hours of load on a
+                Other programs of the same command, each with its own --help: ./dev soak --mixed (hours of load on a
                 real server), --crash N and --crash-sweep (ends of processes and disks), --hostile (100,000 mutated requests,
                 tokens and frames against a live server), --timing (whether the time of an answer shows what was wrong).
                 """,
@@ -23,7 +23,7 @@ private let program = Program(
                 .flag("verbose", "print every event of the one seed"),
                 .flag("traces", "print the trace of each of several seeds: equal seeds have equal ones, in every run"),
                 .flag("shrink", "make the failing seed smaller until nothing can be left out, and report it"),
-                .flag("storms", "only storms: everybody types all the time"),
+                .flag("storms", "only storms: all people type all the time"),
                 .flag("days", "only days of people that work now and then"),
                 .flag("disks", "only storms over the real stores, on disks that crash at any write"),
                 .flag("sealed", "only seeds with sealed buckets; also beside --storms, --days, --disks"),
@@ -101,7 +101,7 @@ private struct Wishes {
         if isVerbose, !isOne || shrinks { throw BadValue("--verbose goes with one seed: --seed S") }
         if tellsTraces, isOne || shrinks || playsMutants { throw BadValue("--traces goes with --runs or --minutes") }
         if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
-        if shrinks, minutes != nil { throw BadValue("--shrink takes as long as it takes: leave --minutes out") }
+        if shrinks, minutes != nil { throw BadValue("--shrink has no time limit: leave --minutes out") }
         if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink needs the failing seed: --seed S") }
         if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil || isSealed {
             throw BadValue("--mutants goes with --seed only: each bug has its minute")

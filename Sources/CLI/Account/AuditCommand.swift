@@ -32,7 +32,7 @@ enum AuditCommand {
         if keys.account.profile.kind == .keys {
             row(
                 "password", server: "an HMAC of a key made of it, and how: \(stretch(view.pin))",
-                you: "in nobody's memory but yours")
+                you: "known only to you")
             row(
                 "access key", server: "sealed under the password; an HMAC of a proof that you have it",
                 you: "open here: 'thicket words' shows it")

@@ -132,13 +132,13 @@ extension Failure {
     /// For an account that was to be deleted. A login would not help: a deleted account and a wrong password get the
     /// same answer.
     static let lostDeletion =
-        "'thicket status' tells: when the server does not accept the token any more, the account is gone; when it is online, "
-        + "delete the account again."
+        "'thicket status' shows it: when the server does not accept the token any more, the account is deleted; when "
+            + "it is online, delete the account again."
 
     private static func next(_ error: AccountError) -> String {
         switch error {
         case .server(let error) where error.code == .network: ". Is the server running, and the address right?"
-        case .nameTaken: ". If it is you: 'thicket login' with the same words."
+        case .nameTaken: ". If it is yours: 'thicket login' with the same words."
         case .wrongPassword(isChanged: true): ". Use the new one, or 'thicket recover' with the recovery words."
         case .downgrade:
             ". Ask the server's operator; do not type the password elsewhere to make it work."
@@ -151,8 +151,9 @@ extension Failure {
             ". Ask the server's operator whether something was restored or changed; a machine that has the keys still "
                 + "opens what is there."
         case .keyChanged:
-            ". If you changed it ('thicket words --renew' on another machine), 'thicket login' gets the new one, or 'thicket "
-                + "keys' for a partner's user. If you did not, somebody who has your access key or runs the server did."
+            ". If you changed it ('thicket words --renew' on another machine), 'thicket login' gets the new one, or "
+                + "'thicket keys' for a partner's user. If you did not, the server's operator or a person with your "
+                + "access key did."
         case .newerFormat: ". Update thicket on this machine."
         case .busy, .pairingOver: ". Try again."
         case .loginLeft: ": 'thicket token list' shows it, and 'thicket token revoke' ends it."

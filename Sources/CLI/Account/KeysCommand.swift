@@ -41,8 +41,9 @@ enum WordsCommand {
         switch kind {
         case .words:
             Terminal.writeError(
-                "These 24 words are the key to everything in this account. Write them down, in this order, where nobody else "
-                    + "looks;\nwhoever has them has your content. Then 'thicket verify' confirms what you wrote.\n\n")
+                "These 24 words are the key to everything in this account. Write them down, in this order, where no "
+                    + "other person looks;\nthey give access to all of your content. Then 'thicket verify' confirms "
+                    + "what you wrote.\n\n")
             write(grid(key.words))
         case .code:
             let passcode = try await Secrets.secret(
@@ -61,8 +62,9 @@ enum WordsCommand {
                 try KeyPieces.split(key, needed: needed, count: count)
             }
             Terminal.writeError(
-                "Any \(needed) of these \(count) pieces are the key to everything in this account; fewer say nothing of it.\n"
-                    + "Give each to somebody else, or keep each elsewhere. 'thicket verify --pieces-file FILE' tries them.\n\n"
+                "Any \(needed) of these \(count) pieces are the key to everything in this account; fewer say nothing "
+                    + "of it.\nGive each to another person, or keep each in another place. 'thicket verify "
+                    + "--pieces-file FILE' tries them.\n\n"
             )
             for piece in pieces { write(.joined([piece, SecureBytes(copying: [0x0A])])) }
         }
@@ -197,7 +199,7 @@ enum PasswdCommand {
         profile.token = changed.accessToken
         try keys.home.write(profile, keys.account.profileName)
         try keys.keep(changed.account)
-        Terminal.write("the password is changed; other machines are signed out. What is sealed stays as it was.\n")
+        Terminal.write("the password is changed; other machines are signed out. Sealed content stays unchanged.\n")
         KeyCall.remind(changed.account)
     }
 

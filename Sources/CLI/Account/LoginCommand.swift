@@ -196,7 +196,7 @@ struct LoginPlace: Sendable {
                     + "sealed. The password and the account's keys are not sent."
             case .token: "can read the login's token, and so all that is not sealed"
             }
-        Terminal.writeError("warning: \(server) is not https: everybody on the way \(words)\n")
+        Terminal.writeError("warning: \(server) is not https: every machine on the way \(words)\n")
     }
 }
 

@@ -56,8 +56,8 @@ enum NewAccessKey {
         } catch {
             guard isDefinite(error) else {
                 throw Failure(
-                    "\(what), or nobody knows it: \(error). The same command goes on where this one stopped, and shows the "
-                        + "new words.", Failure.code(error))
+                    "\(what), or the outcome is not known: \(error). The same command goes on where this one stopped, "
+                        + "and shows the new words.", Failure.code(error))
             }
             try keys.keep(account, next: .goes)
             throw Failure(what, keys: error)
@@ -83,7 +83,7 @@ enum NewAccessKey {
             : "'thicket login' gets them the new key, 'thicket passwd' signs them out"
         Terminal.writeError(
             paper + (isPartner ? ". " : ", and set no password. ")
-                + "But whoever has them and a copy of the sealed keys from before, as the server's backups have, still opens "
-                + "everything: the keys to your content stay the same.\nOther machines go on; \(others).\n\n")
+                + "But an attacker with them and an earlier copy of the sealed keys, as in the server's backups, still "
+                + "opens everything: the keys to your content stay the same.\nOther machines go on; \(others).\n\n")
     }
 }

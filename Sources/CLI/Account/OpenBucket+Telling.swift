@@ -46,7 +46,7 @@ extension OpenBucket {
         switch event {
         case .integrity(let report): [place(report.key, bucket) + report.detail]
         case .conflict(let report): [place(report.key, bucket) + outcome(report)]
-        case .overrun(let missed): [place("", bucket) + "\(missed) more conflicts and alarms came too fast to be told"]
+        case .overrun(let missed): [place("", bucket) + "\(missed) more conflicts and alarms came too fast to be shown"]
         default: []
         }
     }

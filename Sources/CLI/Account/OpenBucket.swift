@@ -67,7 +67,7 @@ struct OpenBucket: Sendable {
     var repair: String { "thicket repair \(name)" + (mirror.map { " --mirror " + Screen.safe($0) } ?? "") }
 
     /// What `--offline` does with an edit.
-    var keepsEdit: String { "the edit is kept here and goes out with the next command on \(name)" }
+    var keepsEdit: String { "the edit is kept here and is sent with the next command on \(name)" }
 
     /// The server cannot read the bucket.
     var isSealed: Bool { opening != nil }
@@ -221,7 +221,7 @@ struct OpenBucket: Sendable {
         }
         let hope =
             isKept
-            ? "The edit is kept here and goes out with the next command on \(name)."
+            ? "The edit is kept here and is sent with the next command on \(name)."
             : "Whether the server has it is not known: look with 'thicket get'."
         throw unreachable(waited, "'\(what)' is not confirmed. \(hope)")
     }

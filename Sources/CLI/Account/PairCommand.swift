@@ -21,14 +21,14 @@ enum PairCommand {
         let account = try await keys.settled("nothing was given away")
         let token = keys.account.profile.token
         let lost =
-            "The other machine shows four words if it was. If it shows none, begin anew with 'thicket pair' there; 'thicket token "
-            + "list' shows a login that nobody took, and 'thicket token revoke' ends it."
+            "The other machine shows four words if it was. If it shows none, start again with 'thicket pair' there; "
+                + "'thicket token list' shows a login that was not picked up, and 'thicket token revoke' ends it."
         let words = try await keyed("nothing was given away", lost: lost) { () throws(AccountError) in
             try await keys.accounts.give(account, accessToken: token, toDeviceWithCode: code)
         }
         Terminal.write(
-            "The keys of \(Screen.safe(keys.account.profile.user ?? "this account")) are on their way. The other machine "
-                + "shows these four words, or it talks to somebody else:\n\n    \(words)\n")
+            "The keys of \(Screen.safe(keys.account.profile.user ?? "this account")) are on their way. The other "
+                + "machine shows these four words, or the connection is intercepted:\n\n    \(words)\n")
     }
 
     // MARK: - The new machine
@@ -155,7 +155,7 @@ enum PairCommand {
         _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
     ) async throws(Failure) {
         guard let entity = profile.login?.userId, same(entity, received.user) else {
-            throw Failure("the other machine is logged in as somebody else; nothing was kept")
+            throw Failure("the other machine is logged in as another user; nothing was kept")
         }
         let result = try await keyed("nothing was kept") { () throws(AccountError) in
             try await accounts.open(received, ofPartnerUser: entity, accessToken: profile.token)

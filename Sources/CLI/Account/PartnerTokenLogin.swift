@@ -20,8 +20,8 @@ enum PartnerTokenLogin {
         }
         guard let claims = Claims(token) else {
             throw Failure(
-                "not logged in: this is no login token of a partner, which names a user and a device. The partner's server signs "
-                    + "one.", .usage)
+                "not logged in: this is not a login token of a partner, which names a user and a device. The partner's "
+                    + "server signs one.", .usage)
         }
         place.warnIfReadable(.token)
         var profile = try place.profile(token: token)

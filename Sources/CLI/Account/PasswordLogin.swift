@@ -83,7 +83,7 @@ enum PasswordLogin {
                 throw Failure("\(what): the user name or the password\(hint) is wrong", .unauthorized)
             case (.refused, 409):
                 throw Failure(
-                    "\(what): somebody has that name already. If it is you: 'thicket login' with the same words.",
+                    "\(what): the name is already taken. If it is yours: 'thicket login' with the same words.",
                     .refused)
             case (.refused, _): throw Failure("\(what): \(error.detail)", .refused)
             case (.notFound, _):

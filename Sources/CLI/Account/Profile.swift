@@ -146,7 +146,7 @@ struct ProfileHome: Sendable {
         } else if let home = environment["HOME"], !home.isEmpty {
             path = home + "/.thicket"
         } else {
-            throw Failure("there is no place for profiles: neither THICKET_HOME nor HOME is set", .usage)
+            throw Failure("no folder for profiles is known: neither THICKET_HOME nor HOME is set", .usage)
         }
     }
 
@@ -262,7 +262,7 @@ struct ProfileHome: Sendable {
         try Files.removeTree(folder(name))
         if let left {
             throw Failure(
-                "the profile '\(name)' is gone, but a copy of its key may be left where it was unlocked "
+                "the profile '\(name)' is removed, but a copy of its key may remain where it was unlocked "
                     + "(XDG_RUNTIME_DIR): \(left.description)")
         }
     }
@@ -294,7 +294,7 @@ struct ProfileHome: Sendable {
             }
         guard isGood else {
             throw Failure(
-                "'\(name)' is no profile name: 1 to 64 letters, digits, '.', '_' or '-', no '.' first", .usage)
+                "'\(name)' is not a profile name: 1 to 64 letters, digits, '.', '_' or '-', no '.' first", .usage)
         }
         return name
     }

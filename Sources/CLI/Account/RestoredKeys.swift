@@ -96,7 +96,8 @@ enum RestoredKeys {
             ". If you changed it after the restore, on another machine ('thicket words --renew'), 'thicket login' gets the new "
                 + "one, or 'thicket keys' for a partner's user; 'thicket words' shows its words."
         case .rolledBack:
-            ". It went back again while this ran, which no single restore explains: ask who runs the server before you go on."
+            ". It went back again while this ran, which no single restore explains: ask the server's operator before "
+                + "you continue."
         default: nil
         }
     }

@@ -83,8 +83,8 @@ struct SealedOpening: Sendable {
             noted = try await accounts.keepSealed(name, of: keys, accessToken: account.profile.token)
         } catch {
             Terminal.writeError(
-                "warning: the account's other machines are not told that \(name) is sealed (\(error)); they need --sealed "
-                    + "once\n")
+                "warning: the account's other machines do not know that \(name) is sealed (\(error)); they need "
+                    + "--sealed once\n")
             return
         }
         // Another command may have stored a newer bundle meanwhile, which lists the bucket, too.

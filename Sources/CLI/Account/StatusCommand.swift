@@ -112,7 +112,8 @@ enum StatusCommand {
         }
         if unsent > 0, problem == nil {
             text +=
-                "Edits that were not sent go out with the next command on their bucket, such as 'thicket ls BUCKET'.\n"
+                "Edits that were not sent are sent with the next command on their bucket, such as 'thicket ls "
+                    + "BUCKET'.\n"
         }
         if let problem { text += "problem  \(problem.text)\n" }
         return text

@@ -94,7 +94,7 @@ enum TokenCommand {
             try await session.revokeToken(token.id)
             return token.id
         }
-        Terminal.write("revoked \(Screen.safe(id)): whoever has it is signed out\n")
+        Terminal.write("revoked \(Screen.safe(id)): machines that use it are signed out\n")
     }
 
     /// Prints the token itself, after the server has confirmed that it is valid at this moment.

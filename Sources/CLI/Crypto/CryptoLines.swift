@@ -151,7 +151,7 @@ struct Request {
     /// - Throws: `RequestError` for a value that is not a number; `outOfBounds`, reported like a value that does not
     ///   open, for a number that does not fit.
     func number<Number: FixedWidthInteger>(_ name: String, _: Number.Type) throws -> Number {
-        guard case .number(let found) = try value(name) else { throw RequestError("'\(name)' is no number") }
+        guard case .number(let found) = try value(name) else { throw RequestError("'\(name)' is not a number") }
         guard let number = JSONValue.number(found).intValue.flatMap({ Number(exactly: $0) }) else {
             throw CryptoError.outOfBounds(.suite)
         }

@@ -108,7 +108,7 @@ enum ExportCommand {
                 continue
             }
             if let other = alias(of: file.name, in: folder, &listed) {
-                problems.append((file.name, "this folder does not tell its name from \(other)'s"))
+                problems.append((file.name, "this folder does not distinguish its name from \(other)"))
                 continue
             }
             switch write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {
@@ -153,7 +153,7 @@ enum ExportCommand {
             return outcome == .done ? .written : .kept
         case .failed(let reason) where !isForced:
             let advice = Files.stamp(path) == nil ? "" : "; --force replaces it"
-            return .blocked("what is there cannot be read: \(reason)\(advice)")
+            return .blocked("the existing file cannot be read: \(reason)\(advice)")
         case .bytes where !isForced: return .kept
         case .bytes, .failed:
             try Files.replace(path, bytes, mode: Files.rights(path) ?? 0o644, followsLinks: true)

@@ -104,16 +104,16 @@ enum EditCommand {
 
     private static func notes(_ merge: ThreeWayMerge, wasThere: Bool, isThere: Bool) -> [String] {
         if wasThere, !isThere {
-            return ["It was removed by somebody while you edited it; it is there again, with your edit."]
+            return ["It was removed elsewhere while you edited it; it exists again, with your edit."]
         }
         guard merge.isMerged else { return [] }
         guard !merge.overridden.isEmpty else {
-            return ["Somebody else changed it while you edited it; both edits are in."]
+            return ["It was changed elsewhere while you edited it; both edits are merged."]
         }
         let paths = merge.overridden.map(Screen.safe).joined(separator: ", ")
         return [
-            "It was changed elsewhere while you edited it. Both edits are in, but for \(paths): there yours counts, "
-                + "and the other is in the history."
+            "It was changed elsewhere while you edited it. Both edits are merged, except for \(paths): there yours "
+                + "counts, and the other is in the history."
         ]
     }
 }

@@ -71,7 +71,8 @@ enum Keys {
     static func check(_ key: String) throws(Failure) {
         do throws(IdentifierError) { _ = try EntityKey(key) } catch {
             throw Failure(
-                "'\(Screen.safe(key))' is no key: it \(error.problem). A key is 1 to 256 of A-Z, a-z, 0-9, '.', '_', '-', '%' and '@'",
+                "'\(Screen.safe(key))' is not a key: it \(error.problem). A key is 1 to 256 of A-Z, a-z, 0-9, '.', "
+                    + "'_', '-', '%' and '@'",
                 .usage)
         }
     }
@@ -79,8 +80,8 @@ enum Keys {
     static func checkBucket(_ name: String) throws(Failure) {
         do throws(IdentifierError) { _ = try BucketName(name) } catch {
             throw Failure(
-                "'\(Screen.safe(name))' is no bucket name: it \(error.problem). A bucket name is 1 to 64 of A-Z, a-z, 0-9, '.', '_', "
-                    + "'-' and '%'", .usage)
+                "'\(Screen.safe(name))' is not a bucket name: it \(error.problem). A bucket name is 1 to 64 of A-Z, "
+                    + "a-z, 0-9, '.', '_', '-' and '%'", .usage)
         }
     }
 

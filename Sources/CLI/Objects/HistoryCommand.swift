@@ -100,7 +100,7 @@ enum VerifyHistoryCommand {
         let bytes = try Inputs.bytes(Files.read(path, bytesMax: Inputs.bytesMax), path)
         guard let json = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling),
             let stored = StoredHistory(json)
-        else { throw Failure("\(path) is no history as 'thicket history --export' prints it", .usage) }
+        else { throw Failure("\(path) is not a history as 'thicket history --export' prints it", .usage) }
         let account = try keys(call)
         let report = try await trying("cannot check \(path)") { () throws(ClientError) in
             try stored.check(by: account)

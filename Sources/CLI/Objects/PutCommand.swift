@@ -29,7 +29,7 @@ enum PutCommand {
             }
             if refusal != nil { throw open.keptRefusal(key, what, refusal) }
             await open.close()
-            let told = isSame ? "is so already" : "is kept here and goes out with the next command on \(name)"
+            let told = isSame ? "is so already" : "is kept here and is sent with the next command on \(name)"
             Terminal.write("\(name)/\(key) \(told)\n")
             return
         }
@@ -108,7 +108,7 @@ enum RemoveCommand {
         for (key, hadEdits) in removed {
             do throws(Failure) {
                 if !isOffline { try await open.confirm(key, "remove \(name)/\(key)", hadEdits: hadEdits) }
-                Terminal.write("\(name)/\(key) is removed\(isOffline ? " here; the server hears of it later" : "")\n")
+                Terminal.write("\(name)/\(key) is removed\(isOffline ? " here; the removal is sent later" : "")\n")
             } catch {
                 guard error.code == .refused || error.code == .unauthorized else { throw error }
                 if let before = refused { Terminal.writeError("thicket: \(before.text)\n") }

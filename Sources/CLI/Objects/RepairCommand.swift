@@ -60,7 +60,7 @@ enum RepairCommand {
             let problem = try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in
                 try await open.bucket.problem(of: key)
             }
-            guard let problem else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
+            guard let problem else { throw Failure("\(open.name)/\(key) is not read-only", .notFound) }
             guard try await show(key, problem, in: open, isJSON: isJSON) else { return }
         }
     }
@@ -100,7 +100,7 @@ enum RepairCommand {
         let isDone = try await trying("cannot \(what)") { () throws(ClientError) in
             keepsMine ? try await open.bucket.keepMine(key) : try await open.bucket.takeServers(key)
         }
-        guard isDone else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
+        guard isDone else { throw Failure("\(open.name)/\(key) is not read-only", .notFound) }
         // The choice stays on this machine even if the server refuses it.
         try await open.confirm(key, what, hadEdits: true)
         Terminal.write("\(open.name)/\(key): \(keepsMine ? "yours is kept" : "the server's is taken")\n")

@@ -44,7 +44,7 @@ enum OnionCopies {
                         path, expecting: nil, lines, bytesMax: bytesMax, newMode: 0o600)
                     guard outcome == .done else { throw taken(path) }
                 }
-                let how = call.flag("sealed") ? "sealed" : "in clear: whoever reads the file reads them"
+                let how = call.flag("sealed") ? "sealed" : "in clear: every reader of the file can read them"
                 Terminal.write("wrote \(Words.notes(onions.count - left)) to \(path), \(how)\n")
             }
             if left > 0 { throw Failure("\(Words.notes(left)) left out") }
@@ -54,7 +54,7 @@ enum OnionCopies {
     private static func isTaken(_ path: String) -> Bool { !same(path, "-") && access(path, F_OK) == 0 }
 
     private static func taken(_ path: String) -> Failure {
-        Failure("nothing was written: \(path) is there already; --force replaces it")
+        Failure("nothing was written: \(path) exists already; --force replaces it")
     }
 
     private static func copy(of onion: Onion, in vault: Vault, _ call: Call) async -> Result<JSONObject, OnionError> {
@@ -100,7 +100,7 @@ enum OnionCopies {
             }
         }
         await onions.end(vault)
-        Terminal.write("took \(Words.notes(taken))\(there > 0 ? ", \(there) were there already" : "")\n")
+        Terminal.write("took \(Words.notes(taken))\(there > 0 ? ", \(there) existed already" : "")\n")
         let rest = copies.count - taken - there
         if rest > 0 { throw Failure("\(Words.notes(rest)) not taken") }
     }

@@ -63,8 +63,8 @@ enum VerifyReleaseCommand {
         else { throw Failure("--release-key is 64 hex digits, not '\(given)'", .usage) }
         guard known.key.map({ $0 == key }) ?? true else {
             throw Failure(
-                "another key was used here before: \(Hex.encode(known.key?.octets ?? [])). If the maintainers have said that "
-                    + "they have a new one, remove \(known.path); if not, somebody is deceiving you")
+                "another key was used here before: \(Hex.encode(known.key?.octets ?? [])). If the maintainers have "
+                    + "said that they have a new one, remove \(known.path); if not, this is an attack")
         }
         return key
     }
@@ -116,8 +116,8 @@ struct KnownReleases: Sendable {
                 let key: Ed25519.VerifyingKey = try? .init(octets), let head: ReleaseHead = try? .init(value?["head"])
             else {
                 throw Failure(
-                    "\(path) is damaged. Without it nobody knows which log was seen here before: a copy of it helps; else remove "
-                        + "it, and begin again with --release-key")
+                    "\(path) is damaged. Without it this machine does not know which log it saw before: a copy of it "
+                        + "helps; else remove it, and begin again with --release-key")
             }
             (self.key, self.head) = (key, head)
         }

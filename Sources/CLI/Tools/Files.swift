@@ -52,7 +52,7 @@ enum Files {
         guard status.st_mode & 0o077 == 0 else {
             return .failed(
                 "other users of this machine may read it (mode \(String(status.st_mode & 0o777, radix: 8))). "
-                    + "'chmod 600' ends that; if somebody may have looked, log in anew")
+                    + "'chmod 600' ends that; if another user may have read it, log in again")
         }
         return read(file, bytesMax: bytesMax)
     }

@@ -79,8 +79,8 @@ enum ReplayCommand {
             observer.finish()
             if error.code == .refused, call.flag("sealed"), let name = call.value("bucket") {
                 throw Failure(
-                    "\(path): the server refuses what is typed, or \(name) holds objects of an earlier replay, whose secret is gone: "
-                        + "leave --bucket out, or name a new one", .refused)
+                    "\(path): the server refuses what is typed, or \(name) holds objects of an earlier replay, whose "
+                        + "secret is lost: leave --bucket out, or name a new one", .refused)
             }
             throw Failure("\(path)", error)
         } catch {

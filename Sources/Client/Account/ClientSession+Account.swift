@@ -38,7 +38,7 @@ extension ClientSession {
 
     private func login(_ password: String) throws(ClientError) -> AccountLogin {
         guard case .account(let name, _) = user else {
-            throw ClientError(.invalidOptions, "only built-in accounts have passwords here")
+            throw ClientError(.invalidOptions, "only a built-in account has a password at this server")
         }
         return AccountLogin(name: name, password: password)
     }

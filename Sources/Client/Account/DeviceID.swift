@@ -50,7 +50,7 @@ public enum DeviceID {
         let text = bytes[..<max(0, count)].prefix { $0 != 0x0A }
         guard (8...bytesMax).contains(text.count), text.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw failure(
-                "is damaged: with another device id the user has to log in again, so nothing is put in its place",
+                "is damaged; it was not replaced, because the user would have to log in again with a new device id",
                 path)
         }
         return String(decoding: text, as: UTF8.self)

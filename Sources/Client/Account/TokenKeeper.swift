@@ -81,7 +81,7 @@ package actor TokenKeeper {
 
     private func waitForRenewal() async -> TokenMachine.Verdict {
         guard waiters.count < TokenLimits.waitersMax else {
-            return .failed(ClientError(.limit, "more than \(TokenLimits.waitersMax) calls wait for another token"))
+            return .failed(ClientError(.limit, "more than \(TokenLimits.waitersMax) calls wait for a new token"))
         }
         waiterCount += 1
         let id = waiterCount
@@ -237,7 +237,7 @@ package actor TokenKeeper {
         case .failure(let error):
             let denial: SignOutReason? = error is TokenDenied ? .denied : nil
             let reason =
-                error as? ClientError ?? ClientError(.unavailable, "another token was asked for, and none came")
+                error as? ClientError ?? ClientError(.unavailable, "a new token was requested but did not arrive")
             perform(machine.renewalFailed(number, reason, denial: denial, now: now, random: random.next()))
         }
     }

@@ -244,7 +244,8 @@ package struct TokenMachine: Sendable {
     }
 
     private static let overdue = ClientError(
-        .deadline, "another token was asked for, and none came within \(TokenLimits.renewalMaxMilliseconds / 1_000) s")
+        .deadline,
+        "a new token was requested but did not arrive within \(TokenLimits.renewalMaxMilliseconds / 1_000) s")
 }
 
 /// Bounds of token renewal on the client.

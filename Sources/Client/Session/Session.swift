@@ -23,7 +23,7 @@ public final class Session: Sendable {
         let bucket: BucketName
         do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
         if keys.withLock({ $0?.mode(of: name)?.isSealed }) == true {
-            throw ClientError(.sealed, "the account has the bucket as a sealed one: open it with 'sealed: true'")
+            throw ClientError(.sealed, "the account lists the bucket as sealed: open it with 'sealed: true'")
         }
         try await engine.act { (machine, now) throws(ClientError) in ((), try machine.open(bucket, now: now)) }
         return Bucket(engine: engine, name: bucket)

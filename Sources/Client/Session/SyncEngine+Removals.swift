@@ -32,7 +32,7 @@ extension SyncEngine {
         let waiters = removalWaiters.removeValue(forKey: bucket) ?? []
         guard let list else {
             let error = ClientError(
-                .unavailable, "the server does not list removals: it is no thicketd, or an older one")
+                .unavailable, "the server does not list removals: it is not thicketd, or an older version")
             for waiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
             return
         }

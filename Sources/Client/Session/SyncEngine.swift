@@ -379,7 +379,7 @@ package actor SyncEngine {
         } else if case .offline(.wrongAccount) = machine.status {
             result = .failure(ClientError(.storeMismatch, "the local store belongs to another user"))
         } else if waiter.deadline <= now {
-            result = .failure(ClientError(.deadline, "not synced in the time given: \(machine.status.text)"))
+            result = .failure(ClientError(.deadline, "not synced in time: \(machine.status.text)"))
         } else {
             next = min(next ?? .max, waiter.deadline)
             return

@@ -44,7 +44,7 @@ extension SyncStatus {
         case .indexing(let done, of: let total): "reading objects, \(done)\(total.map { " of \($0)" } ?? "") so far"
         case .syncing(pending: 1): "1 object waits for the server"
         case .syncing(let pending): "\(pending) objects wait for the server"
-        case .upToDate: "everything is the same here and at the server"
+        case .upToDate: "this device and the server are in sync"
         case .offline(let reason): reason.text
         }
     }

@@ -12,7 +12,7 @@ struct TextEdit {
         guard let last = path.last else { throw ClientError(.invalidValue, "a path has at least one key") }
         var value = object.map(JSONValue.object)
         for key in path { value = value?[key] }
-        guard case .string(let text)? = value else { throw ClientError(.misfit, "there is no text at that path") }
+        guard case .string(let text)? = value else { throw ClientError(.misfit, "the path does not lead to a text") }
         let length = text.utf16Length
         guard position >= 0, deleted >= 0, position <= length, deleted <= length - position else {
             throw ClientError(.misfit, "place \(position), deleting \(deleted), in a text of \(length) code units")

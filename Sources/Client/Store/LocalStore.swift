@@ -65,7 +65,7 @@ package struct NewObject: Sendable {
     /// - Throws: `misfit` when the body is not an object although it was declared as one.
     package func record() throws(ClientError) -> EntityRecord {
         guard let object = body.object else {
-            throw ClientError(.misfit, "an index lists what is no object")
+            throw ClientError(.misfit, "an index lists a value that is not an object")
         }
         return EntityRecord(
             ghost: Ghost(version: version, object: object), isLive: isLive, walk: walk, name: name)

@@ -68,7 +68,8 @@ package final class SQLiteLocalStore: LocalStore {
                 throw Self.told(error)
             }
             throw ClientError(
-                .store, "\(path) does not open: it is damaged, or sealed under another key than the one kept here",
+                .store,
+                "\(path) cannot be opened: it is damaged, or sealed under another key than the one on this machine",
                 number: Int(error.extended))
         }
         try prepare()

@@ -167,7 +167,7 @@ extension SyncMachine {
     ) throws(ClientError) -> [SyncAction] {
         let number = try number(bucket)
         guard link == .open, channels[number].phase == .live else {
-            throw ClientError(.offline, "old versions are kept by the server only")
+            throw ClientError(.offline, "only the server keeps old versions")
         }
         return try turn(now) { machine throws(ClientError) in
             machine.send(Messages.onChannel(number, "e:\(key.text).\(version)"))
@@ -202,7 +202,7 @@ extension SyncMachine {
         if channels[number].sealing != nil {
             guard !SealedHeads.isReserved(name) else {
                 throw ClientError(
-                    .invalidName, "'\(name)' is an object that the devices of a sealed bucket keep for themselves")
+                    .invalidName, "'\(name)' is reserved for an internal object of sealed buckets")
             }
             return try addSealed(edit, to: number, key, name: name, isWhole: isWhole)
         }

@@ -30,7 +30,7 @@ extension SyncMachine {
     ) throws(ClientError) -> [SyncAction] {
         let number = try number(bucket)
         guard link == .open, channels[number].phase == .live else {
-            throw ClientError(.offline, "removals are known to the server only")
+            throw ClientError(.offline, "only the server knows removals")
         }
         return try turn(now) { machine throws(ClientError) in
             machine.channels[number].removalsAsked += 1

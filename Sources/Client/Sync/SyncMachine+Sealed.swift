@@ -64,11 +64,11 @@ extension SyncMachine {
             guard !sealing.isModeTold else { return }
             channels[number].sealing?.isModeTold = true
             channels[number].sealing?.isServed = false
-            let detail = "the server no longer holds the bucket for a sealed one; this device goes on sealing"
+            let detail = "the server no longer reports the bucket as sealed; this device continues to seal it"
             tellOnce(number, .integrity(IntegrityReport(modeChanged: detail)))
         } else if isSealed {
             let error = ClientError(
-                .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it in clear")
+                .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it unencrypted")
             let isTold = channels[number].unavailable == error
             channels[number].phase = .refused
             channels[number].unavailable = error
@@ -121,7 +121,7 @@ extension SyncMachine {
     }
 
     private static let doesNotOpen =
-        "a sealed object in the local copy does not open: it is damaged, or sealed for the keys of another account"
+        "a sealed object in the local copy cannot be opened: it is damaged, or sealed for the keys of another account"
 
     /// The server's state of the object, or its state once the creation in flight has arrived.
     private static func keptEntity(

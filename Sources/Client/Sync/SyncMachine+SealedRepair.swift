@@ -81,7 +81,7 @@ extension SyncMachine {
     package mutating func servers(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
         let (number, key, known) = try found(bucket, key)
         guard let problem = known.sealed?.problem else {
-            throw ClientError(.notFound, "nothing makes the object read-only")
+            throw ClientError(.notFound, "the object is not read-only")
         }
         guard case .opened(let sealed, _, _) = try readable(number, key, known, problem) else { return nil }
         return sealed.object
@@ -129,7 +129,7 @@ extension SyncMachine {
         try Self.checkShape(known)
         let theirs = try theirs(number, key, known)
         switch theirs {
-        case .unreadable: throw ClientError(.integrity, "what the server shows does not open: \(problem)")
+        case .unreadable: throw ClientError(.integrity, "the server's state cannot be opened: \(problem)")
         case .apart: throw ClientError(.integrity, "the server's state is inconsistent: \(problem)")
         case .gone, .opened: return theirs
         }

@@ -103,7 +103,7 @@ package struct SyncMachine {
         var random = random
         let fresh = "thicket-" + hexText(random.next()) + hexText(random.next())
         guard let freshID = try? ClientID(fresh) else {
-            throw ClientError(.invalidName, "a made client id was refused")
+            throw ClientError(.invalidName, "the generated client id is invalid")
         }
         clientID = try store.clientID(fresh: freshID)
         self.random = random

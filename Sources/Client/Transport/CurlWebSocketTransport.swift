@@ -156,7 +156,7 @@ package final class CurlWebSocketTransport: Transport {
             return true
         } catch {
             guard head.status != 101 else {
-                fail("the server's answer to the upgrade is not a WebSocket's: \(error)", &events)
+                fail("the server's answer to the upgrade is not a valid WebSocket handshake: \(error)", &events)
                 return false
             }
             let refusal = UpgradeRefusal(head)

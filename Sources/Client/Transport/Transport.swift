@@ -58,7 +58,7 @@ package struct Endpoint: Sendable, Equatable {
             throw bad("needs a host name, without a user name, in ASCII")
         }
         guard !path.contains("?"), !path.contains("#"), !path.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) else {
-            throw bad("has neither a query nor a fragment")
+            throw bad("must not have a query or a fragment")
         }
         authority = String(host)
         prefix = String(path.reversed().drop { $0 == "/" }.reversed())

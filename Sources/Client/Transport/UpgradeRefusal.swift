@@ -22,17 +22,17 @@ struct UpgradeRefusal: Equatable {
                 + "it names another address\(place), and redirects are not followed. Is the server's address right?"
         case 401, 403:
             detail =
-                what + "a proxy or firewall in front of the server refuses the connection; the login was not looked at"
+                what + "a proxy or firewall in front of the server refuses the connection; the login was not checked"
         case 407: detail = what + "a proxy requires a user name and password, or refused the given ones"
         case 429: detail = what + "too many requests\(pause)"
         case 502, 504: detail = what + "a proxy in front of the server does not reach it\(pause)"
-        case 503: detail = what + "the server, or a proxy in front of it, takes no connection now\(pause)"
+        case 503: detail = what + "the server, or a proxy in front of it, does not accept connections now\(pause)"
         case 500..<600: detail = what + "the server, or a proxy in front of it, failed\(pause)"
         default:
             detail =
                 what
-                + "a proxy on the way takes the header 'Upgrade' out (it has to pass WebSockets on), or there is no thicket "
-                + "server at this address"
+                + "a proxy on the way removes the header 'Upgrade' (it must forward WebSockets), or there is no "
+                + "thicket server at this address"
         }
     }
 

@@ -53,7 +53,7 @@
             }
             let context = make()
             let isSet = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, Int32(nonceBytes), nil) == 1
-            precondition(isSet, "OpenSSL refused a length that it takes")
+            precondition(isSet, "OpenSSL refused a nonce length that it supports")
             return context
         }
     }

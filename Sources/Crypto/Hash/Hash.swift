@@ -32,7 +32,7 @@ public enum Hash {
     public static func digest(
         _ function: HashFunction, _ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) {
-        precondition(room.count == function.digestBytes, "a digest has a length of its own")
+        precondition(room.count == function.digestBytes, "the memory must have the size of the digest")
         // The two frequent functions avoid EVP, which allocates twice for each digest (decision 0032).
         switch function {
         case .sha256:

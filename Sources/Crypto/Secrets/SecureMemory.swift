@@ -69,7 +69,7 @@ enum SecureMemory {
         let pages = mmap(
             nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let pages, pages != MAP_FAILED else {
-            preconditionFailure("there is no memory for a secret of \(count) bytes")
+            preconditionFailure("no memory for a secret of \(count) bytes")
         }
         // Locking fails beyond the limit of the process and is then left out: a secret that may be swapped out is
         // better than a failure.

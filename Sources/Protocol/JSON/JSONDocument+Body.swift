@@ -1,7 +1,7 @@
 /// Why the body of a request cannot be read as JSON, as a message to the author of the request. Contains nothing of the
 /// body, which may be a password.
 public struct JSONBodyProblem: Error, Hashable, Sendable {
-    /// The rest of the sentence that begins with the body: "not JSON: a key that is there twice (line 1, column 9)".
+    /// The rest of the sentence that begins with the body: "not JSON: a repeated key (line 1, column 9)".
     public let text: String
     /// The body is well formed as far as it was read, but too large or too deeply nested.
     public let isTooLarge: Bool

@@ -58,7 +58,7 @@ public enum NoteRule: Sendable, Hashable {
             guard let count = note[name]?.stringValue?.utf8.count, count > lettersMax,
                 count > before?[name]?.stringValue?.utf8.count ?? 0
             else { continue }
-            throw ChangeRejection(.tooLarge, "\(count) letters in \(name), the most is \(lettersMax)")
+            throw ChangeRejection(.tooLarge, "\(count) letters in \(name), the maximum is \(lettersMax)")
         }
     }
 }

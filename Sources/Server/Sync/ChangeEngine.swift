@@ -236,7 +236,7 @@ struct ChangeEngine: Sendable {
             after: edit, before: state.value, size: state.size, nodes: state.nodes, after: value)
         // An object that was accepted under an earlier, higher limit may still shrink.
         guard size <= documentBytesMax || size <= state.size else {
-            throw ChangeRejection(.tooLarge, "\(size) bytes, the most is \(documentBytesMax)")
+            throw ChangeRejection(.tooLarge, "\(size) bytes, the maximum is \(documentBytesMax)")
         }
         guard DocumentMeasure.fits(edit, in: value, depth: documentDepthMax) else {
             throw ChangeRejection(.tooLarge, "nested deeper than \(documentDepthMax)")

@@ -158,7 +158,7 @@ struct SealedEngine {
     private func checkSize(of snapshot: String) throws(ChangeRejection) {
         guard snapshot.utf8.count <= snapshotBytesMax else {
             throw ChangeRejection(
-                .tooLarge, "\(snapshot.utf8.count) bytes of a snapshot, the most is \(snapshotBytesMax)")
+                .tooLarge, "\(snapshot.utf8.count) bytes of a snapshot, the maximum is \(snapshotBytesMax)")
         }
     }
 

@@ -12,7 +12,7 @@ struct KeyLogFields {
     /// - Throws: `tooMany`, `malformed` for another label.
     init(_ bytes: [UInt8], label: StaticString, max: Int, what: String) throws(KeyLogError) {
         guard bytes.count <= max else {
-            throw KeyLogError(.tooMany, "key log: \(what) of \(bytes.count) bytes; the most is \(max)")
+            throw KeyLogError(.tooMany, "key log: \(what) of \(bytes.count) bytes; the maximum is \(max)")
         }
         let head = LabelledBytes(label).octets
         guard bytes.starts(with: head) else { throw .malformed("\(what) has the wrong label") }

@@ -49,7 +49,8 @@ public struct KeyLogLookup: Sendable, Hashable {
         mapProof = proof
         let count = try fields.number()
         guard count <= UInt64(KeyLogLimits.entriesMax) else {
-            throw KeyLogError(.tooMany, "key log: \(count) entries of one user; the most is \(KeyLogLimits.entriesMax)")
+            throw KeyLogError(
+                .tooMany, "key log: \(count) entries of one user; the maximum is \(KeyLogLimits.entriesMax)")
         }
         var chain = [KeyLogEntry]()
         if count > 0 {

@@ -60,7 +60,7 @@ extension KeyLogReader {
     private mutating func readPins(_ fields: inout KeyLogFields) throws(KeyLogError) {
         let count = try fields.number()
         guard count <= UInt64(KeyLogLimits.pinsMax) else {
-            throw KeyLogError(.tooMany, "key log: \(count) users are kept; the most is \(KeyLogLimits.pinsMax)")
+            throw KeyLogError(.tooMany, "key log: \(count) users are kept; the maximum is \(KeyLogLimits.pinsMax)")
         }
         var last: Digest256?
         for _ in 0..<count {

@@ -93,7 +93,7 @@ struct AccountCommandTests {
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         try bench.stopServer()
-        let kept: String = "With --offline the edit is kept here and goes out with the next command on notes."
+        let kept: String = "With --offline the edit is kept here and is sent with the next command on notes."
         for (words, told): ([String], [String]) in [
             (["get", "notes", "k"], ["notes was not read", "With --offline the copy kept here is shown."]),
             (["put", "notes", "k", "{}"], ["notes/k was not changed", kept]),

@@ -241,6 +241,6 @@ struct FolderCommandTests {
         #expect(bad.code == 1 && bad.output.contains("differs at code point 21"), "\(bad)")
         #expect(try bench.run(["replay", "--sealed", "--bucket", "mine", two]).code == 0)
         let gone: ChildProcess.Outcome = try bench.run(["replay", "--sealed", "--bucket", "mine", two])
-        #expect(gone.code == 4 && gone.errors.contains("whose secret is gone"), "\(gone)")
+        #expect(gone.code == 4 && gone.errors.contains("whose secret is lost"), "\(gone)")
     }
 }

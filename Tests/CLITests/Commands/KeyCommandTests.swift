@@ -36,7 +36,7 @@ struct KeyCommandTests {
         #expect(!lost.text.contains("nothing was deleted") && lost.text.contains("it is not known whether"))
         #expect(
             lost.text.contains("the line went dead")
-                && lost.text.contains("'thicket status' tells: when the server does not accept the token"))
+                && lost.text.contains("'thicket status' shows it: when the server does not accept the token"))
         #expect(lost.code == .offline)
         let refused: Failure = .init("nothing was deleted", keys: .wrongPassword(isChanged: false), lost: "x")
         #expect(
@@ -117,7 +117,7 @@ struct KeyCommandTests {
         #expect(try bench.good(["words"], home: "x") == shown.output)
 
         let two: [String: String] = ["THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley"]
-        #expect(try bench.good(["passwd"], variables: two).contains("stays as it was"))
+        #expect(try bench.good(["passwd"], variables: two).contains("Sealed content stays unchanged"))
         // The other machine is signed out, and still says whose login has ended.
         let ended: ChildProcess.Outcome = try bench.run(["status"], home: "x")
         #expect(ended.code == 6 && ended.output.contains("user     ann\n"), "\(ended)")

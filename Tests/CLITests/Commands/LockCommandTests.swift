@@ -158,7 +158,7 @@ struct LockCommandTests {
         unlink("\(folder)/\(name)")
         mkdir("\(folder)/\(name)", 0o700)
         let outcome: ChildProcess.Outcome = try bench.run(["logout", "--discard"], variables: variables)
-        #expect(outcome.code != 0 && outcome.errors.contains("may be left"), "\(outcome)")
+        #expect(outcome.code != 0 && outcome.errors.contains("may remain"), "\(outcome)")
         #expect(bench.read("home/profiles/default/profile.json") == nil)
     }
 

@@ -59,7 +59,8 @@ struct MadeAnewCommandTests {
         let outcome = try mirror(["--sealed"])
         expectFiles(outcome)
         #expect(outcome.code == 1 && outcome.errors.contains("sealed for the keys of another account"), "\(outcome)")
-        #expect(outcome.errors.contains("When \(bench.path("m/.thicket")) is removed the mirror begins anew"))
+        let advice: String = "When \(bench.path("m/.thicket")) is removed the mirror starts from the beginning"
+        #expect(outcome.errors.contains(advice))
         let removed = try ChildProcess.run(["/bin/rm", "-r", bench.path("m/.thicket")])
         #expect(removed.code == 0)
         #expect(try mirror(["--sealed"]).code == 0)

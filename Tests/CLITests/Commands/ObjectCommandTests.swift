@@ -81,10 +81,10 @@ struct ObjectCommandTests {
         "what cannot be used ends with 2 and a reason",
         arguments: [
             (["put", "notes", "k", "{"], "it ends too early"), (["put", "notes", "k", "[1]"], "not an object"),
-            (["put", "notes", "a b", "{}"], "is no key"), (["get", "no/tes", "k"], "is no bucket name"),
+            (["put", "notes", "a b", "{}"], "is not a key"), (["get", "no/tes", "k"], "is not a bucket name"),
             (["get", "notes", "k", "--version", "x"], "a version is a number"),
             (["get", "notes", "k", "--path", "a..b"], "--path"), (["ls", "notes", "--timeout", "soon"], "--timeout"),
-            (["ls", "--profile", "../x"], "no profile name"), (["frobnicate"], "there is no command"),
+            (["ls", "--profile", "../x"], "is not a profile name"), (["frobnicate"], "there is no command"),
             (["history", "notes", "k", "--limit", "0"], "--limit"),
         ] as [([String], String)])
     func unusable(words: [String], reason: String) throws {
@@ -112,7 +112,7 @@ struct ObjectCommandTests {
             """)
         let outcome: ChildProcess.Outcome = try bench.run(
             ["edit", "notes", "plan"], variables: ["EDITOR": bench.path("editor")])
-        #expect(outcome.code == 0 && outcome.errors.contains("both edits are in"), "\(outcome)")
+        #expect(outcome.code == 0 && outcome.errors.contains("both edits are merged"), "\(outcome)")
         #expect(try bench.good(["get", "notes", "plan", "--json"]) == #"{"text":"ONE two THREE","n":2}"# + "\n")
     }
 

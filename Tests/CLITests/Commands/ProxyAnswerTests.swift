@@ -18,10 +18,10 @@ struct ProxyAnswerTests {
     @Test(
         "the status that came is told with what it means, the exit code is 5, and no login is asked for",
         arguments: [
-            (502, "does not reach it"), (503, "takes no connection now"), (504, "does not reach it"),
-            (429, "too many requests"), (403, "the login was not looked at"), (401, "the login was not looked at"),
-            (407, "user name and password"), (200, "takes the header 'Upgrade' out"),
-            (404, "takes the header 'Upgrade' out"), (302, "names another address"), (500, "failed"),
+            (502, "does not reach it"), (503, "does not accept connections now"), (504, "does not reach it"),
+            (429, "too many requests"), (403, "the login was not checked"), (401, "the login was not checked"),
+            (407, "user name and password"), (200, "removes the header 'Upgrade'"),
+            (404, "removes the header 'Upgrade'"), (302, "names another address"), (500, "failed"),
         ])
     func status(status: Int, words: String) throws {
         let bench = try CommandBench()

@@ -26,7 +26,7 @@ struct RefusalCommandTests {
         let (bench, large): (CommandBench, String) = try bench()
         try bench.good(["put", "notes", "k", large, "--offline"])
         let kept: String = try bench.good(["put", "notes", "k", large, "--offline"])
-        #expect(kept.contains("is kept here and goes out") && !kept.contains("so already"), "\(kept)")
+        #expect(kept.contains("is kept here and is sent") && !kept.contains("so already"), "\(kept)")
         for words: [String] in [[], [], ["--offline"], []] {
             let again: ChildProcess.Outcome = try bench.run(["put", "notes", "k", large] + words)
             #expect(again.code == 4 && again.errors.contains("413"), "\(again.code ?? -1) \(again.errors.prefix(600))")

@@ -146,7 +146,8 @@ struct RestoredCommandTests {
             let text: String = RestoredKeys.failure(error).text
             #expect(text.hasPrefix("the keys were not put back, or not all the way: "), "\(text)")
             #expect(
-                text.contains("ask who runs the server before you go on") && !text.contains("--restored"), "\(text)")
+                text.contains("ask the server's operator before you continue") && !text.contains("--restored"),
+                "\(text)")
         }
         let closed: String = RestoredKeys.failure(.doesNotOpen).text
         #expect(closed.contains("after that backup") && closed.contains("since the restore"), "\(closed)")
@@ -171,7 +172,7 @@ struct RestoredCommandTests {
         try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
         try bench.startServer()
         let told: ChildProcess.Outcome = try bench.run(["keys", "--restored"])
-        #expect(told.code == 1 && told.errors.contains("does not open with the keys of this account"), "\(told)")
+        #expect(told.code == 1 && told.errors.contains("cannot be opened with the keys of this account"), "\(told)")
         #expect(told.errors.contains("'thicket recover' with the older words"), "\(told)")
         #expect(!told.output.contains("put back"), "\(told)")
     }

@@ -9,7 +9,7 @@ import ThicketTestSupport
 @Suite("thicket crypto answers other programs, line by line", .blocking)
 struct CryptoCommandTests {
     /// What every failed opening says.
-    static let refusal: JSONValue = ["error": "what was sealed did not open"]
+    static let refusal: JSONValue = ["error": "the sealed bytes cannot be opened"]
 
     /// Runs the real command on these lines.
     static func run(_ operation: String, _ lines: [JSONValue]) throws -> [JSONValue] {
@@ -70,7 +70,7 @@ struct CryptoCommandTests {
         // What is no number at all says nothing of the message, and is told.
         let others: [JSONValue] = ["x", "1", nil, true]
         let answers = try Self.run("rncryptor-open", others.map { line(once, $0) })
-        #expect(Set(answers) == [["error": "'iterations' is no number"]])
+        #expect(Set(answers) == [["error": "'iterations' is not a number"]])
     }
 
     @Test(
@@ -97,7 +97,7 @@ struct CryptoCommandTests {
         let refused: [JSONValue] = try Self.run("content-open", changed.map { .object(first.setting($0)) })
         #expect(Set(refused) == [Self.refusal])
         let texts = try Self.run("content-open", [.object(first.setting(["suite": "x"]))])
-        #expect(texts == [["error": "'suite' is no number"]])
+        #expect(texts == [["error": "'suite' is not a number"]])
     }
 
     @Test("content of length 0 is one tag, both ways")

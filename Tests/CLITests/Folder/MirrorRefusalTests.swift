@@ -29,7 +29,8 @@ struct MirrorRefusalTests {
             #expect(outcome.code == 4, "\(round) \(outcome)")
             #expect(outcome.errors.contains("big.md is left alone: the server refused it: it is too large (413)"))
             #expect(outcome.output == (round == 0 ? "sent fine.md\n" : ""), "\(round) \(outcome.output)")
-            #expect(outcome.errors.contains("are the same but for what is named above: 1 file\n"), "\(outcome.errors)")
+            #expect(
+                outcome.errors.contains("are the same except for what is named above: 1 file\n"), "\(outcome.errors)")
         }
         // Beside another problem the refusal counts.
         try bench.write("m/half.json", "{ half")
@@ -87,7 +88,7 @@ struct MirrorRefusalTests {
                     outcome.errors.contains("\(name) is left alone: the server refused it: the token permits"),
                     "\(outcome)")
             }
-            #expect(outcome.errors.contains("but for what is named above: 0 files\n"), "\(outcome)")
+            #expect(outcome.errors.contains("except for what is named above: 0 files\n"), "\(outcome)")
         }
         // Another token sends all of it.
         let sent: String = try bench.good(once)
@@ -125,7 +126,7 @@ struct MirrorRefusalTests {
         try bench.stopServer()
         try mirror.wait(for: "offline (")
         try bench.write("m/late.md", "late\n")
-        try mirror.wait(for: "kept late.md: it goes out when the server answers")
+        try mirror.wait(for: "kept late.md: it is sent when the server answers")
         unlink(bench.path("m/gone.md"))
         try mirror.wait(for: "kept that gone.md is removed")
         try bench.startServer()

@@ -24,13 +24,13 @@ struct MissingFileTests {
     func collapsed() throws {
         #expect(
             try look("Plan.md", among: ["plan.md"], mirrored: ["plan.md"])
-                == .hidden("this folder does not tell its name from plan.md's"))
+                == .hidden("this folder does not distinguish its name from plan.md"))
         // The spelling of an accent, which some file systems change.
         let (composed, apart) = ("caf\u{E9}.md", "cafe\u{301}.md")
         let key = try FileName(file: apart).key
         #expect(
             try look(composed, among: [apart], mirrored: [key])
-                == .hidden("this folder does not tell its name from \(apart)'s"))
+                == .hidden("this folder does not distinguish its name from \(apart)"))
         #expect(try look(composed, among: [apart]) == .gone)
     }
 

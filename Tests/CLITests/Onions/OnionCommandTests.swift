@@ -89,7 +89,7 @@ struct OnionCommandTests {
             #expect(stat(notes.bench.path(file), &status) == 0 && status.st_mode & 0o777 == 0o600)
             let text: String = try #require(notes.bench.read(file))
             #expect(text.contains("Router") == (file == "clear") && text.contains("onionTitle") == (file == "sealed"))
-            #expect(try notes.good(["import", notes.bench.path(file)]).contains("2 were there already"))
+            #expect(try notes.good(["import", notes.bench.path(file)]).contains("2 existed already"))
         }
         // A copy that is there is not written over unasked.
         let kept: String? = notes.bench.read("clear")
@@ -202,7 +202,9 @@ struct OnionCommandTests {
         terminal.type("nfresh\u{13}")
         // In words for a person, in as many rows as they need.
         func told() -> String { terminal.screen.rows.joined(separator: " ") }
-        func saysWhy() -> Bool { ["not saved yet: ", "time given: ", " asks anew"].allSatisfy { told().contains($0) } }
+        func saysWhy() -> Bool {
+            ["not saved yet: ", "not synced in time: ", " asks again"].allSatisfy { told().contains($0) }
+        }
         try terminal.wait(until: "it says why, and what to do", saysWhy)
         #expect(!told().contains("OfflineReason"))
         try notes.bench.startServer()

@@ -83,7 +83,7 @@ struct ScreenTests {
 
     @Test("the place of a fault in JSON is told by line and column")
     func place() {
-        #expect(throws: Failure("f is not JSON: something that cannot stand here (line 2, column 8)", .usage)) {
+        #expect(throws: Failure("f is not JSON: an unexpected character (line 2, column 8)", .usage)) {
             try Inputs.object(Array("{\n  \"a\": x}".utf8), "f")
         }
         #expect(throws: Failure.self) { try Inputs.object(Array("[1]".utf8), "f") }

@@ -29,7 +29,7 @@ struct TellingTests {
             ])
         #expect(
             lines(.integrity(IntegrityReport(modeChanged: "another mode"))) == ["another mode", "diary: another mode"])
-        #expect(lines(.overrun(missed: 3)).last == "diary: 3 more conflicts and alarms came too fast to be told")
+        #expect(lines(.overrun(missed: 3)).last == "diary: 3 more conflicts and alarms came too fast to be shown")
         #expect(lines(.caughtUp).isEmpty)
     }
 }

@@ -238,7 +238,7 @@ struct SealedStoreTests {
         #expect(stat(path + ".key", &status) == 0 && status.st_mode & 0o777 == 0o600)
         #expect(rename(path + ".key", folder.file("kept")) == 0)
         let refusal: ClientError? = #expect(throws: ClientError.self) { try StoreLocation.file(path).open(.program) }
-        #expect(refusal?.code == .store && refusal?.detail.contains("is not there") == true)
+        #expect(refusal?.code == .store && refusal?.detail.contains("does not exist") == true)
         #expect(access(path + ".key", F_OK) != 0)
         #expect(rename(folder.file("kept"), path + ".key") == 0)
         try StoreLocation.file(path).open(.program).close()

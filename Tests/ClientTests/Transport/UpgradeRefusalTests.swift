@@ -18,11 +18,11 @@ struct UpgradeRefusalTests {
     @Test(
         "the status that came is told, with who is likely to have sent it",
         arguments: [
-            (502, "does not reach it"), (504, "does not reach it"), (503, "takes no connection now"),
-            (429, "too many requests"), (403, "the login was not looked at"), (401, "the login was not looked at"),
-            (407, "user name and password"), (200, "takes the header 'Upgrade' out"),
-            (404, "takes the header 'Upgrade' out"),
-            (426, "takes the header 'Upgrade' out"), (500, "failed"), (302, "names another address"),
+            (502, "does not reach it"), (504, "does not reach it"), (503, "does not accept connections now"),
+            (429, "too many requests"), (403, "the login was not checked"), (401, "the login was not checked"),
+            (407, "user name and password"), (200, "removes the header 'Upgrade'"),
+            (404, "removes the header 'Upgrade'"),
+            (426, "removes the header 'Upgrade'"), (500, "failed"), (302, "names another address"),
         ])
     func told(status: Int, words: String) throws {
         let refusal = UpgradeRefusal(try head(status))

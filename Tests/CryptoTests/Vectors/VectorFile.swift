@@ -76,6 +76,6 @@ func expectFailure(_ name: some CustomStringConvertible, _ body: () throws -> Vo
         Issue.record("\(name) opened")
     } catch {
         #expect(error as? CryptoError == .openingFailed, "\(name)")
-        #expect("\(error)" == "what was sealed did not open", "\(name)")
+        #expect("\(error)" == "the sealed bytes cannot be opened", "\(name)")
     }
 }

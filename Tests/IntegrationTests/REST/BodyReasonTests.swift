@@ -31,7 +31,7 @@ struct BodyReasonTests {
                 let answer: TestHTTP.Answer = try http.ask("POST", path, body: "{\"t\":\"\(text)\",\"t\":1}")
                 #expect(answer.status == 400 && answer.code == "invalid_json")
                 #expect(
-                    answer.message == "The body is not JSON: a key that is there twice (line 1, column 100009).")
+                    answer.message == "The body is not JSON: a repeated key (line 1, column 100009).")
             }
         }
     }
@@ -106,8 +106,8 @@ struct BodyReasonTests {
             let http: TestHTTP = try server.http()
             let long: String = .init(repeating: "k", count: 257)
             for (path, code, message): (String, String, String) in [
-                ("notes/i/\(long)", "invalid_key", "The object's key is 257 bytes long, the most is 256."),
-                ("\(long)/i/k", "invalid_bucket", "The bucket's name is 257 bytes long, the most is 64."),
+                ("notes/i/\(long)", "invalid_key", "The object's key is 257 bytes long, the maximum is 256."),
+                ("\(long)/i/k", "invalid_bucket", "The bucket's name is 257 bytes long, the maximum is 64."),
                 (
                     "a%40b/i/k", "invalid_bucket",
                     "The bucket's name holds '@' (character 2), which is not admitted."

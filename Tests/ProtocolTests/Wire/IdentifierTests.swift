@@ -70,7 +70,7 @@ struct IdentifierTests {
         #expect(Self.problem(type, String(repeating: "a", count: most)) == nil)
         #expect(
             Self.problem(type, String(repeating: "a", count: most + 1))
-                == "\(kind): is \(most + 1) bytes long, the most is \(most)")
+                == "\(kind): is \(most + 1) bytes long, the maximum is \(most)")
         #expect(Self.problem(type, "") == "\(kind): is empty")
     }
 
@@ -101,7 +101,7 @@ struct IdentifierTests {
     func noNames() {
         #expect(UserID.problem(asNew: "") == "is empty")
         #expect(UserID.problem(asNew: "a\n") == "holds U+000A (character 2), which is not admitted")
-        #expect(UserID.problem(asNew: "abc", bytesMax: 2) == "is 3 bytes long, the most is 2")
-        #expect(UserID.problem(of: "abc", bytesMax: 2) == "is 3 bytes long, the most is 2")
+        #expect(UserID.problem(asNew: "abc", bytesMax: 2) == "is 3 bytes long, the maximum is 2")
+        #expect(UserID.problem(of: "abc", bytesMax: 2) == "is 3 bytes long, the maximum is 2")
     }
 }

@@ -82,7 +82,7 @@ struct InitTests {
             ),
             (
                 #""clientid":"c","app_id":"app","name":"\#(String(repeating: "b", count: 65))""#,
-                "Bucket name invalid: it is 65 bytes long, the most is 64"
+                "Bucket name invalid: it is 65 bytes long, the maximum is 64"
             ),
             (#""app_id":"app","name":"notes""#, "Client id invalid: it is missing"),
             (

@@ -18,14 +18,14 @@ public struct BadJSON: Sendable {
 
     /// One for each reason. All begin as objects do.
     public static let all: [BadJSON] = [
-        .init("NaN", #"{"p":"hunter2","a":NaN}"#, "something that cannot stand here", place: "line 1, column 20"),
+        .init("NaN", #"{"p":"hunter2","a":NaN}"#, "an unexpected character", place: "line 1, column 20"),
         .init(
-            "infinity", #"{"p":"hunter2","a":-Infinity}"#, "a number that JSON does not know",
+            "infinity", #"{"p":"hunter2","a":-Infinity}"#, "a number that is not valid in JSON",
             place: "line 1, column 21"),
         .init(
-            "a key twice", #"{"p":"hunter2","p":"hunter2"}"#, "a key that is there twice", place: "line 1, column 16"),
+            "a key twice", #"{"p":"hunter2","p":"hunter2"}"#, "a repeated key", place: "line 1, column 16"),
         .init(
-            "a key twice, on another line", "{\n  \"hunter2\": 1,\n  \"hunter2\": 2\n}", "a key that is there twice",
+            "a key twice, on another line", "{\n  \"hunter2\": 1,\n  \"hunter2\": 2\n}", "a repeated key",
             place: "line 3, column 3"),
         .init("half a pair", #"{"p":"hunter2\ud83d"}"#, "half of a surrogate pair", place: "line 1, column 14"),
         .init(
@@ -33,12 +33,12 @@ public struct BadJSON: Sendable {
             "it is not UTF-8 (line 1, column 14)"),
         .init(
             "a byte order mark", [0xEF, 0xBB, 0xBF] + Array(#"{"p":"hunter2"}"#.utf8),
-            "a byte order mark stands in front of it (line 1, column 1): send or save it as UTF-8 without one"),
+            "it begins with a byte order mark (line 1, column 1): send or save it as UTF-8 without one"),
         .init(
-            "something behind it", #"{"p":"hunter2"} hunter2"#, "something follows after its end",
+            "something behind it", #"{"p":"hunter2"} hunter2"#, "more text follows after its end",
             place: "line 1, column 17"),
         .init("half of it", #"{"p":"hunter2""#, "it ends too early", place: "line 1, column 15"),
-        .init("an escape", #"{"p":"hunter2\x"}"#, "an escape that JSON does not know", place: "line 1, column 14"),
+        .init("an escape", #"{"p":"hunter2\x"}"#, "an escape that is not valid in JSON", place: "line 1, column 14"),
         .init(
             "a control character", "{\"p\":\"hunter2\t\"}",
             "a control character inside a string; write it as an escape",

@@ -23,7 +23,7 @@ extension Mirror {
         if let reason = Files.obstacle(path(name)) { return (name, reason) }
         guard Files.stamp(path(name)) != nil else { return nil }
         guard let other = FolderScan.alias(of: name, among: Files.names(in: directory)) else { return nil }
-        return (name, "this folder does not tell its name from \(other)'s")
+        return (name, "this folder does not distinguish its name from \(other)")
     }
 
     /// Why a step was not done: because of one path in the folder, which does not block the others, or because the

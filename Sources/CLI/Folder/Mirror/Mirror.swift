@@ -282,7 +282,7 @@ actor Mirror {
                 if case .remove = step(key, .absent, try await look(key)) { count += 1 }
             }
             if limit.stops(count, of: total, isEmptied: isEmptied) {
-                let what = isEmptied ? "The folder holds none of the mirrored files any more" : "Many files are gone"
+                let what = isEmptied ? "The folder holds none of the mirrored files any more" : "Many files are missing"
                 throw tooMany(
                     "\(what): \(count) of \(total) objects would be removed from \(open.name)", count,
                     "'thicket export \(open.name) \(directory)' brings the files back")
@@ -426,13 +426,13 @@ actor Mirror {
 
     private func sends(_ name: String, _ key: String, _ note: String = "") {
         outbox.add(
-            key, confirmed: "sent \(name)\(note)", kept: "kept \(name)\(note): it goes out when the server answers")
+            key, confirmed: "sent \(name)\(note)", kept: "kept \(name)\(note): it is sent when the server answers")
     }
 
     private func removes(_ name: String, _ key: String) {
         outbox.add(
             key, confirmed: "removed \(name) from the bucket",
-            kept: "kept that \(name) is removed: the bucket hears of it when the server answers")
+            kept: "kept the removal of \(name): it is sent when the server answers")
     }
 
     /// Called before the bucket goes online: queues messages for what an earlier run left unacknowledged, and sends

@@ -34,7 +34,7 @@ enum MirrorCommand {
             if isOnce {
                 try await once(mirror, open, inbox, directory)
             } else {
-                guard let signal else { throw Failure("the system gives no more pipes: \(Files.reason())") }
+                guard let signal else { throw Failure("the system has no more pipes: \(Files.reason())") }
                 try await forever(mirror, open, inbox, directory, signal)
             }
             problem = nil
@@ -51,8 +51,8 @@ enum MirrorCommand {
     /// What to do where the copy does not open: the files have everything that it would contribute.
     private static func beginAnew(_ problem: Failure, _ state: MirrorState) -> Failure {
         Failure(
-            "\(problem.text). Nothing was changed. When \(state.path) is removed the mirror begins anew: it deletes no file, "
-                + "and sends what the server does not have", problem.code)
+            "\(problem.text). Nothing was changed. When \(state.path) is removed the mirror starts from the beginning: "
+                + "it deletes no file, and sends what the server does not have", problem.code)
     }
 
     private static func open(
@@ -86,7 +86,7 @@ enum MirrorCommand {
         let same = Self.files(await mirror.sameCount)
         let told =
             await mirror.problems > 0
-            ? "are the same but for what is named above: \(same)" : "are the same: \(same)"
+            ? "are the same except for what is named above: \(same)" : "are the same: \(same)"
         Terminal.writeError("\(directory) and \(open.name) \(told)\n")
     }
 

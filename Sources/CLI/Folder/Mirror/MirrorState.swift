@@ -63,8 +63,8 @@ struct MirrorState {
     private mutating func check(_ bytes: [UInt8], _ directory: String) throws(Failure) {
         guard var known = (try? JSONValue(parsing: bytes))?.objectValue else {
             throw Failure(
-                "\(path)/mirror.json is damaged. Removing the folder \(path) makes the mirror begin anew: nothing but its "
-                    + "memory is lost")
+                "\(path)/mirror.json is damaged. Removing the folder \(path) makes the mirror start from the "
+                    + "beginning: nothing but its memory is lost")
         }
         isComplete = known.remove("complete")?.boolValue ?? false
         guard known == identity else {

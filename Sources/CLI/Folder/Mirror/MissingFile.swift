@@ -25,6 +25,6 @@ enum MissingFile: Equatable {
         // Another name for the same file: only its case was changed. If two objects share one file, the folder has lost
         // one of them.
         let isOther = (try? FileName(file: other)).map { isMirrored($0.key) } ?? false
-        self = isOther ? .hidden("this folder does not tell its name from \(other)'s") : .gone
+        self = isOther ? .hidden("this folder does not distinguish its name from \(other)") : .gone
     }
 }

@@ -9,7 +9,7 @@ extension NotesView {
         do throws(OnionError) {
             outcome = try await saver.save(id, text, before: before, on: try open())
         } catch {
-            throw Self.later(error, "not saved yet", "; Ctrl-S asks anew")
+            throw Self.later(error, "not saved yet", "; Ctrl-S asks again")
         }
         tell(.saved)
         switch outcome {
@@ -27,7 +27,7 @@ extension NotesView {
     /// An edit that was not acknowledged is sent again and again until the view locks.
     private static func later(_ error: OnionError, _ what: String, _ advice: String) -> OnionError {
         guard case .client(let reason) = error else { return error }
-        return .refused("\(what): \(reason.detail). It goes when the server is there again\(advice)")
+        return .refused("\(what): \(reason.detail). It is sent when the server answers again\(advice)")
     }
 
     /// A text that cannot be saved is kept sealed until the next login.

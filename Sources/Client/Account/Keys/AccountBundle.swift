@@ -193,7 +193,7 @@ extension AccountBundle {
         }
         // A bundle that no device could read must not be written.
         do throws(AccountError) { _ = try AccountBundle(text: joined.text()) } catch {
-            throw .unusable("the keys here and those at the server together are more than a bundle holds")
+            throw .unusable("the keys on this device and those on the server together exceed the limits of a bundle")
         }
         return joined
     }

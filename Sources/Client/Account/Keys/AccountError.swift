@@ -68,18 +68,18 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongPassword(isChanged: false): "the name or the password is wrong"
         case .wrongPassword(isChanged: true):
             "the password is wrong; it was changed since this device used it last, or the account is gone"
-        case .nameTaken: "somebody has that name already"
+        case .nameTaken: "the name is already taken"
         case .wrongWords: "these are not the words of this account"
         case .unreadableWords(let problem): problem.description
         case .downgrade(let what): "the server asks for \(what), which would weaken the password; nothing was sent"
         case .otherAccount: "the server shows another account than the one that this device knows"
         case .doesNotOpen:
-            "what the server keeps does not open with the keys of this account; it was left as it is"
+            "the server's data cannot be opened with the keys of this account; it was not changed"
         case .keyChanged:
-            "the account's keys at the server are newer than here and do not open with the access key of this device; they "
-                + "were left as they are, and what is here goes on"
+            "the account's keys on the server are newer than on this device and cannot be opened with its access key; "
+                + "they were not changed, and the keys on this device remain usable"
         case .bundleMissing:
-            "the server has lost the account's sealed keys; this device puts nothing else in their place"
+            "the server has lost the account's sealed keys; this device does not replace them"
         case .rolledBack(let seen, let shown) where seen == shown:
             "the server shows another content for version \(shown) of the account's keys than was seen before"
         case .rolledBack(let seen, let shown):
@@ -87,13 +87,13 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .newerFormat: "the account's keys were written by a newer version of this program"
         case .damaged: "the account's keys were opened but cannot be read"
         case .locked:
-            "the account is locked, since its password was reset by mail: the recovery words, the password from before or a "
-                + "device with the keys open it"
+            "the account is locked because its password was reset by mail: the recovery words, the previous password "
+                + "or a device with the keys open it"
         case .busy: "other devices wrote the account's keys each time"
         case .unknown(let error):
             "the server's answer did not arrive, so it is not known whether the request succeeded (\(error.detail))"
         case .wrongCode: "the code is wrong, has been used, or is older than 15 minutes"
-        case .wrongPasscode: "the passcode is wrong, or the code is another one's"
+        case .wrongPasscode: "the passcode is wrong, or it belongs to another code"
         case .unreadableCode(let line?): "line \(line) of the code has a typing error"
         case .unreadableCode(nil): "this is not a valid code, or a part of it is missing"
         case .pieces(let problem): problem.description
@@ -101,7 +101,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .unusable(let what): what
         case .pairingOver: "this pairing has ended: a code is valid for two minutes, and for one answer"
         case .loginLeft(let reason): "\(reason). The login made for the other device could not be revoked"
-        case .pairingForged: "what came was sealed by somebody else, or for another device; nothing was taken"
+        case .pairingForged: "the answer was sealed by another party or for another device; nothing was accepted"
         }
     }
 }

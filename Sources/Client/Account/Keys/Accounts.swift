@@ -118,7 +118,7 @@ public struct Accounts: Sendable {
     public func keepSealed(
         _ bucket: String, of account: OpenAccount, accessToken: String
     ) async throws(AccountError) -> OpenAccount {
-        guard (try? BucketName(bucket)) != nil else { throw .unusable("'\(bucket)' is no name of a bucket") }
+        guard (try? BucketName(bucket)) != nil else { throw .unusable("'\(bucket)' is not a valid bucket name") }
         let kept = try await update(account, accessToken: accessToken) { bundle in
             guard bundle.buckets[bucket] == nil, bundle.buckets.count < AccountBundle.bucketsMax else { return }
             bundle.buckets[bucket] = AccountBundle.BucketMode(mode: AccountBundle.BucketMode.sealedName, epoch: 0)

@@ -69,7 +69,8 @@ public struct StoreKeyFile: Sendable {
             kept = try contents()
         }
         guard let kept else {
-            throw PrivateFile.failure(path, "is not there: what is sealed under its key stays closed. \(Self.wayOut)")
+            throw PrivateFile.failure(
+                path, "does not exist: data sealed under its key cannot be opened. \(Self.wayOut)")
         }
         if let key = kept.key { return key }
         if let key = try runtimeKey() { return key }
@@ -114,7 +115,7 @@ public struct StoreKeyFile: Sendable {
             sealed = try SealedMessage.seal(key.secret, key: keys.vaultKey, data: Self.label.octets)
         } catch {
             throw Self.lacksMemory(error)
-                ?? ClientError(.invalidOptions, "this cannot be a passphrase: it is no UTF-8 text, or too long")
+                ?? ClientError(.invalidOptions, "this cannot be a passphrase: it is not UTF-8 text, or too long")
         }
         let numbers = [UInt8(PasswordRules.scryptNumber), UInt8(cost.log2N), UInt8(cost.r), UInt8(cost.p)]
         try write(Contents(wrap: Wrap(cost: numbers, salt: salt, sealed: sealed)), isNew: false)
@@ -212,7 +213,7 @@ public struct StoreKeyFile: Sendable {
 
     private static func contents(_ bytes: SecureBytes, _ path: String) throws(ClientError) -> Contents {
         let damaged = PrivateFile.failure(
-            path, "is damaged: what is sealed under its key stays closed. \(wayOut)")
+            path, "is damaged: data sealed under its key cannot be opened. \(wayOut)")
         let first: [UInt8] = bytes.withUnsafeBytes { Array($0.prefix(beginning.count)) }
         guard first.elementsEqual(beginning) else { throw damaged }
         var found = Contents()

@@ -128,7 +128,7 @@ struct LockedAccountTests {
         bench.pass(60)
         try await accounts.sendResetCode(name: Self.name)
         let good: SecureBytes = try bench.nextCode()
-        #expect(await code(KeyBench.secret("12ab")) == .unusable("a code has digits alone"))
+        #expect(await code(KeyBench.secret("12ab")) == .unusable("a code consists of digits only"))
         #expect(await code(good, "bob@example.com") == .wrongCode)
         let spaced: SecureBytes = .joined([good.part(0..<4), KeyBench.secret(" - "), good.part(4..<8)])
         #expect(await code(spaced) == nil)

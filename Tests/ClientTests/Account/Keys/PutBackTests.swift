@@ -401,7 +401,7 @@ struct PutBackTests {
             _ = try await self.accounts().putBack(kept, accessToken: ann.accessToken)
         }
         guard case .unusable(let what)? = error else { throw ClientError(.refused, "\(error as Any)") }
-        #expect(what.contains("more than a bundle holds"))
+        #expect(what.contains("exceed the limits of a bundle"))
         let now: AccountServer.StoredBundle = try bench.backup(of: ann.account.user)
         #expect(now.version == theirs.version && now.content == theirs.content)
     }

@@ -163,12 +163,12 @@ public enum KeyPieces {
     /// - Throws: `unusable`.
     public static func split(_ key: AccessKey, needed: Int, count: Int) throws(AccountError) -> [SecureBytes] {
         guard count <= piecesMax, needed >= 2, needed <= count else {
-            throw .unusable("of 2 to 16 pieces, at least 2 and at most all are needed")
+            throw .unusable("a key has 2 to 16 pieces, of which at least 2 and at most all are required")
         }
         let shares: [SecretShare]
         do throws(ShareFailure) {
             shares = try SecretShare.split(key.secret, threshold: needed, count: count)
-        } catch { throw .unusable("of 2 to 16 pieces, at least 2 and at most all are needed") }
+        } catch { throw .unusable("a key has 2 to 16 pieces, of which at least 2 and at most all are required") }
         return shares.compactMap { share in
             let heading = SecureBytes(copying: Array("# \(share)\n".utf8))
             return WrittenCode.text(of: share.bytes).map { .joined([heading, $0]) }

@@ -49,7 +49,7 @@ package struct AccessKeyFlow: AccountFlow {
     }
 
     package mutating func begin() throws(AccountError) -> AccountStep<OpenAccount> {
-        guard next != account.accessKey else { throw .unusable("this is the access key that the account has") }
+        guard next != account.accessKey else { throw .unusable("this is already the account's access key") }
         if case .user = asker, (password?.count ?? 0) == 0 { throw .unusable("the password is required") }
         return read(writes: 0)
     }

@@ -52,7 +52,7 @@ extension SignedIn: CustomStringConvertible, CustomReflectable {
 
 extension AccountFlow {
     /// The error for a result of another kind than the one expected: a bug of the runner.
-    func outOfStep() -> AccountError { .unusable("an answer came that nobody waited for") }
+    func outOfStep() -> AccountError { .unusable("an unexpected answer arrived") }
 }
 
 extension ClientError {

@@ -38,7 +38,7 @@ package struct ResetFlow: AccountFlow {
     ) throws(AccountError) {
         guard password.count > 0 else { throw .unusable("the new password is empty") }
         let digits = Self.digits(of: code)
-        guard (1...Self.digitsMax).contains(digits.count) else { throw .unusable("a code has digits alone") }
+        guard (1...Self.digitsMax).contains(digits.count) else { throw .unusable("a code consists of digits only") }
         self.name = try AccountName(name)
         (self.code, self.password) = (digits, password)
         pin = .new(salt: random.salt())

@@ -158,7 +158,7 @@ package struct GiveFlow: AccountFlow {
         _ pairing: Pairing, _ sealed: [UInt8], token: String, _ reply: AccountReply
     ) throws(AccountError) -> AccountStep<String> {
         guard let found = try? reply.octets("sealed") else {
-            throw .unknown(ClientError(.protocolViolation, "the server says that there is an answer, and shows none"))
+            throw .unknown(ClientError(.protocolViolation, "the server reports an answer but does not show it"))
         }
         return found == sealed ? .done(try pairing.words(sealed)) : try end(token, .pairingOver)
     }
