@@ -28,10 +28,10 @@ extension ThicketProgram {
     static let signup = Command(
         "signup", summary: "make an account at a server and log in",
         details: """
-            Asks for the password twice, without showing it. The password stays on this machine: the server gets a key made
-            from it, and the account's keys as bytes that it cannot open. Sealed content cannot be reset, so write down
-            the recovery words ('thicket words') and confirm them ('thicket verify'). Login and keys go into a profile,
-            readable by you alone, that the other commands use.
+            Asks for the password twice, without showing it. The password stays on this machine: the server gets a key
+            made from it, and the account's keys as bytes that it cannot open. Sealed content cannot be reset, so write
+            down the recovery words ('thicket words') and confirm them ('thicket verify'). Login and keys go into a
+            profile, readable by you alone, that the other commands use.
             """,
         options: proofOptions + [discardOption] + accountOptions,
         examples: [
@@ -46,10 +46,11 @@ extension ThicketProgram {
     static let login = Command(
         "login", summary: "log in to an account, or with a token, and keep the login on this machine",
         details: """
-            With --user, or in a profile of an account, asks for the password, which stays on this machine, and opens the
-            account's keys; else for a token as 'thicketd token create' prints it. What is typed is not shown. The login is tried at the server and kept in a profile,
-            readable by you alone. The other commands use the profile 'default' unless --profile names another. A value
-            that is left out stays as in the profile, so after a sign-out 'thicket login' alone is enough.
+            With --user, or in a profile of an account, asks for the password, which stays on this machine, and opens
+            the account's keys; else for a token as 'thicketd token create' prints it. What is typed is not shown. The
+            login is tried at the server and kept in a profile, readable by you alone. The other commands use the
+            profile 'default' unless --profile names another. A value that is left out stays as in the profile, so after
+            a sign-out 'thicket login' alone is enough.
             """,
         options: proofOptions + [
             .value(
@@ -69,7 +70,7 @@ extension ThicketProgram {
     static let logout = Command(
         "logout", summary: "end the login, forget the profile and its copies",
         details: """
-            Tells the server, which lets nobody in by this login any more, and removes the profile and the local copies
+            Ends the login at the server, which then does not accept it, and removes the profile and the local copies
             from this machine. The command refuses while some edits were never sent.
             """,
         options: [.flag("discard", "also when edits were never sent")] + accountOptions,
@@ -92,7 +93,7 @@ extension ThicketProgram {
         options: [
             .flag(
                 "new-passphrase",
-                "set another one; without this one that --passphrase-file gives has to be the one that is set"),
+                "set another passphrase; without this, the one from --passphrase-file must be the present one"),
             passphraseOption, profileOption,
         ],
         examples: [
@@ -136,8 +137,8 @@ extension ThicketProgram {
         completion: .file)
 
     private static let passwordDetails = """
-        Other machines are signed out by it; the login here goes on, and what is sealed stays as it was. For a partner's
-        user this is the content passphrase, which seals the keys at the server.
+        Other machines are signed out; this machine's login and sealed content stay unchanged. For a partner's user this
+        is the content passphrase, which seals the keys at the server.
         """
 
     static let passwd = Command(
@@ -171,8 +172,8 @@ extension ThicketProgram {
     static let recover = Command(
         "recover", summary: "set another password with the recovery words, and get everything back",
         details: """
-            For who has forgotten the password or lost every machine. The words are typed in one line; capitals do not count,
-            and the first four letters of a word are enough. Nothing of them leaves this machine but a proof made of them.
+            For a forgotten password, or after the loss of every machine. The words are typed in one line; case does not
+            matter, and the first four letters of a word are enough. Only a proof derived from them leaves this machine.
             """,
         options: proofOptions.filter { ["user", "api-key", "password"].contains($0.name) } + backupOptions
             + [newPasswordOption, discardOption] + accountOptions,
@@ -186,9 +187,9 @@ extension ThicketProgram {
     static let forgot = Command(
         "forgot", summary: "set another password with a code that the server mails",
         details: """
-            For an account whose name is a mail address, at a server that sends mail. The code resets the login, and
-            nothing of what is sealed: a machine that has the keys opens the account at once, any other with the recovery
-            words ('thicket recover').
+            For an account whose name is a mail address, at a server that sends mail. The code resets the login, but no
+            sealed content: a machine that has the keys opens the account at once, any other with the recovery words
+            ('thicket recover').
             """,
         options: proofOptions.filter { ["user", "api-key"].contains($0.name) } + [
             .value(
@@ -203,14 +204,14 @@ extension ThicketProgram {
     static let words = Command(
         "words", summary: "show the recovery words of your account, or the same key as a code or in pieces",
         details: """
-            The key that is shown opens everything in the account, without any password. A code is the key under a passcode
-            of its own; pieces are for several people or places, some of whom together have it. Nothing of it is sent; the
-            server is asked whether it is still the newest.
+            The key that is shown opens everything in the account, without any password. A code is the key under a
+            passcode chosen for it; pieces are for several people or places, some of which together make the key. It is
+            never sent; the server is asked whether it is still the newest.
 
-            --renew makes another key first, for the case that somebody has seen the words: it asks for the password. The
-            old words, codes and pieces then open nothing any more that the server returns. An earlier copy of the sealed keys,
-            before, in a backup or in the hands of who runs the server, still opens with them, and shows what was
-            and what will be written: the keys to your content stay the same. Other machines go on.
+            --renew makes another key first, in case another person has seen the words: it asks for the password. The
+            old words, codes and pieces then open nothing any more that the server returns. An earlier copy of the
+            sealed keys, in a backup or with the server's operator, still opens with them, and shows what was and what
+            will be written: the keys to your content stay the same. Other machines continue.
             """,
         options: [
             .flag("renew", "make another key, and so other words, and show those"), nowOption, contentPassphraseOption,
@@ -221,7 +222,7 @@ extension ThicketProgram {
         examples: [
             Example("thicket words", "24 words"), Example("thicket words --code", "for a drawer that others may open"),
             Example("thicket words --pieces 5 --needed 3", "for five friends"),
-            Example("thicket words --renew", "somebody has seen the paper: asks for the password, shows new words"),
+            Example("thicket words --renew", "another person saw the paper: asks for the password, shows new words"),
         ])
 
     static let verify = Command(
@@ -236,14 +237,15 @@ extension ThicketProgram {
     static let pair = Command(
         "pair", summary: "get your account's keys from another machine that has them",
         details: """
-            On the new machine, without CODE: prints a code of 26 letters and waits for two minutes. On a machine that has the
-            keys, with that code: sends them, sealed for the new machine alone. Both then print four words; they are equal,
-            or somebody stands in between. The new machine gets a login too, unless a partner makes yours. A machine that has the
-            keys and is logged in does not wait: it says so, and --discard pairs it all the same.
+            On the new machine, without CODE: prints a code of 26 letters and waits for two minutes. On a machine that
+            has the keys, with that code: sends them, sealed for the new machine alone. Both then print four words; they
+            are equal, or the connection is intercepted. The new machine gets a login, too, unless a partner makes
+            yours. A machine that has the keys and is logged in does not wait: it says so, and --discard pairs it all
+            the same.
             """,
         arguments: [.optional("CODE", "as the new machine shows it; capitals and hyphens do not count")],
         options: [
-            .flag("yes", "do not ask whether the words are equal: for who has compared them elsewhere"),
+            .flag("yes", "do not ask whether the words are equal: if you have compared them in another way"),
             .value("api-key", "KEY", "names the app, on a new machine; no secret (THICKET_API_KEY)"), discardOption,
         ] + accountOptions,
         examples: [
@@ -253,7 +255,7 @@ extension ThicketProgram {
         ])
 
     static let audit = Command(
-        "audit", summary: "show what the server stores of you beside what you see",
+        "audit", summary: "show what the server stores about you, next to what you see",
         details: "Without BUCKET: the account. With it: the bucket's objects, 100 at most.",
         arguments: [.optional("BUCKET", "name of a bucket, such as notes")], options: accountOptions,
         examples: [Example("thicket audit", "the account"), Example("thicket audit notes", "objects")])
@@ -266,16 +268,16 @@ extension ThicketProgram {
         "keys",
         summary: "open the keys of a partner's user on this machine, or make them; put keys back after a restore",
         details: """
-            A partner's token lets you in and opens nothing: the keys of your content are made on your first machine, and lie
-            at the server under a content passphrase that the partner never sees, or on your machines and in the words
-            alone.
+            A partner's token logs you in and opens no content: the keys of your content are made on your first machine,
+            and are stored at the server under a content passphrase that the partner never sees, or on your machines and
+            in the words alone.
 
-            --restored is for everybody with keys, also of an account of the server, and for one case: who runs the server has
-            told you that a backup was restored there, and commands say that it shows an older version of the account's
-            keys. The keys that this machine has are then written there again. What the server has must open with them and
-            is merged with them; else nothing is written. If the login is lost, too, the password is asked for: the one from the time
-            of the backup. Begin with the machine that changed the keys last; machines that still say so do it, too, and each
-            that changed them after the backup does it before anything else.
+            --restored is for every user with keys, also with an account of the server, and for one case: the server's
+            operator has told you that a backup was restored there, and commands say that it shows an older version of
+            the account's keys. The keys that this machine has are then written there again. What the server has must
+            open with them and is merged with them; else nothing is written. If the login is lost, too, the password is
+            asked for: the one from the time of the backup. Begin with the machine that changed the keys last; machines
+            that still say so do it, too, and each that changed them after the backup does it before anything else.
             """,
         options: [
             .flag("make", "make the keys, on the first machine"),
@@ -291,8 +293,8 @@ extension ThicketProgram {
     static let accountDelete = Command(
         "account delete", summary: "delete your account and everything the server keeps for it",
         details: """
-            Asks for the password. The data is erased at the server; backups that its operator made before still have it.
-            The copies on this machine stay until 'thicket logout'. This cannot be undone.
+            Asks for the password. The data is erased at the server; backups that its operator made before still have
+            it. The copies on this machine stay until 'thicket logout'. This cannot be undone.
             """,
         options: [nowOption] + accountOptions,
         examples: [Example("thicket account delete", "asks for the password first")])
@@ -303,13 +305,13 @@ extension ThicketProgram {
         examples: [Example("thicket token list", "ids, ages and ends; '*' is the one used here")])
 
     static let tokenRevoke = Command(
-        "token revoke", summary: "end a token: whoever has it is signed out",
+        "token revoke", summary: "end a token: every machine that uses it is signed out",
         arguments: [.one("ID", "as listed by 'thicket token list'; its first digits are enough")],
         options: accountOptions, examples: [Example("thicket token revoke 3f09a1", "a machine that was lost")])
 
     static let tokenPrint = Command(
         "token print", summary: "print the token itself, renewed if need be, for another program",
-        details: "Whoever has the token is you, until it ends. It is printed to standard output and nowhere else.",
+        details: "A program with the token acts as you until the token ends. It is printed only to standard output.",
         options: accountOptions,
         examples: [
             Example(

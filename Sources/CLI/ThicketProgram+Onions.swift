@@ -47,8 +47,8 @@ extension ThicketProgram {
     static let onionsList = Command(
         "onions list", summary: "list your encrypted notes, the oldest first",
         details: """
-            One line for each: number, beginning of the id, title. Notes of the first format are converted to the second on
-            the way; one that does not open stays as it is. \(whose) \(nothingKept)
+            One line for each: number, beginning of the id, title. Notes of the first format are converted to the second
+            on the way; one that does not open stays unchanged. \(whose) \(nothingKept)
             """,
         options: [jsonOption] + onionOptions,
         examples: [
@@ -92,8 +92,8 @@ extension ThicketProgram {
         "onions view", summary: "read and write encrypted notes on the whole screen",
         details: """
             A list, a note, a note being written; the last row says which keys do what. Logs out, drops all notes and
-            overwrites the screen after a while without a key, with Ctrl-L, and with Ctrl-Z, which also stops the program;
-            a note that is being written is saved first. The terminal itself may remember what it has shown.
+            overwrites the screen after a while without a key, with Ctrl-L, and with Ctrl-Z, which also stops the
+            program; a note that is being written is saved first. The terminal itself may remember what it has shown.
             """,
         options: [.value("lock-after", "TIME", "time without a key until it locks", defaultText: "5m")] + onionOptions,
         examples: [Example("thicket onions view --lock-after 1m", "asks for the password")])
@@ -101,10 +101,10 @@ extension ThicketProgram {
     static let onionsExport = Command(
         "onions export", summary: "write all encrypted notes to a file, in clear or sealed",
         details: """
-            A line of JSON for each, the oldest first: {"title","info","createdAt"}. In clear: whoever reads the file reads
-            the notes. With --sealed as the old notes app has them, {"onionTitle","onionInfo","iterations",…}, which open with the
-            password. A note that does not open is named and left out of a clear file; sealed ones are written as they are. A
-            file that is there is kept unless --force is given.
+            One line of JSON per note, oldest first: {"title","info","createdAt"}. In clear: every reader of the file
+            can read the notes. With --sealed as the old notes app has them, {"onionTitle","onionInfo","iterations",…},
+            which open with the password. A note that does not open is named and left out of a clear file; sealed ones
+            are written as they are. An existing file is kept unless --force is given.
             """,
         arguments: [.one("FILE", "where to, readable by you alone; '-' for standard output", .file)],
         options: [
@@ -116,8 +116,8 @@ extension ThicketProgram {
     static let onionsImport = Command(
         "onions import", summary: "read encrypted notes from a file that 'onions export' or the old app's server wrote",
         details: """
-            Lines of JSON, a list, or {"results": […]}: notes in clear (title, info), or sealed under the password of this
-            account (onionTitle, onionInfo). Each becomes a note of its own; one that is there already, made at the same
+            Lines of JSON, a list, or {"results": […]}: notes in clear (title, info), or sealed under the password of
+            this account (onionTitle, onionInfo). Each becomes a new note; one that exists already, made at the same
             time with the same texts, is left out. Notes that cannot be read are named, the others are read.
             """,
         arguments: [.one("FILE", "the file, '-' for standard input", .file)], options: [slowOption] + onionOptions,
@@ -126,10 +126,10 @@ extension ThicketProgram {
     static let onionsSignup = Command(
         "onions signup", summary: "make an account of the old notes app",
         details: """
-            Of the kind that the first encrypted notes app makes: user name and password are stretched here without a
-            salt and never sent. Whoever gets hold of the server can try passwords cheaply, so take a long one. The
-            password cannot be reset by anybody. The other commands about notes want --old-account for it; 'thicket signup'
-            makes an account with keys, which is the better one.
+            The kind that the first encrypted notes app makes: keys are derived from user name and password without a
+            salt; neither is sent. An attacker with the server's data can try passwords cheaply, so take a long one. The
+            password cannot be reset. The other commands about notes need --old-account for it; 'thicket signup' makes
+            an account with keys, which is the better one.
             """,
         options: oldAccountOptions,
         examples: [
@@ -139,11 +139,11 @@ extension ThicketProgram {
     static let onionsUpgrade = Command(
         "onions upgrade", summary: "convert an account of the old notes app to one with keys",
         details: """
-            The account stays, and so do its notes: each is sealed again under keys that are made here, and then the old login
-            ends. It gets another user name, which the server sees, and another password, which it never does. It may
-            stop anywhere, and the same command with the same words goes on; until its end the old login is good,
-            too. The server keeps earlier versions of the notes, sealed with the old password, as it keeps those of
-            anything; old apps can no longer open the account.
+            The account stays, and so do its notes: each is sealed again under keys that are made here, and then the old
+            login ends. It gets another user name, which the server sees, and another password, which it never does. It
+            may stop at any point, and the same command with the same words continues; until its end the old login is
+            valid, too. The server keeps earlier versions of the notes, sealed with the old password, as it keeps those
+            of all objects; old apps can no longer open the account.
             """,
         options: [
             .value("new-user", "NAME", "the account's name from now on, which the server sees (THICKET_NEW_USER)"),

@@ -93,9 +93,9 @@ public enum ThicketProgram {
     static let put = Command(
         "put", summary: "make an object equal to the given one",
         details: """
-            Replaces the whole object and waits until the server has confirmed it. Only the difference from before
-            is sent. An object that is refused stays as it was; where it had edits before that the server does not have, all of
-            them stay here, and each command on the bucket says so until 'thicket drop' or another edit.
+            Replaces the whole object and waits until the server has confirmed it. Only the difference from before is
+            sent. A refused object stays unchanged; if it had edits before that the server does not have, all of them
+            stay here, and each command on the bucket says so until 'thicket drop' or another edit.
             """,
         arguments: [
             bucketArgument, keyArgument, .one("JSON", "a JSON object, '-' for standard input, or @FILE", .file),
@@ -113,16 +113,16 @@ public enum ThicketProgram {
         "rm", summary: "remove objects",
         arguments: [bucketArgument, .atLeastOne("KEY", "keys of the objects")],
         options: [
-            .flag("force", short: "f", "end well when an object is not there"),
-            offline("remove it here; the server hears of it with the next command on the bucket"),
+            .flag("force", short: "f", "end with code 0 when an object does not exist"),
+            offline("remove it here; the next command on the bucket sends the removal"),
         ] + bucketOptions,
         examples: [Example("thicket rm notes plan draft", "two objects")])
 
     static let edit = Command(
         "edit", summary: "edit an object in your editor and merge what you save",
         details: """
-            Opens $VISUAL, else $EDITOR, else vi. What others change while you edit is not lost when you save: both edits
-            are merged, texts character by character, and you are told. An object that is not there is begun.
+            Opens $VISUAL, else $EDITOR, else vi. What others change while you edit is not lost when you save: both
+            edits are merged, texts character by character, and the command reports it. A missing object is created.
             """,
         arguments: [bucketArgument, keyArgument],
         options: [.value("text", "FIELD", "edit this text alone instead of the object's JSON")] + bucketOptions,
@@ -135,15 +135,16 @@ public enum ThicketProgram {
         "watch", summary: "print changes as they happen, until Ctrl-C",
         details: """
             Prints '+' for a new object, '~' for a changed one with what changed in it, '-' for a removed one. The
-            connection stands is told on standard error. Other commands may be used meanwhile.
+            connection's status is printed on standard error. Other commands may be used meanwhile.
 
             With --json a line is {"event":"changed","key":…,"new":…,"object":…,"diff":…}, {"event":"removed","key":…},
-            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow. In sealed
-            buckets '!' stands before what gave way where two edits met, and before alarms; with --json that is
-            {"event":"conflict","key":…,"path":[…],"losing":…,"winning":…} and {"event":"integrity","key":…,"kind":…,"detail":…}.
+            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow.
+            In sealed buckets '!' marks a value that lost a conflict of two edits, and alarms; with --json that is
+            {"event":"conflict","key":…,"path":[…],"losing":…,"winning":…} and
+            {"event":"integrity","key":…,"kind":…,"detail":…}.
             """,
         arguments: [bucketArgument, .any("KEY", "only these objects")],
-        options: [jsonOption, .flag("all", "begin with the objects that are there")] + bucketOptions,
+        options: [jsonOption, .flag("all", "begin with the existing objects")] + bucketOptions,
         examples: [
             Example("thicket watch notes", "everything"),
             Example("thicket watch notes --json plan | jq .object.title", "one object, for a script"),
@@ -166,9 +167,9 @@ public enum ThicketProgram {
     static let verifyHistory = Command(
         "verify-history", summary: "check that the exported versions of a sealed object are one history",
         details: """
-            Opens every version with the account's keys that this machine has, and holds each against the one before: none may leave
-            out, swap, repeat or replace an operation. No server is asked. Ends with 1 and names the versions where something does
-            not fit.
+            Opens every version with the account's keys that this machine has, and holds each against the one before:
+            none may leave out, swap, repeat or replace an operation. No server is asked. Ends with 1 and names the
+            versions where something does not fit.
             """,
         arguments: [.one("FILE", "as 'thicket history --export' has printed it", .file)],
         options: [
@@ -181,8 +182,8 @@ public enum ThicketProgram {
     static let revert = Command(
         "revert", summary: "make an object what it was in an old version",
         details: """
-            The old state becomes a new version; nothing of the history is lost. Without VERSION the object becomes what the
-            server has: edits kept here that the server refused or never got are given up, as with 'thicket drop'.
+            The old state becomes a new version; nothing of the history is lost. Without VERSION the object becomes what
+            the server has: edits kept here that the server refused or never got are given up, as with 'thicket drop'.
             """,
         arguments: [bucketArgument, keyArgument, .optional("VERSION", "as listed by 'thicket history'")],
         options: bucketOptions,
@@ -195,7 +196,7 @@ public enum ThicketProgram {
         "drop", summary: "drop edits kept here that the server refused or never received",
         details: """
             The object is again as the server has it. The object with the edits is printed first, as one line of JSON on
-            standard output for each object, since nothing else has it. Edits that may have reached the server are not
+            standard output for each object, since no other copy exists. Edits that may have reached the server are not
             dropped. 'thicket status' lists refused edits. Another way out is 'thicket put' with a smaller object.
             """,
         arguments: [bucketArgument, .atLeastOne("KEY", "keys of the objects")],
@@ -205,15 +206,17 @@ public enum ThicketProgram {
     static let repair = Command(
         "repair", summary: "choose between this machine's object and the server's, where a sealed bucket does not fit",
         details: """
-            The server of a sealed bucket cannot read it, and is not trusted: if it shows another state than this machine has
-            seen before, also after it was restored from a backup, the object is read-only here until you choose. Without a
-            choice both are shown. --mine creates the object again from this machine's copy; other machines are asked the same question or
-            get yours. --servers takes what the server shows, and prints what was here, which is nowhere else then.
+            The server of a sealed bucket cannot read it, and is not trusted: if it shows another state than this
+            machine has seen before, also after it was restored from a backup, the object is read-only here until you
+            choose. Without a choice both are shown. --mine creates the object again from this machine's copy; other
+            machines are asked the same question or get yours. --servers takes the server's object, and prints this
+            machine's, of which no other copy remains.
 
-            A mirror has a separate copy: --mirror DIR is for objects that 'thicket mirror' has named. The mirror then writes or sends it.
+            A mirror has a separate copy: --mirror DIR is for objects that 'thicket mirror' has named. The mirror then
+            writes or sends it.
 
-            With --json a line is {"key":…,"problem":…,"mine":…,"readable":…,"server":…}: null for what is deleted, and no "server"
-            where that cannot be read.
+            With --json a line is {"key":…,"problem":…,"mine":…,"readable":…,"server":…}: null for what is deleted, and
+            no "server" where that cannot be read.
             """,
         arguments: [bucketArgument, .any("KEY", "the objects; without any, all that wait for a choice")],
         options: [
@@ -229,8 +232,8 @@ public enum ThicketProgram {
 
     private static let fileRules = """
         A file KEY.json is the object KEY; any other text file is an object {"text": …} whose key is the file's name.
-        Characters that keys do not admit are written as in URLs: 'my notes.md' is the object my%20notes.md. Hidden files,
-        subfolders and files that are not UTF-8 are left out.
+        Characters that keys do not admit are written as in URLs: 'my notes.md' is the object my%20notes.md. Hidden
+        files, subfolders and files that are not UTF-8 are left out.
         """
 
     static let importing = Command(
@@ -242,7 +245,7 @@ public enum ThicketProgram {
 
     static let exporting = Command(
         "export", summary: "write the objects of a bucket into a folder",
-        details: fileRules + "\n\nA file that is there with other content is kept unless --force is given.",
+        details: fileRules + "\n\nAn existing file with other content is kept unless --force is given.",
         arguments: [bucketArgument, .one("DIR", "the folder; made when it is missing", .folder)],
         options: [
             .flag("force", short: "f", "replace files that differ"),
@@ -259,13 +262,13 @@ public enum ThicketProgram {
             character; a file is never overwritten with something it was not merged with. Deletions go both ways, but
             what was changed on the other side stays. A file that has nothing in common with the object of its name is
             renamed. Changes made while no mirror runs, or no server answers, are found and taken later; DIR/.thicket is
-            the mirror's memory. "sent" and "removed" are said when the server has confirmed. A file that the server refuses
-            is named in each run, and --once ends with 4 then (6: the token permits reading only).
+            the mirror's memory. "sent" and "removed" are said when the server has confirmed. A file that the server
+            refuses is named in each run, and --once ends with 4 then (6: the token permits reading only).
 
-            What is absent from another bucket of that name (a server without its data, or restored from a backup) is not
-            deleted: it is sent again, and a file that differs there is kept beside it. When more than 20 files or objects,
-            and more than half of all, would be removed at once, or the folder is empty, the mirror removes nothing and ends
-            with 1.
+            What is absent from another bucket of that name (a server without its data, or restored from a backup) is
+            not deleted: it is sent again, and a file that differs there is kept beside it. When more than 20 files or
+            objects, and more than half of all, would be removed at once, or the folder is empty, the mirror removes
+            nothing and ends with 1.
             """,
         arguments: [.one("DIR", "the folder; made when it is missing", .folder), bucketArgument],
         options: [
@@ -282,11 +285,11 @@ public enum ThicketProgram {
     static let replay = Command(
         "replay", summary: "type recorded sessions through real clients and compare every final text",
         details: """
-            TRACE is a recording in the JSON format of the public editing traces, packed with gzip or not. In a recording
-            of several people at once each person is a client and --clients has no effect; else the clients take
-            turns. Prints edits per second, bytes sent and the final length. The last line is MATCH, or the first
-            difference, and then the exit code is 1. With --sealed they type into a sealed bucket, whose secret is random
-            and lost at the end: the server orders changes that it cannot read.
+            TRACE is a recording in the JSON format of the public editing traces, packed with gzip or not. In a
+            recording of several people at once each person is a client and --clients has no effect; else the clients
+            take turns. Prints edits per second, bytes sent and the final length. The last line is MATCH, or the first
+            difference, and then the exit code is 1. With --sealed they type into a sealed bucket, whose secret is
+            random and lost at the end: the server orders changes that it cannot read.
             """,
         arguments: [.atLeastOne("TRACE", "recordings", .file)],
         options: [
@@ -349,10 +352,10 @@ public enum ThicketProgram {
     static let verifyRelease = Command(
         "verify-release", summary: "check that programs belong to a release that the release log contains",
         details: """
-            Compares each file with the manifest in the release's proof, and the proof with the log's head, its signature, and
-            the newest head that was seen on this machine before. Ends with 1 and says why when anything is not as it should
-            be. What it proves and what not: docs/SECURITY-MODEL.md. Use a 'thicket' that you had before: a
-            somebody has changed finds itself in order.
+            Compares each file with the manifest in the release's proof, and the proof with the log's head, its
+            signature, and the newest head that was seen on this machine before. Ends with 1 and says why when anything
+            is not as it should be. What it proves and what not: docs/SECURITY-MODEL.md. Use a 'thicket' that you had
+            before: a manipulated one would approve itself.
             """,
         arguments: [.atLeastOne("FILE", "downloaded programs, such as thicketd")],
         options: [

@@ -133,7 +133,7 @@ extension Failure {
     /// same answer.
     static let lostDeletion =
         "'thicket status' shows it: when the server does not accept the token any more, the account is deleted; when "
-            + "it is online, delete the account again."
+        + "it is online, delete the account again."
 
     private static func next(_ error: AccountError) -> String {
         switch error {

@@ -22,7 +22,7 @@ enum PairCommand {
         let token = keys.account.profile.token
         let lost =
             "The other machine shows four words if it was. If it shows none, start again with 'thicket pair' there; "
-                + "'thicket token list' shows a login that was not picked up, and 'thicket token revoke' ends it."
+            + "'thicket token list' shows a login that was not picked up, and 'thicket token revoke' ends it."
         let words = try await keyed("nothing was given away", lost: lost) { () throws(AccountError) in
             try await keys.accounts.give(account, accessToken: token, toDeviceWithCode: code)
         }

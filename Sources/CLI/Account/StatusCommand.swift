@@ -113,7 +113,7 @@ enum StatusCommand {
         if unsent > 0, problem == nil {
             text +=
                 "Edits that were not sent are sent with the next command on their bucket, such as 'thicket ls "
-                    + "BUCKET'.\n"
+                + "BUCKET'.\n"
         }
         if let problem { text += "problem  \(problem.text)\n" }
         return text

@@ -11,7 +11,8 @@ extension ThicketdProgram {
             while one of them has objects in the other mode: then nothing is changed, and the exit code is 1. Without a
             MODE the command shows the modes.
 
-            A client may also make a new bucket of its user sealed by its first 'init'; a running server follows at once.
+            A client may also make a new bucket of its user sealed by its first 'init'; a running server follows at
+            once.
             """,
         arguments: [
             .one("APP", "the app, made by 'app create'"), .one("BUCKET", "the buckets' name"),

@@ -9,8 +9,8 @@ extension ThicketdProgram {
     static let keyCheck = Command(
         "key check", summary: "check whether a key file is the database's",
         details: """
-            Ends with 0 when the file that key-file names is the one by which the secrets in the database are sealed, with
-            1 otherwise. Lists partners whose keys it does not open. Changes nothing; may run beside the server.
+            Ends with 0 when the file that key-file names is the one by which the secrets in the database are sealed,
+            with 1 otherwise. Lists partners whose keys it does not open. Changes nothing; may run beside the server.
             """,
         options: keyOptions,
         examples: [
@@ -21,12 +21,13 @@ extension ThicketdProgram {
     static let keyRotate = Command(
         "key rotate", summary: "replace the server's key file",
         details: """
-            Makes a new key file and seals all that the old one sealed under it, in one transaction: the keys of partners
-            and the verifiers of accounts with keys. Keys of partners and users do not change. The old file is kept
-            beside the new one, as FILE.replaced-N, for the backups that were made before. Refuses while a server runs.
+            Makes a new key file and seals all that the old one sealed under it, in one transaction: the keys of
+            partners and the verifiers of accounts with keys. Keys of partners and users do not change. The old file is
+            kept beside the new one, as FILE.replaced-N, for the backups that were made before. Refuses while a server
+            runs.
 
-            It may be interrupted at any moment: until all is sealed again the old file is the right one and stays in its
-            place; after that the next 'thicketd serve' or 'key rotate' renames the new one, and reports it.
+            It may be interrupted at any moment: until all is sealed again the old file is the right one and stays in
+            its place; after that the next 'thicketd serve' or 'key rotate' renames the new one, and reports it.
             """,
         options: [
             .value(

@@ -75,9 +75,9 @@ extension ThicketdProgram {
     static let tokenList = Command(
         "token list", summary: "list the tokens of an app or of one user",
         details: """
-            One line for each: the first 16 digits of its hash, the user, what it may do, when it was made, when it ends,
-            and the device it was made for. 10,000 lines at most. Tokens of an account are listed with its id; --user
-            accepts its name as well.
+            One line for each: the first 16 digits of its hash, the user, what it may do, when it was made, when it
+            ends, and the device it was made for. 10,000 lines at most. Tokens of an account are listed with its id;
+            --user accepts its name as well.
             """,
         options: [
             .value("app", "APP", "the app", isRequired: true),

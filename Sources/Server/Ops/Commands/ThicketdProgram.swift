@@ -103,8 +103,8 @@ public enum ThicketdProgram {
     static let backup = Command(
         "backup", summary: "write a consistent copy while the server runs",
         details: """
-            Writes one file that holds everything up to a moment during the command, checked after it was written.
-            FILE must not exist yet. The copy holds user data and token hashes: keep it as safe as the folder itself. It does
+            Writes one file that holds everything up to a moment during the command, checked after it was written. FILE
+            must not exist yet. The copy holds user data and token hashes: keep it as safe as the folder itself. It does
             not hold the key file: keep a copy of that apart from both.
             """,
         arguments: [.one("FILE", "where to write it", .file)], options: placeOptions,
