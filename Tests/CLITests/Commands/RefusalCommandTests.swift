@@ -75,7 +75,7 @@ struct RefusalCommandTests {
         #expect(status.contains("1 not sent, 1 of them refused\n"), "\(status)")
         #expect(
             status.contains("refused  notes/k: the server refused the edit kept here: it is too large"), "\(status)")
-        #expect(!status.contains("go out with the next command"), "\(status)")
+        #expect(!status.contains("sent with the next command"), "\(status)")
         let row: JSONValue = try JSONValue(parsing: try bench.good(["status", "--json"]))
         let refused: JSONValue? = row["buckets"]?.arrayValue?.first?["refused"]?.arrayValue?.first
         #expect(refused?["key"] == "k" && refused?["code"] == 413 && refused?["reason"]?.stringValue != nil, "\(row)")

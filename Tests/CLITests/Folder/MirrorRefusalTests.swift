@@ -128,7 +128,7 @@ struct MirrorRefusalTests {
         try bench.write("m/late.md", "late\n")
         try mirror.wait(for: "kept late.md: it is sent when the server answers")
         unlink(bench.path("m/gone.md"))
-        try mirror.wait(for: "kept that gone.md is removed")
+        try mirror.wait(for: "kept the removal of gone.md")
         try bench.startServer()
         try mirror.wait(for: "sent late.md")
         try mirror.wait(for: "removed gone.md from the bucket")

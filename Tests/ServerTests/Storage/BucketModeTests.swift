@@ -49,8 +49,9 @@ struct BucketModeTests {
     @Test(
         "the check finds what does not belong into a sealed bucket",
         arguments: [
-            ("UPDATE ent SET born = NULL", "since when"), ("UPDATE ent SET born = 2", "since when"),
-            ("UPDATE ent SET born = 9", "since when"),
+            ("UPDATE ent SET born = NULL", "no valid creation version"),
+            ("UPDATE ent SET born = 2", "no valid creation version"),
+            ("UPDATE ent SET born = 9", "no valid creation version"),
             ("UPDATE chg SET k = 'clear'; UPDATE ent SET k = 'clear'", "key"),
             (#"UPDATE chg SET diff = '{"t":{"o":"+","v":"clear"}}' WHERE gid = 1"#, "bucket 1"),
         ])
