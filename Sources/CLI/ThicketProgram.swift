@@ -138,8 +138,8 @@ public enum ThicketProgram {
             connection's status is printed on standard error. Other commands may be used meanwhile.
 
             With --json a line is {"event":"changed","key":…,"new":…,"object":…,"diff":…}, {"event":"removed","key":…},
-            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow.
-            In sealed buckets '!' marks a value that lost a conflict of two edits, and alarms; with --json that is
+            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too
+            slow. In sealed buckets '!' marks a value that lost a conflict of two edits, and alarms; with --json that is
             {"event":"conflict","key":…,"path":[…],"losing":…,"winning":…} and
             {"event":"integrity","key":…,"kind":…,"detail":…}.
             """,

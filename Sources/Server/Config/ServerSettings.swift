@@ -189,8 +189,7 @@ public enum ServerSettings {
                 + "while; at twice as much 503, or close code 1013."),
         .integer(
             "changes-per-user-turn", \.limits.changesPerUserTurn, 1...100_000,
-            "Changes of one user decided before the next user's turn; more while the disk is slower than the "
-                + "decisions."),
+            "Changes of one user decided before the next user's turn; more while the disk is slower."),
         .integer(
             "reads-per-user-max", \.limits.readsPerUserMax, 1...largest,
             "Unanswered reads of one user. Above it the user's connections are not read for a while."
@@ -204,16 +203,14 @@ public enum ServerSettings {
                 + "code 1013."),
         .integer(
             "turn-microseconds-per-user", \.limits.turnMicrosecondsPerUser, 10...largest,
-            "Time of one turn of the network loop for one user, a quarter for all unauthenticated connections; the "
-                + "rest waits."),
+            "Time of a network loop turn for one user, a quarter for all unauthenticated connections; the rest waits."),
         .integer(
             "thread-percent-per-user", \.limits.threadPercentPerUser, 1...100,
             "Share of a thread's time for one user, or for all unauthenticated connections, while others want it; "
                 + "above it: throttled."),
         .integer(
             "costly-microseconds", \.limits.costlyMicroseconds, 100...10 * largest,
-            "Processor time from which a message or change is costly; a user that sends another within a minute is "
-                + "throttled."),
+            "Processor time from which work is costly; a user that sends more of it within a minute is throttled."),
         .integer(
             "costly-rest-factor", \.limits.costlyRestFactor, 0...10_000,
             "How long a user is throttled after costly work, as a multiple of its cost."),
@@ -290,8 +287,8 @@ public enum ServerSettings {
             "Segments (bodies for index pages) kept in memory for all readers."),
         .integer(
             "late-heads-max", \.limits.writeBehindHeadsMax, 64...100_000,
-            "Changes whose objects' heads (300 bytes each) stay in memory before they go into their table; half as many "
-                + "more may wait. More make many writers cheaper, and a start soon after a change longer."
+            "Changes whose objects' heads (300 bytes each) stay in memory before they go into their table; half as "
+                + "many more may wait. More make many writers cheaper, and a start soon after a change longer."
         ),
         .integer(
             "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,
