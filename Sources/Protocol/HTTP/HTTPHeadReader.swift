@@ -19,35 +19,74 @@ struct HTTPHeadReader {
         var index = 0
         defer { input = .init(rebasing: input[index...]) }
         while index < input.count {
-            let byte: UInt8 = input[index]
-            index += 1
-            if try take(byte, limits: limits) { return true }
+            let end = Self.endOfText(input, from: index)
+            if end > index {
+                if previous == 0x0D { throw HTTPFailure(.bareCarriageReturn) }
+                try append(.init(rebasing: input[index..<end]), limits)
+                index = end
+            } else {
+                index += 1
+                if try takeControl(input[index - 1]) { return true }
+            }
         }
         return false
     }
 
-    private mutating func take(_ byte: UInt8, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
+    /// Index of the next byte that ends a line or is refused: the text before it is copied at once.
+    private static func endOfText(_ input: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var index = start
+        while index < input.count {
+            if index + 8 <= input.count, !hasControl(input.loadUnaligned(fromByteOffset: index, as: UInt64.self)) {
+                index += 8
+            } else if isText(input[index]) {
+                index += 1
+            } else {
+                break
+            }
+        }
+        return index
+    }
+
+    private static func isText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
+
+    /// Whether one of eight bytes may be a control byte: below 0x20, or 0x7F. Never false for one that is.
+    private static func hasControl(_ bytes: UInt64) -> Bool {
+        let deletes = bytes ^ 0x7F7F_7F7F_7F7F_7F7F
+        let below = (bytes &- 0x2020_2020_2020_2020) & ~bytes
+        return (below | (deletes &- 0x0101_0101_0101_0101) & ~deletes) & 0x8080_8080_8080_8080 != 0
+    }
+
+    /// Appends text of one line. A line that breaks several limits is refused for the one that it meets first.
+    private mutating func append(_ text: UnsafeRawBufferPointer, _ limits: HTTPLimits) throws(HTTPFailure) {
+        let line = limits.lineBytesMax - (bytes.count - lineStart)
+        // The first line does not count as a field.
+        let field = lineEnds.count <= limits.fieldsMax ? Int.max : 0
+        let head = limits.headBytesMax - 2 * (lineEnds.count + 2) - bytes.count
+        let target = lineEnds.isEmpty ? limits.targetBytesMax + Self.aroundTargetMax - bytes.count : Int.max
+        let room = min(line, field, head, target)
+        guard text.count <= max(0, room) else {
+            let problem: HTTPFailure.Problem =
+                line == room
+                ? .headTooLong : field == room ? .tooManyFields : head == room ? .headTooLong : .targetTooLong
+            throw HTTPFailure(problem)
+        }
+        bytes.append(contentsOf: text)
+        previous = text[text.count - 1]
+    }
+
+    /// Takes a byte that is not text.
+    /// - Returns: whether it ends the head.
+    private mutating func takeControl(_ byte: UInt8) throws(HTTPFailure) -> Bool {
         let last = previous
         previous = byte
         if byte == 0x0A {
             guard last == 0x0D else { throw HTTPFailure(.bareLineFeed) }
             return endLine()
         }
-        if last == 0x0D { throw HTTPFailure(.bareCarriageReturn) }
-        if byte == 0x0D {
-            // One empty line before the request line is ignored (RFC 9112, 2.2); a second one is refused.
-            if bytes.isEmpty && skippedEmptyLine { throw HTTPFailure(.badRequestLine) }
-            return false
-        }
-        guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw HTTPFailure(.controlByte) }
-        guard bytes.count - lineStart < limits.lineBytesMax else { throw HTTPFailure(.headTooLong) }
-        // The first line does not count as a field.
-        guard lineEnds.count <= limits.fieldsMax else { throw HTTPFailure(.tooManyFields) }
-        guard bytes.count + 2 * (lineEnds.count + 2) < limits.headBytesMax else { throw HTTPFailure(.headTooLong) }
-        guard !lineEnds.isEmpty || bytes.count < limits.targetBytesMax + Self.aroundTargetMax else {
-            throw HTTPFailure(.targetTooLong)
-        }
-        bytes.append(byte)
+        guard last != 0x0D else { throw HTTPFailure(.bareCarriageReturn) }
+        guard byte == 0x0D else { throw HTTPFailure(.controlByte) }
+        // One empty line before the request line is ignored (RFC 9112, 2.2); a second one is refused.
+        if bytes.isEmpty && skippedEmptyLine { throw HTTPFailure(.badRequestLine) }
         return false
     }
 
