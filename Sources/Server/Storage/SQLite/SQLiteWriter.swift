@@ -15,16 +15,10 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private var holdsWriteLock = false
     /// Log pages after the previous commit: a smaller number means that the log was restarted.
     private var pagesBefore = 0
-    /// Number of further groups that carry no heads, because heads of an earlier group could not be written.
-    private var groupsWithoutHeads = 0
-    /// Number of groups that the next such failure excludes.
-    private var pause = pauseMin
     var archivedIDs: ArchivedChangeIDs
     /// Whether the open transaction is abandoned because an operator changed the mode of a bucket.
     private var isStale = false
 
-    private static let pauseMin = 8
-    private static let pauseMax = 256
     private static let clientRowsMax = 20_000
 
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
@@ -81,38 +75,10 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty { return }
         if !holdsWriteLock { restartLogIfLong() }
         forgetBlocks(of: batch.changeIDRuns)
-        let slice = nextSlice(batch.count)
-        // Published before a reader can see the group.
-        late.publish(batch.entities, batch.count)
-        do throws(StoreError) {
-            late.written(try commit(batch, trying: slice))
-        } catch {
-            late.unpublish(batch.entities, batch.count)
-            throw error
+        let failure = try late.carry(batch.entities, changes: batch.count) { (slice) throws(StoreError) in
+            try write(batch, with: slice)
         }
-    }
-
-    /// - Returns: the heads that were written: `slice`, or none.
-    private func commit(_ batch: WriteBatch, trying slice: WriteBehindHeads.Slice) throws(StoreError)
-        -> WriteBehindHeads.Slice
-    {
-        let failure: StoreError
-        do throws(StoreError) {
-            try commit(batch, with: slice)
-            if !slice.heads.isEmpty { (groupsWithoutHeads, pause) = (0, Self.pauseMin) }
-            return slice
-        } catch {
-            guard mayLeave(slice, error) else { throw error }
-            guard !late.isFarBehind else {
-                throw StoreError(.io, "the table of heads cannot be written, and too many heads wait: \(error.detail)")
-            }
-            failure = error
-        }
-        try commit(batch, with: WriteBehindHeads.Slice())
-        noteHeadFailure(failure)
-        groupsWithoutHeads = pause
-        pause = min(2 * pause, Self.pauseMax)
-        return WriteBehindHeads.Slice()
+        if let failure { noteHeadFailure(failure) }
     }
 
     /// Recorded for the server's log, which maintenance writes.
@@ -120,22 +86,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
     }
 
-    private func nextSlice(_ changes: Int) -> WriteBehindHeads.Slice {
-        if groupsWithoutHeads > 0, !late.isFarBehind {
-            groupsWithoutHeads -= 1
-            return WriteBehindHeads.Slice()
-        }
-        return late.slice(limit: WriteBehindHeads.headsPerChange * changes)
-    }
-
-    /// Whether the group may be retried without the heads that it carries: a broken page in the table of heads should
-    /// affect only those objects, not the changes of others. The log contains all heads, and the backlog is bounded.
-    private func mayLeave(_ slice: WriteBehindHeads.Slice, _ error: StoreError) -> Bool {
-        guard !slice.heads.isEmpty else { return false }
-        return error.mayBeOfOneTable
-    }
-
-    private func commit(_ batch: WriteBatch, with slice: WriteBehindHeads.Slice) throws(StoreError) {
+    private func write(_ batch: WriteBatch, with slice: WriteBehindHeads.Slice) throws(StoreError) {
         try writing("committing a group") { () throws(SQLiteError) in
             for change in batch.changes { try insert(change) }
             try headWriter.write(slice, database)

@@ -37,6 +37,8 @@ final class WriteBehindHeads: Sendable {
     private let state: Mutex<State>
     /// Used by the writer only.
     private let rest = Mutex<Rest>(Rest())
+    /// Used by the writer only.
+    private let backoff = Mutex<GroupBackoff>(GroupBackoff())
 
     /// - Parameters:
     ///   - mark: `ent` is complete up to this change.
@@ -76,6 +78,79 @@ final class WriteBehindHeads: Sendable {
     var origin: Stretch { state.withLock { $0.oldest } }
 
     // MARK: Groups
+
+    /// Commits a group that takes heads of earlier groups along into the table. A group is retried once without them,
+    /// because a broken page in the table of heads should affect only those objects, not the changes of others: the log
+    /// contains all heads, and the backlog is bounded.
+    ///
+    /// - Parameters:
+    ///   - entities: the heads of the group's own changes.
+    ///   - changes: number of changes in the group.
+    ///   - commit: writes the group with these heads in one transaction.
+    /// - Returns: why the table did not take the heads, when the group was committed without them.
+    func carry(
+        _ entities: [WriteBatch.EntityWrite], changes: Int, commit: (Slice) throws(StoreError) -> Void
+    ) throws(StoreError) -> StoreError? {
+        let slice = nextSlice(changes)
+        // Published before a reader can see the group.
+        publish(entities, changes)
+        do throws(StoreError) {
+            let failure = try committed(slice, commit)
+            written(failure == nil ? slice : Slice())
+            return failure
+        } catch {
+            unpublish(entities, changes)
+            throw error
+        }
+    }
+
+    /// - Returns: the failure with the heads when the group was committed without them.
+    private func committed(
+        _ slice: Slice, _ commit: (Slice) throws(StoreError) -> Void
+    ) throws(StoreError) -> StoreError? {
+        do throws(StoreError) {
+            try commit(slice)
+            if !slice.heads.isEmpty { backoff.withLock { $0.succeeded() } }
+            return nil
+        } catch {
+            guard !slice.heads.isEmpty, error.mayBeOfOneTable else { throw error }
+            guard !isFarBehind else {
+                throw StoreError(.io, "the table of heads cannot be written, and too many heads wait: \(error.detail)")
+            }
+            try commit(Slice())
+            backoff.withLock { $0.failed() }
+            return error
+        }
+    }
+
+    private func nextSlice(_ changes: Int) -> Slice {
+        let mustWait = !isFarBehind && backoff.withLock { $0.excludesNext() }
+        return mustWait ? Slice() : slice(limit: Self.headsPerChange * changes)
+    }
+
+    /// How many groups carry no heads after heads could not be written.
+    private struct GroupBackoff {
+        private static let pauseMin = 8
+        private static let pauseMax = 256
+
+        /// Number of further groups that carry none.
+        private var left = 0
+        /// Number of groups that the next failure excludes.
+        private var pause = pauseMin
+
+        mutating func succeeded() { self = GroupBackoff() }
+
+        mutating func failed() {
+            left = pause
+            pause = min(2 * pause, Self.pauseMax)
+        }
+
+        mutating func excludesNext() -> Bool {
+            guard left > 0 else { return false }
+            left -= 1
+            return true
+        }
+    }
 
     /// Adds the heads of a group that is about to be committed, because a reader may see the group from the commit on.
     /// - Parameter changes: number of changes in the group.
