@@ -62,7 +62,7 @@ public enum AccountAnswer {
     enum Style { case text, json }
 
     /// The answer when the queue of requests is full.
-    public static func unavailable(_ route: AccountService.Route) -> HTTPResponse {
+    public static func unavailable(_ route: AccountRoute) -> HTTPResponse {
         refusal(.unavailable(DirectoryError("too many requests wait")), route.call.style)
     }
 

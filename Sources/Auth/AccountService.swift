@@ -7,23 +7,6 @@ import ThicketProtocol
 /// Works on the one thread of its directory, because hashing a password takes tens of milliseconds. Time and
 /// randomness are passed in.
 public struct AccountService {
-    /// The request that a path names, whatever the method.
-    public struct Route: Sendable, Hashable {
-        /// The app that the path names.
-        public let app: AppID
-        let call: Call
-    }
-
-    enum Call: Sendable, Hashable {
-        // As in Simperium's API.
-        case create, authorize, update, resetPassword, delete, forgot, verify
-        // The password stays with the client.
-        case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
-        case tokens, token(String), logout, notes, upgrade, access
-        // A new device gets the keys from an old one.
-        case openPairing, pairing(String)
-    }
-
     /// The result of a request, for the loop, the counters and the log.
     public struct Outcome: Sendable {
         /// The answer to send.
@@ -124,7 +107,7 @@ public struct AccountService {
     ///   - address: of the client, as text.
     ///   - now: seconds since 1970.
     public mutating func answer(
-        _ request: HTTPRequest, to route: Route, from address: String, now: Double
+        _ request: HTTPRequest, to route: AccountRoute, from address: String, now: Double
     ) -> Outcome {
         notes = Notes()
         // Before every request, so that no expired pairing stays in memory because requests about pairings have
@@ -146,7 +129,7 @@ public struct AccountService {
         return outcome
     }
 
-    private mutating func answer(_ asked: Asked, _ call: Call) throws(AccountRefusal) -> HTTPResponse {
+    private mutating func answer(_ asked: Asked, _ call: AccountRoute.Call) throws(AccountRefusal) -> HTTPResponse {
         switch call {
         case .create: try create(asked)
         case .authorize: try authorize(asked)
@@ -309,80 +292,4 @@ public struct AccountService {
 extension AccountService.Asked {
     /// The value of a field that occurs exactly once; a repeated one counts as missing.
     func field(_ name: String) -> String? { request.fields.count(of: name) == 1 ? request.fields[name] : nil }
-}
-
-// Parsing of paths.
-extension AccountService {
-    /// The request that a path names; nil for other paths.
-    public static func route(of path: Substring) -> Route? {
-        guard path.utf8.starts(with: "/1/".utf8) else { return nil }
-        var parts: [Substring] = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(2).map { $0 }
-        if parts.count > 2, parts.last?.isEmpty == true { parts.removeLast() }
-        guard parts.count >= 2, let call = call(parts.dropFirst().map(String.init)),
-            let app = try? AppID(String(parts[0]))
-        else { return nil }
-        return Route(app: app, call: call)
-    }
-
-    private static func call(_ words: [String]) -> Call? {
-        switch words {
-        case ["create"]: .create
-        case ["authorize"]: .authorize
-        case ["update"]: .update
-        case ["reset_password"]: .resetPassword
-        case ["delete"]: .delete
-        case ["forgot"]: .forgot
-        case ["verify"]: .verify
-        case ["auth", "prelogin"]: .prelogin
-        case ["auth", "signup"]: .signup
-        case ["auth", "login"]: .login
-        case ["auth", "password"]: .password
-        case ["auth", "recover"]: .recover
-        case ["auth", "bundle"]: .bundle
-        case ["auth", "delete"]: .remove
-        case ["auth", "forgot"]: .forgotKey
-        case ["auth", "verify"]: .verifyKey
-        case ["auth", "tokens"]: .tokens
-        case ["auth", "logout"]: .logout
-        case ["auth", "notes"]: .notes
-        case ["auth", "upgrade"]: .upgrade
-        case ["auth", "access"]: .access
-        case ["auth", "pair"]: .openPairing
-        default: words.count == 3 && words[0] == "auth" ? named(words[1], words[2]) : nil
-        }
-    }
-
-    private static func named(_ kind: String, _ name: String) -> Call? {
-        switch kind {
-        case "tokens": .token(name)
-        case "pair": .pairing(name)
-        default: nil
-        }
-    }
-
-    /// The methods that a route takes, as in the `allow` field.
-    public static func methods(of route: Route) -> String {
-        switch route.call {
-        case .bundle, .pairing: "GET, PUT"
-        case .tokens: "GET, POST"
-        case .notes: "GET"
-        case .upgrade: "POST, PUT"
-        case .token: "DELETE"
-        default: "POST"
-        }
-    }
-
-    /// Whether the route takes the method.
-    public static func takes(_ method: String, _ route: Route) -> Bool {
-        methods(of: route).split(separator: ", ").contains { $0 == method }
-    }
-}
-
-extension AccountService.Call {
-    var style: AccountAnswer.Style {
-        switch self {
-        case .create, .authorize, .update, .resetPassword, .delete, .forgot, .verify: .text
-        default: .json
-        }
-    }
 }

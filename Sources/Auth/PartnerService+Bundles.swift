@@ -151,7 +151,7 @@ extension PartnerService {
     }
 }
 
-extension AccountService.Route {
+extension AccountRoute {
     /// The partner route of a request for an account's bundle that carries a partner's token: such tokens have
     /// dots, the server's have none.
     public func ofPartner(_ request: HTTPRequest) -> PartnerService.Route? {

@@ -20,7 +20,7 @@ public struct PartnerService {
         case registerGuest, loginGuest
         /// A request about passwords.
         case credentials(Credentials)
-        /// Under an app's path, with a login token (`AccountService.Route.ofPartner`).
+        /// Under an app's path, with a login token (`AccountRoute.ofPartner`).
         case bundle(AppID)
     }
 

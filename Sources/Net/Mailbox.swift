@@ -39,14 +39,12 @@ public final class Mailbox<Message: Sendable>: Sendable {
     init(wakeup: Wakeup) { self.wakeup = wakeup }
 
     /// Posts one message. After the loop has ended it is never read.
-    ///
-    /// - Parameter rings: false is for the loop's own thread, which empties the mailbox itself in the same turn.
-    public func post(_ message: Message, rings: Bool = true) {
+    public func post(_ message: Message) {
         let wasEmpty = waiting.withLock { waiting in
             waiting.append(message)
             return waiting.count == 1
         }
-        if wasEmpty && rings { wakeup.ring() }
+        if wasEmpty { wakeup.ring() }
     }
 
     /// Posts several messages that are handled in one batch.

@@ -5,20 +5,15 @@ import ThicketPlatform
 /// It has no bound of its own: the hub counts the work in progress, in total and per user, and stops reading from
 /// clients before the queue grows further.
 ///
-/// Another thread can briefly take the place of the thread that waits in `take` (`claim`), so that it does small work
-/// itself, without a wake-up.
+/// The thread that waits here takes the work while it holds a lock of its own. Another thread that gets that lock while
+/// the queue is idle (`isIdle`) can do small work itself, in the order of its tenants and without a wake-up.
 package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
     private let monitor = Monitor()
     private var row: RoundRobinQueue<Work>
     private var isClosed = false
     private var restCount = 0
-    /// A thread sleeps in `take`.
-    private var isAwaited = false
-    private var isClaimed = false
-    /// The thread in `take` woke up while its place was claimed, and sleeps without a deadline until the place is free.
-    private var isHeldBack = false
-    /// `take` must return, even with nothing.
+    /// `awaitWork` must return, even without work.
     private var isRoused = false
 
     /// - Parameter weigh: see `RoundRobinQueue`; called inside the monitor.
@@ -60,23 +55,19 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
         throttle(tenant, until: time)
     }
 
-    /// The next work, a share of each tenant; waits for the first piece. nil when closed and empty.
-    /// - Parameter seconds: longest wait, after which the result is an empty array; 0 does not wait.
-    package func take(most: Int, share: Int, weightMax: Int = .max, waitingSeconds seconds: Double) -> [Work]? {
+    /// Waits until work can be taken, `rouse` is called, or the time is over.
+    /// - Parameter seconds: longest wait; 0 does not wait.
+    /// - Returns: false when the queue is closed and empty.
+    package func awaitWork(seconds: Double) -> Bool {
         monitor.locked {
             var now = SystemClock.monotonic()
             let end = now + Int64(seconds * 1e9)
-            while isClaimed || waits(now, until: end) {
-                isAwaited = true
-                isHeldBack = isClaimed
-                monitor.wait(until: isClaimed || isClosed ? .max : min(end, row.wakes(after: now) ?? end))
-                isAwaited = false
+            while waits(now, until: end) {
+                monitor.wait(until: isClosed ? .max : min(end, row.wakes(after: now) ?? end))
                 now = SystemClock.monotonic()
             }
             isRoused = false
-            let taken = row.take(
-                most: most, share: share, weightMax: weightMax, now: now, throttles: !isClosed)
-            return taken.isEmpty && isClosed ? nil : taken
+            return !isClosed || row.hasWork(now, throttles: false)
         }
     }
 
@@ -86,29 +77,27 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
         return isClosed ? row.heldCount > 0 : !isRoused && now < end
     }
 
-    /// Puts the caller in the place of the thread that waits in `take`, until `release`. That thread has no work and
-    /// begins none, so the caller may do work of these tenants itself, in their order.
-    /// - Returns: false, with no effect, when work is queued or in progress, a tenant is throttled or held, or the
-    ///   queue is closed.
-    package func claim(_ tenants: some Sequence<TenantID>) -> Bool {
+    /// The next work, a share of each tenant; does not wait.
+    package func take(most: Int, share: Int, weightMax: Int = .max) -> [Work] {
         monitor.locked {
-            guard isAwaited, !isClaimed, !isClosed, row.count == 0 else { return false }
-            let now = SystemClock.monotonic()
-            guard !tenants.contains(where: { row.isThrottled($0, at: now) || row.isHeld($0) }) else { return false }
-            isClaimed = true
-            return true
+            row.take(
+                most: most, share: share, weightMax: weightMax, now: SystemClock.monotonic(), throttles: !isClosed)
         }
     }
 
-    /// Ends a claim.
-    /// - Parameter rousing: whether `take` must return even when no work was queued.
-    package func release(rousing: Bool) {
-        let wakes = monitor.locked {
-            isClaimed = false
-            if rousing { isRoused = true }
-            return isRoused || isClosed || row.count > 0 || isHeldBack
+    /// Whether no work is queued, the queue is open, and none of these tenants is throttled or held.
+    package func isIdle(for tenants: some Sequence<TenantID>) -> Bool {
+        monitor.locked {
+            guard !isClosed, row.count == 0 else { return false }
+            let now = SystemClock.monotonic()
+            return !tenants.contains { row.isThrottled($0, at: now) || row.isHeld($0) }
         }
-        if wakes { monitor.wakeAll() }
+    }
+
+    /// Makes `awaitWork` return.
+    package func rouse() {
+        monitor.locked { isRoused = true }
+        monitor.wakeAll()
     }
 
     /// One piece of a tenant with fewer than `atOnce` pieces in progress; waits for it. nil when closed and empty. The

@@ -60,8 +60,8 @@ final class AccountBench {
         let head: [String] = ["\(method) \(path) HTTP/1.1", "host: x", "content-length: \(body.utf8.count)"] + fields
         let request: HTTPRequest = try RequestVectors.request(
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
-        let route: AccountService.Route = try #require(AccountService.route(of: request.path))
-        try #require(AccountService.takes(method, route))
+        let route: AccountRoute = try #require(AccountRoute(request.path))
+        try #require(route.takes(method))
         let outcome: AccountService.Outcome = service.answer(request, to: route, from: address, now: now)
         self.outcome = outcome
         return outcome.response

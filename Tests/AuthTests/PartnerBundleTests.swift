@@ -35,7 +35,7 @@ struct PartnerBundleTests {
         ]
         let request: HTTPRequest = try RequestVectors.request(
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
-        let account: AccountService.Route = try #require(AccountService.route(of: request.path))
+        let account: AccountRoute = try #require(AccountRoute(request.path))
         let route: PartnerService.Route = try #require(account.ofPartner(request), "an account's token?")
         #expect(PartnerService.takes(method, route) && !PartnerService.isCostly(route))
         return bench.service.answer(request, to: route, from: "192.0.2.1", now: bench.now).response
@@ -202,7 +202,7 @@ struct PartnerBundleTests {
         let shown: (String, String) throws -> PartnerService.Route? = { path, token in
             let request: HTTPRequest = try RequestVectors.request(
                 Array("GET \(path) HTTP/1.1\r\nhost: x\r\nx-simperium-token: \(token)\r\n\r\n".utf8))
-            return AccountService.route(of: request.path)?.ofPartner(request)
+            return AccountRoute(request.path)?.ofPartner(request)
         }
         let app: AppID = try AppID("app")
         #expect(try shown("/1/app/auth/bundle", "a.b.c") == .bundle(app))

@@ -28,7 +28,7 @@ struct ShardThreadTests {
             shard = ServerShard(
                 store: store, settings: ShardSettings(limits), limits: limits, metrics: metrics, health: health,
                 log: .silent
-            ) { report, isHere in seen.reports.withLock { $0.append((report.outcome, isHere)) } }
+            ) { report in seen.reports.withLock { $0.append((report.outcome, false)) } }
             shard.awaitOpening()
         }
 
@@ -83,10 +83,17 @@ struct ShardThreadTests {
             try commitHere()
         }
 
+        /// Commits on this thread if that is possible now.
+        func commitNow(_ work: [Work]) -> Bool {
+            guard let reports = shard.commitNow(work) else { return false }
+            seen.reports.withLock { seen in seen += reports.map { ($0.outcome, true) } }
+            return true
+        }
+
         /// Tries until the thread has gone to sleep.
         func commitHere(user: TenantID = 1) throws {
             let work: [Work] = [try change(user: user)]
-            waitFor { shard.commitNow(work) ? true : nil }
+            waitFor { commitNow(work) ? true : nil }
         }
 
         /// Leaves it to the thread.
@@ -114,7 +121,7 @@ struct ShardThreadTests {
                 try shard.change(user: TenantID(1 + UInt32(random.next() % 3)))
             }
             sent += work.count
-            if random.next() % 3 == 0 || !shard.shard.commitNow(work) { shard.shard.push(work) }
+            if random.next() % 3 == 0 || !shard.commitNow(work) { shard.shard.push(work) }
             if random.next() % 2 == 0 { shard.awaitReports(sent) }
         }
         shard.awaitReports(sent)
@@ -142,7 +149,7 @@ struct ShardThreadTests {
         for number: Int in 1...60 {
             let user = TenantID(1 + UInt32(random.next() % 2))
             let work: Work = try random.next() % 3 == 0 ? shard.whole(number, user: 1) : shard.change(user: user)
-            if random.next() % 3 == 0 || !shard.shard.commitNow([work]) { shard.shard.push([work]) }
+            if random.next() % 3 == 0 || !shard.commitNow([work]) { shard.shard.push([work]) }
             sent += 1
         }
         shard.finish()
@@ -181,12 +188,12 @@ struct ShardThreadTests {
         disk.isSlow.value.store(true, ordering: .sequentiallyConsistent)
         shard.shard.push([try shard.change()])
         _ = disk.holds.takeAll()
-        #expect(!shard.shard.commitNow([try shard.change()]), "the thread is in its commit")
+        #expect(!shard.commitNow([try shard.change()]), "the thread is in its commit")
         disk.isSlow.value.store(false, ordering: .sequentiallyConsistent)
         disk.free.add(true)
         try shard.commitHere()
         shard.finish()
-        #expect(!shard.shard.commitNow([try shard.change()]))
+        #expect(!shard.commitNow([try shard.change()]))
     }
 
     @Test("nobody rests for a disk that once took long, though others want the thread")
@@ -220,7 +227,7 @@ struct ShardThreadTests {
         let last = try #require(shard.reports.last)
         #expect(last.isHere && last.outcome.failure != nil && last.outcome.refusedCount == 1)
         #expect(!shard.health.isReady && shard.metrics.commitFailures.value == 1)
-        #expect(!shard.shard.commitNow([try shard.change()]), "who waits for a failing store is the thread")
+        #expect(!shard.commitNow([try shard.change()]), "who waits for a failing store is the thread")
         fails.value.store(false, ordering: .sequentiallyConsistent)
         waitFor { shard.health.isReady ? true : nil }
         // The failure dropped the bucket; the thread loads it again.
@@ -238,7 +245,7 @@ struct ShardThreadTests {
         let other: Database = try .init(path: store.path)
         try other.begin(.immediate)
         let before: Int = shard.metrics.commitsInline.value
-        for _ in 0..<20 { #expect(!shard.shard.commitNow([try shard.change()])) }
+        for _ in 0..<20 { #expect(!shard.commitNow([try shard.change()])) }
         try other.commit()
         try shard.commitHere()
         #expect(shard.metrics.commitsInline.value == before + 1)
@@ -249,7 +256,7 @@ struct ShardThreadTests {
         let shard: Shard = .init(MemoryStore())
         try shard.warmUp()
         let other: Work = try shard.change(user: 2)
-        for _ in 0..<20 { #expect(!shard.shard.commitNow([other])) }
+        for _ in 0..<20 { #expect(!shard.commitNow([other])) }
         shard.commitThere([other])
         try shard.commitHere(user: 2)
     }
@@ -260,17 +267,17 @@ struct ShardThreadTests {
     }
 }
 
-/// A place in a queue, taken by another thread for a moment.
+/// Work of several tenants between threads.
 struct FairQueueTests {
     @Test("a closed queue still hands out what is held, once that has come back")
     func heldAtTheEnd() {
         let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
         queue.push([(1, 10), (1, 11), (2, 20)])
-        #expect(queue.take(most: 10, share: 10, waitingSeconds: 0) == [10, 11, 20])
+        #expect(queue.awaitWork(seconds: 0) && queue.take(most: 10, share: 10) == [10, 11, 20])
         queue.hold(1, puttingBack: [11])
         queue.close()
         let thread: OwnThread = Self.sleeper(queue, taken)
-        #expect(!queue.claim([1]) && !queue.claim([2]))
+        #expect(!queue.isIdle(for: [1]) && !queue.isIdle(for: [2]))
         queue.resume(1, with: 10)
         #expect(taken.takeAll() == [[10, 11]])
         thread.join()
@@ -278,34 +285,35 @@ struct FairQueueTests {
 
     private static func sleeper(_ queue: FairQueue<Int>, _ taken: BlockingQueue<[Int]>) -> OwnThread {
         OwnThread("sleeper") {
-            while let work: [Int] = queue.take(most: 10, share: 10, waitingSeconds: 60) { taken.add(work) }
+            while queue.awaitWork(seconds: 60) { taken.add(queue.take(most: 10, share: 10)) }
         }
     }
 
-    @Test("it is given only while somebody sleeps there with nothing to do, and what comes meanwhile waits")
-    func claims() {
-        let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
-        #expect(!queue.claim([1]), "nobody sleeps there")
-        let thread: OwnThread = Self.sleeper(queue, taken)
-        waitFor { queue.claim([1]) ? true : nil }
-        #expect(!queue.claim([1]), "it is taken")
+    @Test("a queue is idle for tenants of which none waits, is throttled or held, until it is closed")
+    func idle() {
+        let queue: FairQueue<Int> = .init()
+        #expect(queue.isIdle(for: [1, 2]))
         queue.push([(1, 10)])
-        queue.push([(2, 20)])
-        #expect(taken.takeAll(until: SystemClock.steadyTime()).isEmpty)
-        queue.release(rousing: false)
-        #expect(taken.takeAll() == [[10, 20]])
-        waitFor { queue.claim([1]) ? true : nil }
-        queue.release(rousing: true)
-        #expect(taken.takeAll() == [[]], "roused for nothing")
+        #expect(!queue.isIdle(for: [2]), "work of another tenant would be overtaken")
+        #expect(queue.take(most: 1, share: 1) == [10] && queue.isIdle(for: [1]))
         queue.throttle(1, until: SystemClock.monotonic() + 3_600_000_000_000)
-        waitFor { queue.claim([2]) ? true : nil }
-        queue.release(rousing: false)
-        #expect(!queue.claim([2, 1]), "one of them rests")
-        waitFor { queue.claim([2]) ? true : nil }
+        #expect(queue.isIdle(for: [2]) && !queue.isIdle(for: [2, 1]))
+        queue.hold(2, puttingBack: [])
+        #expect(!queue.isIdle(for: [2]) && queue.isIdle(for: [3]))
         queue.close()
-        #expect(taken.takeAll(until: SystemClock.steadyTime()).isEmpty)
-        queue.release(rousing: false)
+        #expect(!queue.isIdle(for: [3]))
+    }
+
+    @Test("a roused thread returns without work, once")
+    func roused() {
+        let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
+        let thread: OwnThread = Self.sleeper(queue, taken)
+        queue.rouse()
+        #expect(taken.takeAll() == [[]])
+        queue.push([(1, 10)])
+        #expect(taken.takeAll() == [[10]])
+        queue.close()
         thread.join()
-        #expect(!queue.claim([2]), "it is closed")
+        #expect(taken.takeAll(until: SystemClock.steadyTime()).isEmpty)
     }
 }

@@ -10,7 +10,7 @@ final class ServerAccounts: Sendable {
     /// A request and the connection that gets the answer.
     struct Asked: Sendable {
         let connection: ConnectionID
-        let route: AccountService.Route
+        let route: AccountRoute
         let request: HTTPRequest
         /// The client's address, as text.
         let address: String

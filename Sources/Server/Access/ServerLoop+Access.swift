@@ -6,32 +6,30 @@ import ThicketProtocol
 // everything else on the threads that own the directories.
 extension ServerLoop {
     /// Handles a request about a built-in account.
-    /// - Returns: nil for other paths.
-    func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard let accounts, let route = AccountService.route(of: request.path)
-        else { return nil }
-        // The bundle of a partner's user.
-        if access != nil, route.ofPartner(request) != nil { return answerPartner(request, on: connection) }
+    func answer(
+        _ route: AccountRoute, _ request: HTTPRequest, on connection: ConnectionID
+    ) -> HTTPDisposition {
+        guard let accounts else { return .respond(pages.answer(.unknown, request)) }
         hub.metrics.httpRequests.add(1, .account)
-        let methods = AccountService.methods(of: route)
-        if let early = early(request, methods, takes: AccountService.takes(request.method, route)) {
+        let methods = route.methods
+        if let early = early(request, methods, takes: route.takes(request.method)) {
             return .respond(early)
         }
         let asked = ServerAccounts.Asked(
             connection: connection, route: route, request: request, address: address(of: connection),
-            fields: routes.cors.fields(for: request))
+            fields: pages.cors.fields(for: request))
         guard accounts.push(asked) else {
             hub.metrics.limitHits.add(1, .accountQueue)
-            return .respond(routes.cors.marking(AccountAnswer.unavailable(route), to: request))
+            return .respond(pages.cors.marking(AccountAnswer.unavailable(route), to: request))
         }
         return .later
     }
 
     /// Handles a request of a partner's app.
-    /// - Returns: nil for other paths.
-    func answerPartner(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard let access, let route = ServerRoutes.partnerRoute(of: request)
-        else { return nil }
+    func answer(
+        _ route: PartnerService.Route, _ request: HTTPRequest, on connection: ConnectionID
+    ) -> HTTPDisposition {
+        guard let access else { return .respond(pages.answer(.unknown, request)) }
         hub.metrics.httpRequests.add(1, .partner)
         let methods = PartnerService.methods(of: route)
         if let early = early(request, methods, takes: PartnerService.takes(request.method, route)) {
@@ -39,10 +37,10 @@ extension ServerLoop {
         }
         let asked = ServerAccess.Asked(
             connection: connection, route: route, request: request, address: address(of: connection),
-            fields: routes.cors.fields(for: request))
+            fields: pages.cors.fields(for: request))
         guard access.push(asked) else {
             hub.metrics.limitHits.add(1, .accessQueue)
-            return .respond(routes.cors.marking(PartnerAnswer.unavailable, to: request))
+            return .respond(pages.cors.marking(PartnerAnswer.unavailable, to: request))
         }
         return .later
     }
@@ -50,9 +48,9 @@ extension ServerLoop {
     /// The answer that follows from the method alone; nil when the path takes the method.
     private func early(_ request: HTTPRequest, _ methods: String, takes: Bool) -> HTTPResponse? {
         if request.method.utf8.elementsEqual("OPTIONS".utf8) {
-            return routes.cors.preflight(request, allowed: methods + ", OPTIONS")
+            return pages.cors.preflight(request, allowed: methods + ", OPTIONS")
         }
         return takes
-            ? nil : routes.cors.marking(ServerRoutes.methodNotAllowed(but: methods + ", OPTIONS"), to: request)
+            ? nil : pages.cors.marking(ServerPages.methodNotAllowed(but: methods + ", OPTIONS"), to: request)
     }
 }

@@ -4,14 +4,20 @@ import ThicketProtocol
 ///
 /// It needs no token: the test sends heartbeats, which the server answers before a channel is authorized.
 enum StartPage {
-    /// The page's file at a path; nil for other paths.
-    static func answer(_ path: Substring) -> HTTPResponse? {
-        switch path {
-        case "/": response("text/html; charset=utf-8", html)
-        case "/page.css": response("text/css; charset=utf-8", style)
-        case "/page.js": response("text/javascript; charset=utf-8", script)
-        case "/page.svg": response("image/svg+xml", icon)
-        default: nil
+    /// A file of the page, by its path.
+    enum Part: String {
+        case html = "/"
+        case style = "/page.css"
+        case script = "/page.js"
+        case icon = "/page.svg"
+
+        var response: HTTPResponse {
+            switch self {
+            case .html: StartPage.response("text/html; charset=utf-8", StartPage.html)
+            case .style: StartPage.response("text/css; charset=utf-8", StartPage.style)
+            case .script: StartPage.response("text/javascript; charset=utf-8", StartPage.script)
+            case .icon: StartPage.response("image/svg+xml", StartPage.icon)
+            }
         }
     }
 

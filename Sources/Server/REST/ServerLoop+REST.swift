@@ -4,12 +4,11 @@ import ThicketProtocol
 
 // The data API on the loop's thread.
 extension ServerLoop {
-    /// - Returns: nil for paths that are not the data API's.
-    func answerREST(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard RESTHandler.owns(request.path) else { return nil }
+    /// - Parameter request: a request whose path is the data API's.
+    func answerData(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition {
         hub.metrics.httpRequests.add(1, .rest)
         let handler = RESTHandler(
-            cors: routes.cors, documentBytesMax: hub.limits.documentBytesMax, makeChangeID: { RandomBytes.hex(16) })
+            cors: pages.cors, documentBytesMax: hub.limits.documentBytesMax, makeChangeID: { RandomBytes.hex(16) })
         switch handler.read(request) {
         case .answer(let response):
             hub.metrics.restAnswers.add(1, .init(status: response.status))

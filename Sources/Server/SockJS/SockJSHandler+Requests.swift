@@ -4,9 +4,9 @@ import ThicketProtocol
 // Requests below `/sock/1/APP`.
 extension SockJSHandler {
     /// - Parameter unixTime: milliseconds since 1970.
-    /// - Returns: nil when the path is not a SockJS path.
-    func answer(_ request: HTTPRequest, on connection: ConnectionID, unixTime: Int64) -> HTTPDisposition? {
-        guard let path = SockJSPath(request.path) else { return nil }
+    func answer(
+        _ request: HTTPRequest, _ path: SockJSPath, on connection: ConnectionID, unixTime: Int64
+    ) -> HTTPDisposition {
         metrics.httpRequests.add(1, .sockjs)
         let replies = SockJSReplies(settings: settings, unixTime: unixTime)
         switch path.place {

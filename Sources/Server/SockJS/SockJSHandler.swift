@@ -56,8 +56,7 @@ final class SockJSHandler {
     private var queuedTotal = 0
     private var queuedByTenant = [TenantID: Int]()
     /// The newest message as a JSON string, and the frame it was made from: one change goes to many sessions.
-    private var lastFrame = [UInt8]()
-    private var lastElement = [UInt8]()
+    private var last: (frame: [UInt8], element: [UInt8]) = ([], [])
 
     init(
         loop: EventLoop, host: any SockJSHost, settings: SockJSSettings, metrics: Metrics,
@@ -197,10 +196,10 @@ final class SockJSHandler {
 
     private func element(of frame: SharedFrame) -> [UInt8] {
         let isLast = frame.bytes.withUnsafeBufferPointer { (new: UnsafeBufferPointer<UInt8>) in
-            lastFrame.withUnsafeBufferPointer { $0.baseAddress == new.baseAddress && $0.count == new.count }
+            last.frame.withUnsafeBufferPointer { $0.baseAddress == new.baseAddress && $0.count == new.count }
         }
-        if !isLast { (lastFrame, lastElement) = (frame.bytes, SockJSText.element(frame.text)) }
-        return lastElement
+        if !isLast { (last.frame, last.element) = (frame.bytes, SockJSText.element(frame.text)) }
+        return last.element
     }
 
     func close(_ id: ConnectionID, _ code: WebSocketCloseCode, reason: String) {
@@ -261,7 +260,7 @@ final class SockJSHandler {
                 account(entry)
             }
         }
-        (lastFrame, lastElement) = ([], [])
+        (last.frame, last.element) = ([], [])
         while !ended.isEmpty {
             let batch = ended
             ended = []

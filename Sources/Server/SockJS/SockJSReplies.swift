@@ -18,7 +18,7 @@ struct SockJSReplies {
         body: Array("Welcome to SockJS!\n".utf8))
 
     static func notFound(_ request: HTTPRequest) -> HTTPResponse {
-        var response = ServerRoutes.notFound
+        var response = ServerPages.notFound
         for field in cors(request) { response.fields.append(field.name, field.value) }
         return response
     }

@@ -92,7 +92,7 @@ public final class Server {
         let shard = ServerShard(
             store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics,
             health: health, log: log
-        ) { commits.post($0, rings: !$1) }
+        ) { commits.post($0) }
         let readers = ServerReaders(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
@@ -105,11 +105,13 @@ public final class Server {
         let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, maintenance: maintenance,
-            access: access,
-            accounts: accounts,
-            routes: ServerRoutes(
-                metrics: metrics, health: health, showsMetrics: config.metrics, showsPage: config.page,
-                cors: CORSPolicy(config.corsOrigins), versions: AppVersions(config.appVersions)),
+            access: access, accounts: accounts,
+            router: HTTPRouter(
+                hasPartners: access != nil, hasAccounts: accounts != nil, showsMetrics: config.metrics,
+                showsPage: config.page),
+            pages: ServerPages(
+                metrics: metrics, health: health, cors: CORSPolicy(config.corsOrigins),
+                versions: AppVersions(config.appVersions)),
             log: log, drainTimeout: config.drainTimeout, clock: clock,
             sockJS: SockJSSettings(config), tls: tls, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])

@@ -25,7 +25,8 @@ final class ServerLoop: LoopDelegate {
     let access: ServerAccess?
     /// nil without built-in accounts.
     let accounts: ServerAccounts?
-    var routes: ServerRoutes
+    private var router: HTTPRouter
+    var pages: ServerPages
     private let log: Log
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
@@ -66,7 +67,8 @@ final class ServerLoop: LoopDelegate {
 
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
-        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?, routes: ServerRoutes,
+        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?, router: HTTPRouter,
+        pages: ServerPages,
         log: Log,
         drainTimeout: Duration,
         clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings, tls: TLSFiles?,
@@ -80,7 +82,8 @@ final class ServerLoop: LoopDelegate {
         self.maintenance = maintenance
         self.access = access
         self.accounts = accounts
-        self.routes = routes
+        self.router = router
+        self.pages = pages
         self.log = log
         self.clock = clock
         self.drainTimeout = drainTimeout
@@ -94,17 +97,23 @@ final class ServerLoop: LoopDelegate {
     // MARK: From the network
 
     func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
-        if let answer = sockjs.answer(request, on: connection, unixTime: now().unix) {
-            return answer
+        let route = router.route(request)
+        switch route {
+        case .sockJS(let path): return sockjs.answer(request, path, on: connection, unixTime: now().unix)
+        case .webSocket:
+            hub.metrics.httpRequests.add(1, .websocket)
+            return request.method == "GET" ? .upgrade : .respond(ServerPages.methodNotAllowed)
+        case .account(let account): return answer(account, request, on: connection)
+        case .partner(let partner): return answer(partner, request, on: connection)
+        case .data: return answerData(request, on: connection)
+        case .start, .live, .ready, .metrics, .openAPI, .version, .unknown:
+            return .respond(pages.answer(route, request))
         }
-        if let disposition = answerAccount(request, on: connection) { return disposition }
-        if let disposition = answerREST(request, on: connection) { return disposition }
-        return answerPartner(request, on: connection) ?? routes.answer(request)
     }
 
     func opened(_ connection: ConnectionID, _ request: HTTPRequest) {
         guard !sockjs.opened(connection, request) else { return }
-        hub.opened(connection, app: ServerRoutes.app(of: request) ?? "")
+        hub.opened(connection, app: HTTPRouter.app(ofSocket: request.path)?.text ?? "")
         perform()
     }
 
@@ -160,10 +169,10 @@ final class ServerLoop: LoopDelegate {
         maintenance.use(config.retention)
         access?.use(ServerAccess.Settings(config))
         accounts?.use(AccountService.Rules(config))
-        routes.showsMetrics = config.metrics
-        routes.showsPage = config.page
-        routes.cors = CORSPolicy(config.corsOrigins)
-        routes.versions = AppVersions(config.appVersions)
+        router.showsMetrics = config.metrics
+        router.showsPage = config.page
+        pages.cors = CORSPolicy(config.corsOrigins)
+        pages.versions = AppVersions(config.appVersions)
         sockjs.use(SockJSSettings(config))
         drainTimeout = config.drainTimeout
     }
@@ -292,11 +301,20 @@ final class ServerLoop: LoopDelegate {
     /// Commits the changes of this turn on the loop's thread if that takes no longer than to wake the shard's thread.
     private func commitNow() -> Bool {
         guard !requests.isEmpty else { return false }
-        // Output of this turn for other clients is sent first, so that it does not wait for the disk.
-        guard shard.commitNow(requests, beforehand: sendAll) else { return false }
+        // What the shard's thread has committed before; taken while it cannot commit.
+        var earlier = [ServerShard.Report]()
+        let reports = shard.commitNow(requests) {
+            earlier = commits.takeAll()
+            // Output of this turn for other clients is sent first, so that it does not wait for the disk.
+            sendAll()
+        }
+        guard let reports else {
+            if !earlier.isEmpty { committed(earlier) }
+            return false
+        }
         requests = []
         // Both clocks are read again: the turn began before the wait for the disk.
-        committed(commits.takeAll(), at: HubInstant(monotonic: SystemClock.monotonic(), unix: clock()))
+        committed(earlier + reports, at: HubInstant(monotonic: SystemClock.monotonic(), unix: clock()))
         return true
     }
 
@@ -383,7 +401,7 @@ final class ServerLoop: LoopDelegate {
     func beginStop() {
         guard case .none = drain else { return }
         log.info("server.stopping", ["connections": .int(hub.connectionCount)])
-        routes.health.stop()
+        pages.health.stop()
         loop.quiesce()
         hub.endWaiting()
         perform()

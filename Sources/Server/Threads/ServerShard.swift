@@ -1,3 +1,4 @@
+import Synchronization
 import ThicketNet
 import ThicketPlatform
 import ThicketProtocol
@@ -6,8 +7,9 @@ import ThicketScheduling
 /// The thread that decides changes and writes them. It owns the `ShardCore` and with it the only store writer.
 ///
 /// It takes everything that was queued while the last group was being written, decides it and commits it as one group:
-/// the slower the disk, the larger the groups. While it waits for work, the loop may take its place for a few small
-/// changes (`commitNow`).
+/// the slower the disk, the larger the groups. While it waits for work, the loop may commit a few small changes itself
+/// (`commitNow`): one lock protects everything that deciding and committing use, and work is taken from the queue only
+/// under that lock, so the order of a tenant's changes does not depend on which thread commits them.
 final class ServerShard: Sendable {
     /// Work for the thread.
     enum Work: Sendable {
@@ -45,11 +47,10 @@ final class ServerShard: Sendable {
 
     /// - Parameters:
     ///   - limits: what one user may have of the thread.
-    ///   - report: called after each group on the thread that committed it; `isHere` when that is the caller of
-    ///     `commitNow`.
+    ///   - report: called on the shard's thread after each group that it committed.
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
-        report: @escaping @Sendable (_ report: Report, _ isHere: Bool) -> Void
+        report: @escaping @Sendable (Report) -> Void
     ) {
         let queue = self.queue
         let opened = self.opened
@@ -69,20 +70,16 @@ final class ServerShard: Sendable {
     func awaitOpening() { _ = opened.takeAll(until: SystemClock.steadyTime() + Self.openingPatience) }
 
     /// Decides and commits changes on the calling thread if they are few and small, the shard's thread is idle, and
-    /// recent commits were quick. Their outcome has been reported when this returns.
+    /// recent commits were quick.
     /// - Parameter beforehand: called once when it is almost certain that the changes will be committed here.
-    /// - Returns: false when nothing was done; the caller must `push` the changes.
-    func commitNow(_ requests: [(tenant: TenantID, work: Work)], beforehand: () -> Void = {}) -> Bool {
-        guard requests.count <= InlineGate.changesMax else { return false }
+    /// - Returns: what was committed, after everything that was reported before; nil when nothing was done: the caller
+    ///   must `push` the changes.
+    func commitNow(_ requests: [(tenant: TenantID, work: Work)], beforehand: () -> Void = {}) -> [Report]? {
+        guard requests.count <= InlineGate.changesMax else { return nil }
         var changes = [ShardRequest]()
         for case (_, .request(let request)) in requests { changes.append(request) }
-        guard changes.count == requests.count, InlineGate.admits(changes), queue.claim(changes.lazy.map(\.tenant))
-        else {
-            return false
-        }
-        let isDone = runner.commitNow(changes, queue, beforehand)
-        queue.release(rousing: isDone && runner.hasWorkLeft)
-        return isDone
+        guard changes.count == requests.count, InlineGate.admits(changes) else { return nil }
+        return runner.commitNow(changes, queue, beforehand)
     }
 
     /// Queues changes, each for its tenant.
@@ -108,7 +105,8 @@ final class ServerShard: Sendable {
 
 /// Runs on the shard's thread.
 private final class ShardRunner: @unchecked Sendable {
-    // Owned by the shard's thread, or by another thread between `claim` and `release` of the queue.
+    /// Held by the thread that decides and commits. Everything below is protected by it.
+    private let turn = Mutex<Void>(())
     private let store: any Store
     private var settings: ShardSettings
     private var limits: ServerLimits
@@ -117,7 +115,7 @@ private final class ShardRunner: @unchecked Sendable {
     private let health: Health
     private let log: Log
     private let slowChangeWorker: SlowChangeWorker
-    private let report: @Sendable (ServerShard.Report, Bool) -> Void
+    private let report: @Sendable (ServerShard.Report) -> Void
     private var core: ShardCore?
     private var gate: InlineGate
     /// Nanoseconds that the last commit took.
@@ -126,16 +124,21 @@ private final class ShardRunner: @unchecked Sendable {
     private var groupBegun: Int64 = 0
     /// When a failed store is tried again, in nanoseconds.
     private var triesAgain: Int64 = 0
-    /// What each user has used of the thread, and which users used it recently.
-    private var shares = TenantShares()
-    private var waits = RecentWaits()
-    private var penaltyBox = PenaltyBox()
+    private var fairness = Fairness()
     /// Groups committed since work was last taken from the queue.
     private var commitsOfTurn = 0
     /// Number of objects that the core has evicted because of their users' quotas.
     private var shareEvictions = 0
-    /// Whether the current group belongs to `commitNow`.
-    private var isHere = false
+    /// What `commitNow` has committed; nil while the shard's thread commits.
+    private var inline: [ServerShard.Report]?
+
+    /// The users' shares of the thread.
+    private struct Fairness {
+        /// What each user has used of the thread, and which users used it recently.
+        var shares = TenantShares()
+        var waits = RecentWaits()
+        var penaltyBox = PenaltyBox()
+    }
 
     /// Most changes taken from the queue at once; the core reports when a group is full.
     private static let takenAtOnce = 4_096
@@ -146,7 +149,7 @@ private final class ShardRunner: @unchecked Sendable {
 
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
-        slowChangeWorker: SlowChangeWorker, report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
+        slowChangeWorker: SlowChangeWorker, report: @escaping @Sendable (ServerShard.Report) -> Void
     ) {
         self.store = store
         self.settings = settings.decidingLongOnesElsewhere
@@ -163,16 +166,20 @@ private final class ShardRunner: @unchecked Sendable {
 
     /// - Parameter opened: called once, after the first attempt, with whether the store is open.
     func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
-        opened(openCore() != nil)
-        while true {
-            let (share, weightMax) = share
-            guard
-                let batch = queue.take(
-                    most: Self.takenAtOnce, share: share, weightMax: weightMax, waitingSeconds: patience)
-            else { break }
-            take(batch, queue)
+        var patience = turn.withLock { _ in
+            opened(openCore() != nil)
+            return self.patience
         }
-        while let core, core.hasBacklog, commit(core) {}
+        while queue.awaitWork(seconds: patience) {
+            patience = turn.withLock { _ in
+                let (share, weightMax) = share
+                take(queue.take(most: Self.takenAtOnce, share: share, weightMax: weightMax), queue)
+                return self.patience
+            }
+        }
+        turn.withLock { _ in
+            while let core, core.hasBacklog, commit(core) {}
+        }
     }
 
     /// Seconds to wait for work.
@@ -181,29 +188,37 @@ private final class ShardRunner: @unchecked Sendable {
         return health.isReady && core != nil ? 60 : max(0, Double(triesAgain - SystemClock.monotonic()) / 1e9)
     }
 
-    /// Takes and commits changes on the caller's thread while no other work is queued.
-    /// - Returns: false when that might take long; nothing was done then.
+    /// Takes and commits changes on the caller's thread while no other work is queued or in progress.
+    /// - Returns: nil when that might take long; nothing was done then.
     func commitNow(
         _ changes: [ShardRequest], _ queue: FairQueue<ServerShard.Work>, _ beforehand: () -> Void
-    ) -> Bool {
-        guard gate.isOpen, health.isReady, let core else { return false }
-        beforehand()
-        guard core.beginCommit(of: changes) else { return false }
-        isHere = true
-        defer { isHere = false }
-        metrics.commitsInline.add()
-        take(changes.map { .request($0) }, queue)
-        return true
+    ) -> [ServerShard.Report]? {
+        let reports = turn.withLockIfAvailable { _ in
+            commitHere(changes, queue, beforehand)
+        }
+        return reports ?? nil
     }
 
-    /// Whether the thread has work that is not queued, such as a store to try again.
-    var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
+    private func commitHere(
+        _ changes: [ShardRequest], _ queue: FairQueue<ServerShard.Work>, _ beforehand: () -> Void
+    ) -> [ServerShard.Report]? {
+        guard gate.isOpen, health.isReady, let core, queue.isIdle(for: changes.lazy.map(\.tenant)) else { return nil }
+        beforehand()
+        guard core.beginCommit(of: changes) else { return nil }
+        metrics.commitsInline.add()
+        inline = []
+        take(changes.map { .request($0) }, queue)
+        defer { inline = nil }
+        // The thread sleeps, and has work that is not queued: the rest of a group, or a store to try again.
+        if core.hasBacklog || !health.isReady { queue.rouse() }
+        return inline
+    }
 
     /// Bounds on one user's part of a group: the number of changes and their weight. On a slow disk the number grows
     /// until deciding the changes takes as long as a commit.
     private var share: (count: Int, weightMax: Int) {
         let worthIt = Int(commitNanoseconds / Self.decisionNanoseconds)
-        guard shares.isShared(now: SystemClock.monotonic()) else {
+        guard fairness.shares.isShared(now: SystemClock.monotonic()) else {
             return (max(limits.changesPerUserTurn, worthIt), .max)
         }
         let most = max(min(limits.changesPerUserTurn, TenantShares.shareOfGroup), worthIt)
@@ -231,7 +246,7 @@ private final class ShardRunner: @unchecked Sendable {
                 let tenant = request.tenant
                 if left.contains(tenant) { continue }
                 requests += 1
-                shares.count(tenant)
+                fairness.shares.count(tenant)
                 if let long = core.receive(request) {
                     left.insert(tenant)
                     queue.hold(tenant, puttingBack: Self.rest(of: batch, after: index, tenant))
@@ -277,7 +292,7 @@ private final class ShardRunner: @unchecked Sendable {
     private func throttle(of tenant: TenantID, costing cost: Int64?) -> Int64? {
         // As on the loop: costly work of a user that was alone is not remembered.
         guard let cost, isShared(with: tenant) else { return nil }
-        return penaltyBox.throttle(
+        return fairness.penaltyBox.throttle(
             of: tenant, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
     }
 
@@ -294,16 +309,16 @@ private final class ShardRunner: @unchecked Sendable {
 
     /// Whether another user wants the thread. A user that is alone is not throttled for costly work.
     private func isShared(with tenant: TenantID) -> Bool {
-        shares.hasOther(than: tenant, now: SystemClock.monotonic())
+        fairness.shares.hasOther(than: tenant, now: SystemClock.monotonic())
     }
 
     /// Charges the thread's time since `taken` to the users of the work taken then. A user that exceeds its share is
     /// throttled.
     private func settleShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
         let now = ThreadMoment()
-        let used = waits.used(
+        let used = fairness.waits.used(
             computed: now.processor - taken.processor, passed: now.time - taken.time, commits: commitsOfTurn)
-        shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { tenant, until in
+        fairness.shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { tenant, until in
             metrics.limitHits.add(1, .shardShare)
             queue.throttle(tenant, until: until)
         }
@@ -323,7 +338,7 @@ private final class ShardRunner: @unchecked Sendable {
         }
     }
 
-    /// Commits one group and reports it to the loop.
+    /// Commits one group and reports it.
     /// - Returns: whether it was committed.
     @discardableResult
     private func commit(_ core: ShardCore) -> Bool {
@@ -332,7 +347,7 @@ private final class ShardRunner: @unchecked Sendable {
         let end = SystemClock.monotonic()
         commitNanoseconds = end - begin
         // A group's changes leave about 250 KiB in memory; this reserves room for those of the next group.
-        if !isHere { EventLoop.padHeap() }
+        if inline == nil { EventLoop.padHeap() }
         if outcome.appliedCount > 0 {
             gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun)
             commitsOfTurn += 1
@@ -348,7 +363,8 @@ private final class ShardRunner: @unchecked Sendable {
             metrics.limitHits.add(memory.shareEvictions - shareEvictions, .userObjects)
         }
         shareEvictions = memory.shareEvictions
-        report(ServerShard.Report(outcome: outcome), isHere)
+        if inline == nil { report(ServerShard.Report(outcome: outcome)) }
+        inline?.append(ServerShard.Report(outcome: outcome))
         let garbage = core.takeGarbage()
         if !garbage.isEmpty { slowChangeWorker.release(garbage) }
         return outcome.failure == nil
@@ -431,7 +447,7 @@ private final class ShardRunner: @unchecked Sendable {
             case .settings: break
             }
         }
-        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome), false) }
+        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome)) }
     }
 }
 

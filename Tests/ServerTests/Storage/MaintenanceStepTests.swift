@@ -103,7 +103,7 @@ import ThicketTestSupport
         let shard: ServerShard = .init(
             store: store, settings: ShardSettings(), limits: ServerLimits(), metrics: metrics, health: health,
             log: .silent
-        ) { _, _ in }
+        ) { _ in }
         shard.awaitOpening()
         let answers: BlockingQueue<Bool> = .init(bound: 1)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(tiny())
