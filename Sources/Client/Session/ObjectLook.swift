@@ -25,14 +25,14 @@ package struct BucketPlace: Sendable, Equatable {
 extension SyncMachine {
     package mutating func look(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> ObjectLook {
         let number = try number(bucket)
-        let entity = try entity(number, try wireKey(number, key))
+        let entity = try buckets[number].entity(try buckets[number].wireKey(key), &turn)
         let ghost = entity.record.ghost
         let isRemoved = entity.local == nil && (ghost.version > 0 || ghost.object != nil)
         return ObjectLook(object: entity.local, isRemoved: isRemoved, place: try place(bucket))
     }
 
     package func place(_ bucket: BucketName) throws(ClientError) -> BucketPlace {
-        let channel = channels[try number(bucket)]
+        let channel = buckets[try number(bucket)]
         let record = channel.record
         let isLost = record.changeVersion == nil || record.walk?.isSame == false
         let isBetween = isLost && record.generation > 0

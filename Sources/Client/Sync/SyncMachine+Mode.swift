@@ -1,4 +1,4 @@
-import ThicketProtocol
+package import ThicketProtocol
 import ThicketSealed
 
 /// A bucket that was opened in the wrong mode: as an open one although it is sealed, or the reverse.
@@ -17,12 +17,12 @@ extension SyncMachine {
     ///
     /// - Returns: nil when the server has had objects of it, or it holds more than 1,000.
     mutating func drafts(_ number: Int) throws(ClientError) -> [Draft]? {
-        let keys = try store.liveKeys(
-            channels[number].record.name, after: nil, limit: Self.draftsMax + 1)
-        guard keys.count <= Self.draftsMax, channels[number].edited.isSubset(of: keys) else { return nil }
+        let keys = try turn.store.liveKeys(
+            buckets[number].record.name, after: nil, limit: Self.draftsMax + 1)
+        guard keys.count <= Self.draftsMax, buckets[number].keys.edited.isSubset(of: keys) else { return nil }
         var drafts = [Draft]()
         for key in keys {
-            let entity = try entity(number, key)
+            let entity = try buckets[number].entity(key, &turn)
             guard entity.record.ghost == Ghost(), let object = entity.local
             else { return nil }
             drafts.append(Draft(key: key, object: object))
@@ -36,28 +36,27 @@ extension SyncMachine {
         _ number: Int, _ keys: SealedBucketKeys, _ drafts: [Draft], now: Int64
     ) throws(ClientError) -> [SyncAction] {
         let sealing = try makeSealing(keys)
-        return try turn(now) { machine throws(ClientError) in
+        return try runTurn(now) { machine throws(ClientError) in
             for draft in drafts {
-                var gone = try machine.entity(number, draft.key)
-                gone.record.edits = EditState()
-                gone.local = nil
-                machine.put(number, draft.key, gone, [.edits, .marks])
+                try machine.buckets[number].withEntity(draft.key, [.edits, .marks], &machine.turn) { gone in
+                    gone.record.edits = EditState()
+                    gone.local = nil
+                }
             }
-            let known = machine.channels[number].record
-            machine.channels[number].record = BucketRecord(
+            let known = machine.buckets[number].record
+            machine.buckets[number].record = BucketRecord(
                 name: known.name, walksStarted: known.walksStarted, isSealed: true)
-            machine.channels[number].sealing = sealing
-            machine.touchChannel(number)
+            machine.buckets[number].sealing = sealing
+            machine.turn.touch(number)
             for draft in drafts {
-                let key = try machine.wireKey(number, draft.key)
+                let key = try machine.buckets[number].wireKey(draft.key)
                 let diff = JSONDiff.diff(from: JSONObject(), to: draft.object)
-                try machine.addSealed(.modify(diff), to: number, key, name: draft.key.text)
+                try SealedRules.append(
+                    &machine.buckets[number], .modify(diff), key, name: draft.key.text, &machine.turn)
             }
-            if machine.link == .open { try machine.openChannel(number) }
+            if machine.turn.link.isOpen { machine.buckets[number].open(&machine.turn) }
         }
     }
-
-    // MARK: - From sealed to open
 
     /// Undoes the first opening of a bucket as sealed if that was a mistake: the server reports an open bucket, all
     /// objects it shows are unsealed, and this device has never held a sealed object or an edit of it. So nothing is
@@ -67,35 +66,35 @@ extension SyncMachine {
     ///
     /// - Returns: false when these conditions do not hold; nothing is changed then.
     package mutating func unseal(_ bucket: BucketName, now: Int64) throws(ClientError) -> (Bool, [SyncAction]) {
-        guard let number = channelNumbers[bucket], let objects = try onlyClear(number) else {
+        guard let number = numbers[bucket], let objects = try onlyClear(number) else {
             return (false, [])
         }
-        let actions = try turn(now) { machine throws(ClientError) in
+        let actions = try runTurn(now) { machine throws(ClientError) in
             for key in objects {
-                var met = try machine.entity(number, key)
-                (met.record.edits, met.record.name) = (EditState(), nil)
-                (met.sealed, met.local) = (nil, nil)
-                machine.put(number, key, met, [.edits, .marks])
+                try machine.buckets[number].withEntity(key, [.edits, .marks], &machine.turn) { met in
+                    (met.record.edits, met.record.name) = (EditState(), nil)
+                    (met.sealed, met.local) = (nil, nil)
+                }
             }
-            let known = machine.channels[number].record
-            machine.channels[number].record = BucketRecord(name: known.name, walksStarted: known.walksStarted)
-            machine.channels[number].sealing = nil
-            machine.forgetUndelivered(number)
-            machine.touchChannel(number)
-            if machine.link == .open { try machine.openChannel(number) }
+            let known = machine.buckets[number].record
+            machine.buckets[number].record = BucketRecord(name: known.name, walksStarted: known.walksStarted)
+            machine.buckets[number].sealing = nil
+            machine.buckets[number].forgetUndelivered(&machine.turn)
+            machine.turn.touch(number)
+            if machine.turn.link.isOpen { machine.buckets[number].open(&machine.turn) }
         }
         return (true, actions)
     }
 
     /// The objects that the server shows; nil unless all of them are unsealed and the bucket holds nothing else.
     private mutating func onlyClear(_ number: Int) throws(ClientError) -> [EntityKey]? {
-        guard let sealing = channels[number].sealing, sealing.isModeTold, channels[number].edited.isEmpty,
-            try store.liveNames(channels[number].record.name, after: nil, limit: 1).isEmpty
+        guard let sealing = buckets[number].sealing, sealing.isModeTold, buckets[number].keys.edited.isEmpty,
+            try turn.store.liveNames(buckets[number].record.name, after: nil, limit: 1).isEmpty
         else { return nil }
-        let met = try store.edited(channels[number].record.name).map(\.key)
+        let met = try turn.store.edited(buckets[number].record.name).map(\.key)
         guard !met.isEmpty else { return nil }
         for key in met {
-            let entity = try entity(number, key)
+            let entity = try buckets[number].entity(key, &turn)
             guard entity.record.ghost == Ghost(), entity.sealed?.problem == .clear else { return nil }
         }
         return met

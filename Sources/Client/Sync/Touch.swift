@@ -10,10 +10,10 @@ struct Touch {
     /// Most steps of one object in one turn; beyond that the whole value is written.
     private static let stepsMax = 1_024
 
-    mutating func add(_ more: EntityParts, _ ghostStep: GhostStep?, _ laterStep: ObjectDiff?) {
-        parts.formUnion(more)
-        if more.contains(.ghost) { Self.append(ghostStep, to: &ghostSteps) }
-        if more.contains(.edits) { Self.append(laterStep, to: &laterSteps) }
+    mutating func add(_ change: EntityChange) {
+        parts.formUnion(change.parts)
+        if change.parts.contains(.ghost) { Self.append(change.ghostStep, to: &ghostSteps) }
+        if change.parts.contains(.edits) { Self.append(change.laterStep, to: &laterSteps) }
     }
 
     private static func append<Step>(_ step: Step?, to steps: inout [Step]?) {

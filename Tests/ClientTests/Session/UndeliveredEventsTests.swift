@@ -417,8 +417,9 @@ struct UndeliveredEventsTests {
     /// The machine tells this, and keeps it.
     private func tell(_ bucket: Bucket, _ position: Int) async throws {
         try await bucket.engine.act { (machine, now) throws(ClientError) in
-            let actions: [SyncAction] = try machine.turn(now) { (turn) throws(ClientError) in
-                turn.tellOnce(0, .integrity(IntegrityReport(key: "k", stoppedAfter: position)))
+            let actions: [SyncAction] = try machine.runTurn(now) { (machine) throws(ClientError) in
+                let event: BucketEvent = .integrity(IntegrityReport(key: "k", stoppedAfter: position))
+                machine.buckets[0].tellOnce(event, &machine.turn)
             }
             return ((), actions)
         }

@@ -1,9 +1,8 @@
 import ThicketProtocol
 
-/// Reports values of others that gave way to an edit of this device, in open buckets. A waiting local edit is ordered
-/// after the server's changes, so the local value prevails; only this device knows that its author had not seen the
-/// other value.
-extension SyncMachine {
+/// Reports values of others that gave way to an edit of this device. A waiting local edit is ordered after the server's
+/// changes, so the local value prevails; only this device knows that its author had not seen the other value.
+extension OpenRules {
     /// Reports each value of a foreign change that a local edit replaced.
     ///
     /// - Parameters:
@@ -11,9 +10,10 @@ extension SyncMachine {
     ///   - ghost: the state from which both were made.
     ///   - next: the object after the foreign change.
     ///   - local: the object with the local edits on top.
-    mutating func tellGaveWay(
-        _ number: Int, _ key: EntityKey, _ edits: EditState, over change: Edit?, ghost: JSONObject?, next: JSONObject?,
-        local: JSONObject?
+    static func tellGaveWay(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ edits: EditState, over change: Edit?, ghost: JSONObject?,
+        next: JSONObject?,
+        local: JSONObject?, _ turn: inout SyncTurn
     ) {
         guard let change, let mine = try? Edits.compose(edits.pending?.edit, edits.later, base: ghost) else { return }
         var paths = [[String]]()
@@ -25,8 +25,8 @@ extension SyncMachine {
         for path in paths.prefix(SyncLimits.gaveWayMax) {
             let (losing, winning) = (Self.value(at: path, in: next), Self.value(at: path, in: local))
             guard losing != winning, !Self.isOnTop(winning, of: losing, path) else { continue }
-            let report = ConflictReport(key: shownKey(number, key), path: path, losing: losing, winning: winning)
-            tellOnce(number, .conflict(report))
+            let report = ConflictReport(key: bucket.shownKey(key, &turn), path: path, losing: losing, winning: winning)
+            bucket.tellOnce(.conflict(report), &turn)
         }
     }
 

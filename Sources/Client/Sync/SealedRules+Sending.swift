@@ -4,63 +4,50 @@ import ThicketProtocol
 import ThicketSealed
 
 /// Edits of a sealed bucket on their way to the server, and the server's answers.
-extension SyncMachine {
+extension SealedRules {
     /// Queues the object if it has something to send.
-    mutating func queueSealed(_ number: Int, _ key: EntityKey) {
-        guard let entity = cache[address(number, key)], let sealed = entity.sealed,
+    static func queue(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) {
+        guard let entity = turn.entities[bucket.address(key)], let sealed = entity.sealed,
             entity.record.edits.pending == nil, entity.record.edits.refusal == nil, sealed.problem == nil
         else { return }
-        if sealed.hasEdits || mustRemove(entity, sealed) { channels[number].ready.append(key) }
+        if sealed.hasEdits || mustRemove(entity, sealed) { bucket.outbox.ready.append(key) }
     }
 
     /// Whether the server's object must be removed: after a tombstone by this client, or to be replaced by a new
     /// object.
-    private func mustRemove(_ entity: Entity, _ sealed: SealedObject) -> Bool {
+    private static func mustRemove(_ entity: LocalEntity, _ sealed: SealedObject) -> Bool {
         guard entity.record.ghost.object != nil else { return false }
         if sealed.isReplacing { return true }
         guard sealed.log.object == nil, sealed.pending == nil else { return false }
         return sealed.needsRecreation || sealed.wasDeletedHere
     }
 
-    private mutating func randomBytes(_ count: Int) -> [UInt8] {
-        var bytes = [UInt8]()
-        while bytes.count < count {
-            var word = random.next()
-            for _ in 0..<8 {
-                bytes.append(UInt8(truncatingIfNeeded: word))
-                word >>= 8
-            }
-        }
-        return Array(bytes.prefix(count))
-    }
-
     /// Makes the next change of an object, stores it, and sends it.
-    mutating func sendSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity = try entity(number, key)
+    static func sendNew(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
         guard entity.record.edits.pending == nil, entity.record.edits.wanted == nil, entity.record.edits.refusal == nil,
             var sealed = entity.sealed, sealed.problem == nil, !sealed.isStopped
         else { return }
-        let changeID = randomBytes(SealedValue.idBytes)
+        let changeID = turn.randomBytes(SealedValue.idBytes)
         guard let name = try? ChangeID(Hex.encode(changeID)) else { return }
         let diff: ObjectDiff?
         if mustRemove(entity, sealed) {
             diff = nil
         } else if entity.record.ghost.object == nil {
-            guard let made = sealed.created(incarnation: randomBytes(SealedLog.incarnationBytes)) else {
+            guard let made = sealed.created(incarnation: turn.randomBytes(SealedLog.incarnationBytes)) else {
                 return
             }
             sealed = made
-            let id = randomBytes(SealedValue.idBytes)
-            let nonce = randomBytes(AEADSuite.nonceBytes)
-            let snapshot = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
+            let id = turn.randomBytes(SealedValue.idBytes)
+            let nonce = turn.randomBytes(AEADSuite.nonceBytes)
+            let snapshot = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(&bucket, key))
             diff = SealedEntity.creation(Base64.encodeURL(snapshot))
         } else {
-            let nonce = randomBytes(AEADSuite.nonceBytes)
-            let sealer = try sealer(number, key)
+            let nonce = turn.randomBytes(AEADSuite.nonceBytes)
+            let sealer = try sealer(&bucket, key)
             guard let made = sealed.seal(changeID: changeID, nonce: nonce, with: sealer) else {
                 // Nothing was left to send.
-                entity.sealed = sealed
-                return putSealed(number, key, entity)
+                return try keep(&bucket, key, sealed, &turn)
             }
             diff = SealedEntity.insertion(Base64.encodeURL(made.sealed))
         }
@@ -75,17 +62,19 @@ extension SyncMachine {
             sealed.pending?.isWhole == true && entity.record.edits.attempts < SyncLimits.wholeAttemptsMax
         let bytes = Messages.change(
             key: key, changeID: name, edit: edit, source: source, whole: nil, isWhole: isWhole)
-        entity.sealed = sealed
-        entity.record.edits.pending = PendingChange(
-            changeID: name, edit: diff == nil ? .remove : nil, source: source, bytes: bytes)
-        putSealed(number, key, entity)
-        sendsNewChange = true
-        sendChange(number, key, bytes)
+        try keep(&bucket, key, sealed, &turn) { record in
+            record.edits.pending = PendingChange(
+                changeID: name, edit: diff == nil ? .remove : nil, source: source, bytes: bytes)
+        }
+        turn.sendsNewChange = true
+        bucket.sendChange(key, bytes, &turn)
     }
 
     /// Resends the pending change: the same sealed bytes under the same ccid, with the version that is known now.
-    mutating func resendSealed(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
-        var entity = try entity(number, key)
+    static func resend(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ pending: PendingChange, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
         guard let sealed = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
         // The requested state, or the part that cannot be read, may include the change.
         guard entity.record.edits.wanted == nil || pending.edit == .remove else { return }
@@ -93,25 +82,26 @@ extension SyncMachine {
         // taken back.
         guard let operation = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
             entity.record.ghost.object != nil, !pending.isWhole
-        else { return sendChange(number, key, pending.bytes) }
+        else { return bucket.sendChange(key, pending.bytes, &turn) }
         let source = entity.record.ghost.version
         let diff = SealedEntity.insertion(Base64.encodeURL(operation))
         let bytes = Messages.change(
             key: key, changeID: pending.changeID, edit: .modify(diff), source: source, whole: nil)
-        entity.record.edits.pending = PendingChange(
-            changeID: pending.changeID, edit: pending.edit, source: source, bytes: bytes,
-            isConfirmed: pending.isConfirmed)
-        putSealed(number, key, entity)
-        sendsNewChange = true
-        sendChange(number, key, bytes)
+        try keep(&bucket, key, sealed, &turn) { record in
+            record.edits.pending = PendingChange(
+                changeID: pending.changeID, edit: pending.edit, source: source, bytes: bytes,
+                isConfirmed: pending.isConfirmed)
+        }
+        turn.sendsNewChange = true
+        bucket.sendChange(key, bytes, &turn)
     }
 
     /// The server did not apply the object's change: 400 to 440.
-    mutating func refusedSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
-        var entity = try entity(number, key)
-        guard let pending = entity.record.edits.pending, let sealed = entity.sealed else {
-            return
-        }
+    static func refused(_ bucket: inout BucketMachine, _ key: EntityKey, code: Int, _ turn: inout SyncTurn)
+        throws(ClientError)
+    {
+        let entity = try bucket.entity(key, &turn)
+        guard let pending = entity.record.edits.pending, let sealed = entity.sealed else { return }
         let isRemoval = pending.edit == .remove
         let isCreation = !isRemoval && entity.record.ghost.object == nil
         // After an unreadable part the change waits unchanged; it is sent again when that part has been read.
@@ -119,55 +109,55 @@ extension SyncMachine {
         guard !sealed.isStopped || isRemoval || isTaken else { return }
         switch ErrorCode(rawValue: code) {
         case .duplicateChange, .emptyChange:
-            if isRemoval, code == ErrorCode.emptyChange.rawValue { return try isGone(number, key) }
-            if isCreation, entity.record.edits.held != nil { return try settleSealed(number, key) }
-            entity.record.edits.pending?.isConfirmed = true
-            putSealed(number, key, entity)
-            channels[number].needsWalk = true
-        case .notFound where isRemoval: try isGone(number, key)
-        case .badVersion where isCreation: try madeByOthers(number, key)
+            if isRemoval, code == ErrorCode.emptyChange.rawValue { return try isGone(&bucket, key, &turn) }
+            if isCreation, entity.record.edits.held != nil { return try settlePending(&bucket, key, &turn) }
+            try keep(&bucket, key, sealed, &turn) { $0.edits.pending?.isConfirmed = true }
+            bucket.scan.isNeeded = true
+        case .notFound where isRemoval: try isGone(&bucket, key, &turn)
+        case .badVersion where isCreation: try madeByOthers(&bucket, key, &turn)
         case .badVersion
         where pending.isWhole && sealed.pending != nil && entity.record.ghost.version > pending.source ?? .max:
-            try othersCameFirst(number, key)
+            try othersCameFirst(&bucket, key, &turn)
         case .notFound, .badVersion, .invalidDiff:
-            entity.record.edits.attempts += 1
-            guard entity.record.edits.attempts <= SyncLimits.attemptsMax else {
-                return try giveUpSealed(number, key, code: code)
+            guard entity.record.edits.attempts < SyncLimits.attemptsMax else {
+                return try giveUp(&bucket, key, code: code, &turn)
             }
-            if isRemoval { entity.record.edits.pending = nil }
-            putSealed(number, key, entity)
+            try keep(&bucket, key, sealed, &turn) { record in
+                record.edits.attempts += 1
+                if isRemoval { record.edits.pending = nil }
+            }
             // Nothing newer is known here: the index will show it.
             if entity.record.ghost.version == pending.source || pending.source == nil {
-                channels[number].needsWalk = true
+                bucket.scan.isNeeded = true
             }
-            if isRemoval { queueSealed(number, key) } else { channels[number].resend.append(key) }
+            if isRemoval { queue(&bucket, key, &turn) } else { bucket.outbox.resend.append(key) }
         case .tooLarge where sealed.pending != nil && isTailFull(entity):
             // The change fits after a device has compacted the object.
-            channels[number].sealing?.compactions[key] = now
-            channels[number].resend.append(key)
-            channels[number].sendAt = max(
-                channels[number].sendAt ?? 0, now + channels[number].retry.next(random.next()))
-        default: try giveUpSealed(number, key, code: code)
+            bucket.sealing?.compactions[key] = turn.now
+            bucket.outbox.resend.append(key)
+            bucket.outbox.pause(until: turn.now + bucket.retry.next(turn.random.next()))
+        default: try giveUp(&bucket, key, code: code, &turn)
         }
     }
 
     /// 405 for an operation that replaces the whole object, with a newer version known: it was not applied, and other
     /// changes came before it. Its edit waits again, on top of theirs; where they have set the same values, nothing of
     /// it remains.
-    private mutating func othersCameFirst(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity = try entity(number, key)
+    private static func othersCameFirst(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
+        throws(ClientError)
+    {
+        let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed else { return }
-        let before = entity.local
         let events = sealed.refuse()
-        entity.sealed = sealed
-        entity.record.edits.pending = nil
-        entity.record.edits.attempts += 1
-        putSealed(number, key, entity)
-        queueSealed(number, key)
-        try tellSealed(number, key, before: before, events)
+        try keep(&bucket, key, sealed, &turn) { record in
+            record.edits.pending = nil
+            record.edits.attempts += 1
+        }
+        queue(&bucket, key, &turn)
+        try tell(&bucket, key, before: entity.local, events, &turn)
     }
 
-    private func isTailFull(_ entity: Entity) -> Bool {
+    private static func isTailFull(_ entity: LocalEntity) -> Bool {
         guard let tail = entity.record.ghost.object?["d"]?.arrayValue else { return false }
         let bytes = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
         return tail.count > SealedLimits.windowPositions
@@ -175,33 +165,36 @@ extension SyncMachine {
     }
 
     /// The object whose removal was sent is gone: the message about that will arrive, or has arrived before.
-    private mutating func isGone(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let version = try entity(number, key).record.ghost.version
-        try jumpSealed(number, key, to: Ghost(version: version, object: nil))
+    private static func isGone(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
+        throws(ClientError)
+    {
+        let version = try bucket.entity(key, &turn).record.ghost.version
+        try jump(&bucket, key, to: Ghost(version: version, object: nil), &turn)
     }
 
     /// 405 for a creation: the object exists already. The content to be created is applied on top of it.
-    private mutating func madeByOthers(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity = try entity(number, key)
+    private static func madeByOthers(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
+        throws(ClientError)
+    {
+        let entity = try bucket.entity(key, &turn)
         guard let held = entity.record.edits.held else {
-            channels[number].needsWalk = true
-            channels[number].resend.append(key)
+            bucket.scan.isNeeded = true
+            bucket.outbox.resend.append(key)
             return
         }
-        if try isOurs(held, entity, key, on: number) { return try settleSealed(number, key) }
-        entity.sealed?.notCreated()
-        entity.record.edits.pending = nil
-        entity.record.edits.held = nil
-        putSealed(number, key, entity)
-        try jumpSealed(number, key, to: held)
+        if try isOurs(&bucket, held, entity, key) { return try settlePending(&bucket, key, &turn) }
+        var sealed = entity.sealed
+        sealed?.notCreated()
+        try keep(&bucket, key, sealed, &turn) { ($0.edits.pending, $0.edits.held) = (nil, nil) }
+        try jump(&bucket, key, to: held, &turn)
     }
 
     /// Whether the server's state is the creation that was sent: it was accepted, the answer was lost, and the server
     /// no longer remembers it. Later edits by others must not give way to what was sent.
-    private mutating func isOurs(
-        _ held: Ghost, _ entity: Entity, _ key: EntityKey, on number: Int
-    ) throws(ClientError) -> Bool {
-        let sealer = try sealer(number, key)
+    private static func isOurs(_ bucket: inout BucketMachine, _ held: Ghost, _ entity: LocalEntity, _ key: EntityKey)
+        throws(ClientError) -> Bool
+    {
+        let sealer = try sealer(&bucket, key)
         guard let sealed = entity.sealed, let object = held.object,
             let shown = try? SealedEntity(object),
             let opened = try? SealedObject.open(
@@ -212,27 +205,25 @@ extension SyncMachine {
 
     /// Sending the same change again would fail again: it is kept and reported; the next edit of the object tries
     /// again.
-    private mutating func giveUpSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
-        var entity = try entity(number, key)
+    private static func giveUp(_ bucket: inout BucketMachine, _ key: EntityKey, code: Int, _ turn: inout SyncTurn)
+        throws(ClientError)
+    {
+        let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed else { return }
         if entity.record.ghost.object == nil, let held = entity.record.edits.held,
-            try isOurs(held, entity, key, on: number)
+            try isOurs(&bucket, held, entity, key)
         {
-            return try settleSealed(number, key)
+            return try settlePending(&bucket, key, &turn)
         }
-        let before = entity.local
         var events = [SealedEvent]()
         if sealed.pending != nil {
             events = sealed.refuse()
         } else if entity.record.ghost.object == nil {
             sealed.notCreated()
         }
-        entity.record.edits.pending = nil
-        let held = entity.record.edits.held
-        entity.sealed = sealed
-        putSealed(number, key, entity)
-        try tellSealed(number, key, before: before, events)
-        if let held, sealed.problem == nil { try jumpSealed(number, key, to: held) }
-        try stall(number, key, code: code)
+        try keep(&bucket, key, sealed, &turn) { $0.edits.pending = nil }
+        try tell(&bucket, key, before: entity.local, events, &turn)
+        if let held = entity.record.edits.held, sealed.problem == nil { try jump(&bucket, key, to: held, &turn) }
+        try bucket.stall(key, code: code, &turn)
     }
 }

@@ -2,14 +2,31 @@ import ThicketProtocol
 import ThicketSealed
 
 /// The app's edits in a sealed bucket.
-extension SyncMachine {
-    /// - Parameters:
-    ///   - name: the app's key.
-    ///   - isWhole: the edit replaces the whole object.
-    mutating func addSealed(
-        _ edit: Edit, to number: Int, _ key: EntityKey, name: String, isWhole: Bool = false
+extension SealedRules {
+    static func add(
+        _ bucket: inout BucketMachine, _ edit: Edit, _ key: EntityKey, name: String, isWhole: Bool,
+        _ turn: inout SyncTurn
     ) throws(ClientError) {
-        var entity = try entity(number, key)
+        guard !SealedHeads.isReserved(name) else {
+            throw ClientError(
+                .invalidName, "'\(name)' is reserved for an internal object of sealed buckets")
+        }
+        try append(&bucket, edit, key, name: name, isWhole: isWhole, &turn)
+    }
+
+    static func retryRefused(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        try keep(&bucket, key, try bucket.entity(key, &turn).sealed, &turn) { $0.edits.forgetRefusal() }
+        queue(&bucket, key, &turn)
+    }
+
+    /// As `add`, also for the object that the devices keep for themselves.
+    static func append(
+        _ bucket: inout BucketMachine, _ edit: Edit, _ key: EntityKey, name: String, isWhole: Bool = false,
+        _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed else { return }
         sealed.name(name)
         let before = sealed.object
@@ -22,11 +39,11 @@ extension SyncMachine {
                 if before == nil {
                     try sealed.create(try JSONDiff.apply(diff, to: JSONObject()))
                 } else {
-                    step = try take(diff, &sealed) ? diff : nil
+                    step = try apply(diff, &sealed) ? diff : nil
                 }
             }
         } catch {
-            throw Self.told(error, sealed)
+            throw Self.error(error, sealed)
         }
         if sealed.isLaterWhole != isAllWhole { step = nil }
         sealed.isLaterWhole = isAllWhole
@@ -35,22 +52,21 @@ extension SyncMachine {
         if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {
             step = nil
         }
-        entity.sealed = sealed
-        entity.record.edits.refusal = nil
-        entity.record.edits.attempts = 0
-        let shown = entity.local
-        putSealed(number, key, entity, laterStep: step)
-        queueSealed(number, key)
-        if edit == .remove { try forgetInHeads(number, key) }
-        let after = shownObject(sealed)
+        try keep(&bucket, key, sealed, &turn) { entity, done in
+            done.laterStep = step
+            (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
+        }
+        queue(&bucket, key, &turn)
+        if edit == .remove { try SealedUpkeep.forgetInHeads(&bucket, key, &turn) }
+        let (shown, after) = (entity.local, shownObject(sealed))
         guard shown != nil || after != nil else { return }
-        tell(number, key, before: shown, after: after, by: edit, .local)
+        bucket.tell(key, before: shown, after: after, by: edit, .local, &turn)
     }
 
     /// Applies a diff; an operation that the sealed rules cannot express is applied as the difference that it makes.
     ///
     /// - Returns: whether the diff was applied unchanged.
-    private func take(_ diff: ObjectDiff, _ sealed: inout SealedObject) throws -> Bool {
+    private static func apply(_ diff: ObjectDiff, _ sealed: inout SealedObject) throws -> Bool {
         do throws(SealedEditError) {
             try sealed.edit(diff)
             return true
@@ -63,7 +79,7 @@ extension SyncMachine {
         }
     }
 
-    private static func told(_ error: any Error, _ sealed: SealedObject) -> ClientError {
+    private static func error(_ error: any Error, _ sealed: SealedObject) -> ClientError {
         if case .readOnly? = error as? SealedEditError {
             guard sealed.stop != .shape else {
                 return ClientError(
@@ -72,8 +88,8 @@ extension SyncMachine {
             guard let problem = sealed.problem else {
                 return ClientError(
                     .integrity,
-                    "the object is read-only: operation \(sealed.log.position + 1) was written under newer rules; update this "
-                        + "program")
+                    "the object is read-only: operation \(sealed.log.position + 1) was written under newer rules; "
+                        + "update this program")
             }
             return ClientError(
                 .integrity, "the object is read-only: \(problem); choose between this device's and the server's first")
@@ -81,24 +97,15 @@ extension SyncMachine {
         return ClientError(.misfit, "the edit does not fit the object: \(error)")
     }
 
-    /// In an open bucket, nothing unsealed may overwrite a sealed object.
-    func checkOpen(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        guard let ghost = cache[address(number, key)]?.record.ghost.object,
-            SealedEntity.looksSealed(ghost)
-        else { return }
-        throw ClientError(.sealed, "the object is sealed: open the bucket with its secret")
-    }
-
-    mutating func discardSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        var entity = try entity(number, key)
+    static func discard(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed else { return }
-        let before = entity.local
         sealed.discardEdits()
-        entity.sealed = sealed
-        let held = entity.record.edits.held
-        entity.record.edits = EditState()
-        entity.record.edits.held = held
-        putSealed(number, key, entity)
-        try tellSealed(number, key, before: before, [.changed(nil)], .local)
+        try keep(&bucket, key, sealed, &turn) { record in
+            let held = record.edits.held
+            record.edits = EditState()
+            record.edits.held = held
+        }
+        try tell(&bucket, key, before: entity.local, [.changed(nil)], origin: .local, &turn)
     }
 }

@@ -1,0 +1,118 @@
+import ThicketProtocol
+
+/// Decides whether the server's bucket is the one to which the ghosts belong, or may be a different one
+/// (docs/decisions/0083).
+///
+/// An object that is missing from an index was removed only if the index and the ghosts belong to the same bucket.
+/// Otherwise the object exists on this device only, and it is sent again.
+extension BucketMachine {
+    /// Whether the server's bucket is the one to which the ghosts belong.
+    private var isSameStore: Bool {
+        served.store.map { $0 == record.store } ?? served.holdsPosition
+    }
+
+    /// Handles the bucket's identity as reported by the server.
+    mutating func heardStore(_ store: String?, _ turn: inout SyncTurn) {
+        guard let store else { return }
+        served.store = store
+        guard let known = record.store else {
+            if served.holdsPosition { positionIsKnown(&turn) }
+            return
+        }
+        guard known != store else { return }
+        served.holdsPosition = false
+        switch phase {
+        // A position belongs to one bucket: the answer to it is useless in another.
+        case .catchingUp, .live: walkAgain(&turn)
+        // The next page of a running scan decides.
+        case .walking, .closed, .opening, .refused, .lapsed, .renewing: break
+        }
+    }
+
+    /// The server knows the client's position, so its bucket is the one to which the ghosts belong.
+    mutating func positionIsKnown(_ turn: inout SyncTurn) {
+        served.holdsPosition = true
+        guard record.store == nil, let told = served.store else { return }
+        record.store = told
+        turn.touch(number)
+    }
+
+    /// Whether the scan was started in a bucket of another identity, on an earlier connection.
+    func isOfAnotherStore(_ walk: IndexScan) -> Bool {
+        walk.mark != nil && !scan.isHere && served.store != walk.store
+    }
+
+    /// Handles the arrival of a page: the first one on this connection decides how the scan is interpreted.
+    ///
+    /// - Returns: false when the page is useless and the scan starts from the beginning.
+    mutating func identifyWalk(_ turn: inout SyncTurn) throws(ClientError) -> Bool {
+        guard !scan.isHere, var walk = record.walk else { return true }
+        if isOfAnotherStore(walk) {
+            beginWalk(&turn)
+            requestPage(&turn)
+            return false
+        }
+        scan.isHere = true
+        let told = served.store
+        let wasSame = walk.isSame
+        if walk.mark == nil {
+            walk.isSame = isSameStore
+            walk.store = told
+            if !walk.isSame, try isUntouched(walk, &turn) {
+                walk.isSame = true
+                record.store = told
+            }
+        } else if told == nil {
+            // Nothing proves that the earlier pages came from this bucket.
+            walk.isSame = false
+        }
+        record.walk = walk
+        turn.touch(number)
+        if !walk.isSame, walk.mark == nil || wasSame { try losePosition(walk, &turn) }
+        return true
+    }
+
+    /// Whether the server has never confirmed anything of the bucket on this device.
+    private func isUntouched(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) -> Bool {
+        guard record.store == nil, record.changeVersion == nil else { return false }
+        for (address, entity) in turn.entities where address.bucket == record.name && entity.record.ghost.object != nil
+        {
+            return false
+        }
+        return try turn.store.keysUnseen(record.name, walk: walk.id).isEmpty
+    }
+
+    /// The local state belongs to a bucket that may differ from the one being scanned: versions, and answers that the
+    /// server has a change, do not apply to it.
+    private mutating func losePosition(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
+        let rules = rules
+        if !rules.keepsLostPosition { record.changeVersion = nil }
+        record.store = nil
+        record.generation = walk.id
+        turn.touch(number)
+        turn.forgottenRemovals.insert(record.name)
+        for key in keys.edited.union(keys.stale).sorted() {
+            try withEntity(key, &turn) { entity, done in
+                entity.record.edits.pending?.appliedAt = nil
+                entity.record.edits.pending?.isConfirmed = false
+                done.parts = rules.forgetProof(&entity)
+            }
+        }
+    }
+
+    /// No page has arrived yet of an index that may belong to another bucket than the ghosts: the index will include
+    /// all earlier changes.
+    var isBeforeStrangeIndex: Bool {
+        guard phase == .walking, !scan.isHere else { return false }
+        return served.store != nil && !isSameStore
+    }
+
+    /// A change that the index will show. If it is this client's own, it counts as answered and is resent later.
+    mutating func passOver(_ change: AppliedChange, _ turn: inout SyncTurn) throws(ClientError) {
+        guard let pending = try entity(change.key, &turn).record.edits.pending,
+            change.ccids.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
+        else { return }
+        outbox.answered(change.key)
+        outbox.resend.append(change.key)
+    }
+}
