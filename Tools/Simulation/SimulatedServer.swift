@@ -359,29 +359,39 @@ final class SimulatedServer {
     /// The cycle of the shard's thread: take the queued changes, commit when the group is full and at the end.
     private func decide(_ life: Life) {
         let count = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
-        var requests = 0
         // Every third turn works like the loop with a lone change, which the loop commits itself.
         life.turns += 1
         if life.turns % 3 == 0, count > 0, !life.core.isFull {
             _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
         }
+        var host = Batch(server: self, life: life)
+        guard life.core.run(life.queue.prefix(count), for: &host) else { return }
+        life.queue.replaceSubrange(..<count, with: host.left)
+        if life.queue.count > host.left.count || life.core.hasBacklog { wakeShard(life) }
+    }
+
+    /// The simulated thread around the core; the batch itself is worked off by the code of the server.
+    private struct Batch: ShardHost {
+        let server: SimulatedServer
+        let life: Life
+        /// Requests of users with a deferred change.
         var left = [ShardRequest]()
-        for request in life.queue.prefix(count) {
-            if case .change(let change) = request, life.held.contains(change.reservation.tenant) {
-                left.append(request)
-                continue
-            }
-            requests += 1
-            if let long = life.core.receive(request) { decideElsewhere(long, life) }
-            guard life.core.isFull else { continue }
-            guard commit(life, requests) else { return }
-            requests = 0
+
+        func request(in work: ShardRequest) -> ShardRequest? { work }
+
+        mutating func begins(_ request: ShardRequest) -> Bool {
+            guard case .change(let change) = request, life.held.contains(change.reservation.tenant) else { return true }
+            left.append(request)
+            return false
         }
-        life.queue.replaceSubrange(..<count, with: left)
-        if requests > 0 || life.core.hasBacklog {
-            guard commit(life, requests) else { return }
+
+        func received(_ request: ShardRequest, at index: Int, deferred: DeferredChange?) {
+            if let deferred { server.decideElsewhere(deferred, life) }
         }
-        if life.queue.count > left.count || life.core.hasBacklog { wakeShard(life) }
+
+        func commit(requests: Int) -> Bool { server.commit(life, requests) }
+
+        func perform(_ work: ShardRequest) {}
     }
 
     /// Another thread reads the object at one moment, and its result is committed, as the first change of its user, at

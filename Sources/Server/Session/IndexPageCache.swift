@@ -43,7 +43,7 @@ public final class IndexPageCache: Sendable {
     /// Pages kept, besides the bound in bytes.
     static let pagesMax = 1_024
 
-    private let pages = Mutex<RecentlyUsed<Place, Page>>(.init())
+    private let pages = Mutex<RecencyMap<Place, Page>>(.init())
     private let bytesMax: Int
 
     /// - Parameter bytesMax: bytes of all pages; 0 keeps none.
@@ -67,7 +67,7 @@ public final class IndexPageCache: Sendable {
     /// The bodies in pages of other scans of the bucket, for a new page: most objects have not changed since.
     func bodies(for query: IndexQuery) -> PageBodies? {
         guard query.withData else { return nil }
-        let found = pages.withLock { (pages: inout RecentlyUsed<Place, Page>) in
+        let found = pages.withLock { (pages: inout RecencyMap<Place, Page>) in
             pages.values { $0.query.bucket == query.bucket && $0.query.withData }.filter { !$0.gids.isEmpty }
         }
         return found.isEmpty ? nil : PageBodies(found)

@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-@Suite("RecentChanges and RecencyList")
+@Suite("RecentChanges, RecencyList and RecencyMap")
 struct RecentChangesTests {
     @Test("whatever is given up, what is answered is exactly what was done", arguments: 0..<20)
     func model(_ seed: Int) throws {
@@ -80,5 +80,36 @@ struct RecentChangesTests {
         }
         for item: Item in items { list.remove(item) }
         #expect(list.bytes == 0 && list.oldest == nil)
+    }
+
+    @Test("the map evicts what was used longest ago, never the newest entry", arguments: 0..<10)
+    func map(_ seed: Int) {
+        var random = SeededRandom(seed: UInt64(100 + seed))
+        let map = RecencyMap<Int, String>()
+        var model: [(key: Int, weight: Int)] = []
+        for _ in 0..<500 {
+            let key = Int.random(in: 0..<12, using: &random)
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0:
+                let isKnown = model.contains { $0.key == key }
+                #expect((map.remove(key) != nil) == isKnown)
+                model.removeAll { $0.key == key }
+            case 1:
+                #expect(map[key] == (model.contains { $0.key == key } ? "\(key)" : nil))
+                if let place = model.firstIndex(where: { $0.key == key }) { model.append(model.remove(at: place)) }
+            default:
+                let weight = Int.random(in: 0..<100, using: &random)
+                map.set(key, "\(key)", weight: weight)
+                model.removeAll { $0.key == key }
+                model.append((key, weight))
+                map.shrink(toWeight: 300, count: 8)
+                while model.count > 1, model.count > 8 || model.reduce(0, { $0 + $1.weight }) > 300 {
+                    model.removeFirst()
+                }
+            }
+            #expect(map.count == model.count && map.weight == model.reduce(0) { $0 + $1.weight })
+            #expect(Set(map.keys) == Set(model.map(\.key)))
+        }
+        #expect(map.values { $0 < 6 }.sorted() == model.map(\.key).filter { $0 < 6 }.map { "\($0)" }.sorted())
     }
 }

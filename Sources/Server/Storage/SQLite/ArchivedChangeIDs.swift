@@ -15,9 +15,9 @@ struct ArchivedChangeIDs {
         var bytes: Int { runs.reduce(200 + 16 * lows.count) { $0 + $1.bytes.count } }
     }
 
-    private var directories = RecentlyUsed<BucketRow, Directory>()
+    private var directories = RecencyMap<BucketRow, Directory>()
     /// By row. Rows are never reused, so replaced blocks simply expire from the cache.
-    private var blocks = RecentlyUsed<Int64, ChangeIDBlock>()
+    private var blocks = RecencyMap<Int64, ChangeIDBlock>()
     private let directoryBytesMax: Int
     private let blockBytesMax: Int
 

@@ -41,10 +41,10 @@ final class WalkCache: Sendable {
         let high: GlobalID
     }
 
-    private struct State: Sendable {
-        var walks = RecentlyUsed<WalkPlace, IndexScan>()
-        var catchUps = RecentlyUsed<CatchUpPlace, CatchUp>()
-        var segments = RecentlyUsed<SegmentPlace, Segment>()
+    private struct State {
+        var walks = RecencyMap<WalkPlace, IndexScan>()
+        var catchUps = RecencyMap<CatchUpPlace, CatchUp>()
+        var segments = RecencyMap<SegmentPlace, Segment>()
     }
 
     private let state = Mutex<State>(State())
@@ -116,55 +116,4 @@ final class WalkCache: Sendable {
 
     /// Called when a client has reached the end of the catch-up.
     func forgetCatchUp(_ place: CatchUpPlace) { state.withLock { _ = $0.catchUps.remove(place) } }
-}
-
-/// A small map that evicts the least recently used entry.
-struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private struct Entry: Sendable {
-        let value: Value
-        let weight: Int
-        var used: UInt64
-    }
-
-    private var entries = [Key: Entry]()
-    private var clock: UInt64 = 0
-    private(set) var weight = 0
-
-    var count: Int { entries.count }
-    var keys: some Sequence<Key> { entries.keys }
-
-    /// The values whose keys satisfy the condition; does not count as a use.
-    func values(where isWanted: (Key) -> Bool) -> [Value] {
-        entries.filter { isWanted($0.key) }.map(\.value.value)
-    }
-
-    subscript(key: Key) -> Value? {
-        mutating get {
-            clock += 1
-            entries[key]?.used = clock
-            return entries[key]?.value
-        }
-    }
-
-    mutating func set(_ key: Key, _ value: Value, weight added: Int) {
-        remove(key)
-        clock += 1
-        entries[key] = Entry(value: value, weight: added, used: clock)
-        weight += added
-    }
-
-    @discardableResult
-    mutating func remove(_ key: Key) -> Value? {
-        guard let entry = entries.removeValue(forKey: key) else { return nil }
-        weight -= entry.weight
-        return entry.value
-    }
-
-    /// Evicts entries until both bounds hold; the newest entry stays regardless of its weight.
-    mutating func shrink(toWeight weightMax: Int, count countMax: Int) {
-        while entries.count > 1, weight > weightMax || entries.count > countMax {
-            guard let oldest = entries.min(by: { $0.value.used < $1.value.used })?.key else { return }
-            remove(oldest)
-        }
-    }
 }
