@@ -25,7 +25,7 @@ package struct BucketPlace: Sendable, Equatable {
 extension SyncMachine {
     package mutating func look(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> ObjectLook {
         let number = try number(bucket)
-        let entity = try buckets[number].entity(try buckets[number].wireKey(key), &turn)
+        let entity = try buckets[number].entity(try wireKey(number, key), &turn)
         let ghost = entity.record.ghost
         let isRemoved = entity.local == nil && (ghost.version > 0 || ghost.object != nil)
         return ObjectLook(object: entity.local, isRemoved: isRemoved, place: try place(bucket))

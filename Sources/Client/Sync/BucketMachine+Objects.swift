@@ -6,10 +6,12 @@ extension BucketMachine {
     func address(_ key: EntityKey) -> EntityAddress { EntityAddress(bucket: record.name, key: key) }
 
     /// The object's record with derived values; an empty record when the store has none.
-    func entity(_ key: EntityKey, _ turn: inout SyncTurn) throws(ClientError) -> LocalEntity {
+    ///
+    /// `mutating`, so that the bucket is passed where it is and not copied.
+    mutating func entity(_ key: EntityKey, _ turn: inout SyncTurn) throws(ClientError) -> LocalEntity {
         let address = address(key)
         if let entity = turn.entities[address] { return entity }
-        let entity = try rules.entity(try turn.record(address), key, self)
+        let entity = try rules.entity(try turn.record(address), key, &self)
         turn.entities[address] = entity
         return entity
     }
@@ -19,12 +21,16 @@ extension BucketMachine {
         _ key: EntityKey, _ turn: inout SyncTurn, _ change: (inout LocalEntity, inout EntityChange) -> Result
     ) throws(ClientError) -> Result {
         let address = address(key)
-        if turn.entities[address] == nil { _ = try entity(key, &turn) }
+        var place = turn.entities.index(forKey: address)
+        if place == nil {
+            _ = try entity(key, &turn)
+            place = turn.entities.index(forKey: address)
+        }
         var done = EntityChange()
-        // The object is in memory now.
-        let (result, edited) = EntityChange.make(key, &turn.entities[address]!, &done, change)
+        // `entity` has read the object into memory.
+        let (result, edited) = EntityChange.make(key, &turn.entities.values[place!], &done, change)
         if !done.parts.isEmpty { turn.touch(address, done) }
-        if done.parts.contains(.edits) { keys.note(edited) }
+        if let edited { keys.note(edited) }
         return result
     }
 

@@ -70,7 +70,8 @@ extension BucketMachine {
     /// Answers to changes that were in flight when the last connection ended may arrive before it. Refusals are never
     /// part of it. A message with only acknowledgements may or may not be all of it: if it were taken for the answer,
     /// the client would continue from its position and miss the changes of others before it. So the client asks again.
-    private func mayAnswerPosition(_ events: [ChangeEvent], _ turn: inout SyncTurn) throws(ClientError) -> Bool {
+    private mutating func mayAnswerPosition(_ events: [ChangeEvent], _ turn: inout SyncTurn) throws(ClientError) -> Bool
+    {
         for event in events {
             guard case .applied(let change) = event else { continue }
             guard let pending = try entity(change.key, &turn).record.edits.pending,

@@ -3,7 +3,7 @@ import ThicketProtocol
 /// What the server may request of a client, and removals, which an index does not list.
 extension BucketMachine {
     /// Answers `index` with positions, versions and pending changes; never with content.
-    func reportState(_ turn: inout SyncTurn) throws(ClientError) {
+    mutating func reportState(_ turn: inout SyncTurn) throws(ClientError) {
         let most = SyncLimits.stateReportObjectsMax
         let versions = try turn.store.versions(record.name, limit: most)
         let index: [JSONValue] = versions.map { entry in

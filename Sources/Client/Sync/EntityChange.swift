@@ -9,16 +9,18 @@ struct EntityChange {
     var laterStep: ObjectDiff?
 
     /// Makes a change in place, and marks whether the app sees the object.
+    ///
+    /// - Returns: the result, and the object's edits if they have changed.
     static func make<Result>(
         _ key: EntityKey, _ entity: inout LocalEntity, _ done: inout EntityChange,
         _ change: (inout LocalEntity, inout EntityChange) -> Result
-    ) -> (Result, EditedKey) {
+    ) -> (Result, EditedKey?) {
         let result = change(&entity, &done)
         let isLive = entity.local != nil
         if entity.record.isLive != isLive {
             entity.record.isLive = isLive
             done.parts.insert(.marks)
         }
-        return (result, EditedKey(key, entity.record.edits))
+        return (result, done.parts.contains(.edits) ? EditedKey(key, entity.record.edits) : nil)
     }
 }

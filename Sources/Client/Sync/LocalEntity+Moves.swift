@@ -9,8 +9,10 @@ extension LocalEntity {
         var change: Edit?
         /// `change` is known to lead exactly from `before` to `after`.
         var isExact = false
-        /// The local edits were rebased, not kept as a whole.
-        var isMerged = true
+        /// The record before the move, if its edits were rebased and not kept as a whole.
+        var merged: EntityRecord?
+        /// Edits wait to become a change.
+        var isWaiting = false
 
         /// The change; nil when nothing changed. Editors apply it, so it must lead exactly to the current state.
         var exactChange: Edit? {
@@ -31,11 +33,12 @@ extension LocalEntity {
         var seen = Seen(before: local, change: change, isExact: isStep && !edits.hasEdits)
         if edits.hasEdits {
             do {
+                let known = record
                 seen.change = try rebase(over: change, at: next)
+                seen.merged = known
             } catch {
                 keepWhole(edits, next)
                 seen.change = Edits.between(seen.before, local)
-                seen.isMerged = false
             }
         } else {
             base = next.object
@@ -75,7 +78,6 @@ extension LocalEntity {
             } catch {
                 keepWhole(edits, target)
                 seen.change = Edits.between(seen.before, local)
-                seen.isMerged = false
             }
         }
         record.edits.pending = nil
@@ -110,6 +112,7 @@ extension LocalEntity {
         if !record.edits.hasEdits { record.edits.forgetRefusal() }
         var seen = seen
         seen.after = local
+        seen.isWaiting = record.edits.isWaiting
         return seen
     }
 

@@ -25,6 +25,9 @@ struct LocalEntity {
 }
 
 extension EditState {
+    /// In an open bucket: whether edits wait to become a change.
+    var isWaiting: Bool { pending == nil && later != nil && refusal == nil }
+
     /// A refusal for good no longer holds.
     mutating func forgetRefusal() {
         refusal = nil

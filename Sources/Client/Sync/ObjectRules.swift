@@ -10,7 +10,7 @@ protocol ObjectRules {
 
     /// Restores an object from its record.
     static func entity(
-        _ record: EntityRecord, _ key: EntityKey, _ bucket: BucketMachine
+        _ record: EntityRecord, _ key: EntityKey, _ bucket: inout BucketMachine
     ) throws(ClientError) -> LocalEntity
     /// An old version as the app sees objects; its object is nil when it cannot be opened.
     static func version(

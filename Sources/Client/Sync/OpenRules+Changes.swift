@@ -93,13 +93,11 @@ extension OpenRules {
         _ bucket: inout BucketMachine, _ key: EntityKey, to next: Ghost, by change: Edit?, step: GhostStep? = nil,
         _ turn: inout SyncTurn
     ) throws(ClientError) {
-        let known = try bucket.entity(key, &turn).record
-        let hasEdits = known.edits.hasEdits
         let seen = try bucket.withEntity(key, &turn) { entity, done in
-            (done.parts, done.ghostStep) = (hasEdits ? [.ghost, .edits] : .ghost, step)
+            (done.parts, done.ghostStep) = (entity.record.edits.hasEdits ? [.ghost, .edits] : .ghost, step)
             return entity.advance(to: next, by: change, isStep: step != nil)
         }
-        if hasEdits, seen.isMerged {
+        if let known = seen.merged {
             tellGaveWay(
                 &bucket, key, known.edits, over: change, ghost: known.ghost.object, next: next.object,
                 local: seen.after, &turn)
@@ -145,7 +143,7 @@ extension OpenRules {
     private static func tell(
         _ bucket: inout BucketMachine, _ key: EntityKey, _ seen: LocalEntity.Seen, _ turn: inout SyncTurn
     ) {
-        queue(&bucket, key, &turn)
+        if seen.isWaiting { bucket.outbox.ready.append(key) }
         guard turn.isHeard(bucket.record.name) else { return turn.revision += 1 }
         guard let change = seen.exactChange else { return }
         bucket.tell(key, before: seen.before, after: seen.after, by: change, .remote, &turn)

@@ -15,7 +15,7 @@ extension OpenRules {
             entity.wanted.later = nil
             (entity.record.edits, entity.local) = (after.edits, after.local)
         }
-        queue(&bucket, key, after.edits)
+        if after.edits.isWaiting { bucket.outbox.ready.append(key) }
         bucket.tell(key, before: known.local, after: after.local, by: edit, .local, &turn)
     }
 
@@ -109,13 +109,8 @@ extension OpenRules {
     }
 
     static func queue(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) {
-        guard let edits = turn.entities[bucket.address(key)]?.record.edits else { return }
-        queue(&bucket, key, edits)
-    }
-
-    /// Queues the edits made since the last change.
-    static func queue(_ bucket: inout BucketMachine, _ key: EntityKey, _ edits: EditState) {
-        if edits.pending == nil, edits.later != nil, edits.refusal == nil { bucket.outbox.ready.append(key) }
+        guard turn.entities[bucket.address(key)]?.record.edits.isWaiting == true else { return }
+        bucket.outbox.ready.append(key)
     }
 
     static func resend(

@@ -3,7 +3,7 @@ import ThicketProtocol
 /// The rules of open buckets: the server merges their changes, and so does the client.
 enum OpenRules: ObjectRules {
     static func entity(
-        _ record: EntityRecord, _ key: EntityKey, _ bucket: BucketMachine
+        _ record: EntityRecord, _ key: EntityKey, _ bucket: inout BucketMachine
     ) throws(ClientError) -> LocalEntity {
         do {
             let base = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)

@@ -9,9 +9,9 @@ extension SealedRules {
         return Sealing.isNamed(log, key.text, by: sealing.keys)
     }
 
-    static func entity(_ record: EntityRecord, _ key: EntityKey, _ bucket: BucketMachine) throws(ClientError)
-        -> LocalEntity
-    {
+    static func entity(
+        _ record: EntityRecord, _ key: EntityKey, _ bucket: inout BucketMachine
+    ) throws(ClientError) -> LocalEntity {
         guard let sealing = bucket.sealing else { throw ClientError(.sealed, locked) }
         let sealer = try sealing.sealer(key)
         let kept = record.edits.sealed

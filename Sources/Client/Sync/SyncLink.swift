@@ -37,7 +37,10 @@ struct SyncLink {
         state = options.startsOnline ? .waiting(until: 0, .unreachable("not yet tried")) : .parked(.requested)
     }
 
-    var isOpen: Bool { state == .open }
+    var isOpen: Bool {
+        if case .open = state { return true }
+        return false
+    }
 
     var isConnecting: Bool {
         if case .connecting = state { return true }

@@ -6,7 +6,7 @@ extension SyncMachine {
     /// Why an object is read-only; nil when it is not.
     package mutating func problem(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> String? {
         let number = try number(bucket)
-        return try buckets[number].entity(try buckets[number].wireKey(key), &turn).sealed?.problem?.description
+        return try buckets[number].entity(try wireKey(number, key), &turn).sealed?.problem?.description
     }
 
     /// The read-only objects that wait for a choice, in byte order, including those that the app has removed and does
@@ -85,7 +85,7 @@ extension SyncMachine {
         _ bucket: BucketName, _ key: EntityKey
     ) throws(ClientError) -> (number: Int, key: EntityKey, known: LocalEntity) {
         let number = try number(bucket)
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         return (number, key, try buckets[number].entity(key, &turn))
     }
 }

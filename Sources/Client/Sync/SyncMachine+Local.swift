@@ -6,7 +6,7 @@ extension SyncMachine {
     /// The object as the app sees it; nil when it does not exist.
     package mutating func object(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
         let number = try number(bucket)
-        return try buckets[number].entity(try buckets[number].wireKey(key), &turn).local
+        return try buckets[number].entity(try wireKey(number, key), &turn).local
     }
 
     /// The server's version on which the local edits are based (0: never on the server), and whether there are edits.
@@ -14,14 +14,14 @@ extension SyncMachine {
         _ bucket: BucketName, _ key: EntityKey
     ) throws(ClientError) -> (version: Version, hasEdits: Bool, refusal: Int?) {
         let number = try number(bucket)
-        let record = try buckets[number].entity(try buckets[number].wireKey(key), &turn).record
+        let record = try buckets[number].entity(try wireKey(number, key), &turn).record
         return (record.ghost.version, record.edits.hasEdits, record.edits.refusal)
     }
 
     /// The ghost of an object, without local edits.
     package mutating func ghost(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Ghost {
         let number = try number(bucket)
-        let entity = try buckets[number].entity(try buckets[number].wireKey(key), &turn)
+        let entity = try buckets[number].entity(try wireKey(number, key), &turn)
         guard let sealed = entity.sealed else { return entity.record.ghost }
         return Ghost(version: entity.record.ghost.version, object: sealed.log.object)
     }
@@ -48,7 +48,7 @@ extension SyncMachine {
     ) throws(ClientError) -> [SyncAction] {
         let number = try number(bucket)
         let name = key.text
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         return try runTurn(now) { machine throws(ClientError) in
             guard let edit = Edits.between(try machine.buckets[number].entity(key, &machine.turn).local, object) else {
                 return
@@ -62,7 +62,7 @@ extension SyncMachine {
     {
         let number = try number(bucket)
         let name = key.text
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         return try runTurn(now) { machine throws(ClientError) in
             guard try machine.buckets[number].entity(key, &machine.turn).local != nil else { return }
             try machine.buckets[number].add(.remove, key, name: name, isWhole: true, &machine.turn)
@@ -78,7 +78,7 @@ extension SyncMachine {
     ) throws(ClientError) -> [SyncAction] {
         let number = try number(bucket)
         let name = key.text
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         return try runTurn(now) { machine throws(ClientError) in
             let known = try machine.buckets[number].entity(key, &machine.turn).local
             let fitted = Edits.fitted(diff, to: known ?? JSONObject())
@@ -91,7 +91,7 @@ extension SyncMachine {
     /// Whether the server refused the object's edits: 400 and 413 for good, 401 with this token.
     package mutating func isRefused(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
         let number = try number(bucket)
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         let edits = try buckets[number].entity(key, &turn).record.edits
         guard edits.hasEdits, edits.wanted == nil, buckets[number].outbox.inFlight[key] == nil else { return false }
         if edits.refusal != nil { return true }
@@ -103,7 +103,7 @@ extension SyncMachine {
         -> [SyncAction]
     {
         let number = try number(bucket)
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         return try runTurn(now) { machine throws(ClientError) in
             try machine.buckets[number].discard(key, &machine.turn)
         }

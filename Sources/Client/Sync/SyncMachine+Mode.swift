@@ -49,7 +49,7 @@ extension SyncMachine {
             machine.buckets[number].sealing = sealing
             machine.turn.touch(number)
             for draft in drafts {
-                let key = try machine.buckets[number].wireKey(draft.key)
+                let key = try machine.wireKey(number, draft.key)
                 let diff = JSONDiff.diff(from: JSONObject(), to: draft.object)
                 try SealedRules.append(
                     &machine.buckets[number], .modify(diff), key, name: draft.key.text, &machine.turn)

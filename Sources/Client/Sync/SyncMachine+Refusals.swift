@@ -35,7 +35,7 @@ extension SyncMachine {
     package mutating func isUnsent(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
         if try isRefused(bucket, key) { return true }
         let number = try number(bucket)
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         let edits = try buckets[number].entity(key, &turn).record.edits
         return edits.hasEdits && edits.pending == nil && edits.wanted == nil && !edits.isReadOnly
             && buckets[number].outbox.inFlight[key] == nil
@@ -48,7 +48,7 @@ extension SyncMachine {
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
         let number = try number(bucket)
-        let key = try buckets[number].wireKey(key)
+        let key = try wireKey(number, key)
         guard try buckets[number].entity(key, &turn).record.edits.refusal != nil else { return (false, []) }
         let actions = try runTurn(now) { machine throws(ClientError) in
             try machine.buckets[number].retryRefused(key, &machine.turn)

@@ -183,7 +183,13 @@ package struct SyncMachine {
 
     /// The server's key of the app's object.
     package func wireKey(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> EntityKey {
-        try buckets[try number(bucket)].wireKey(key)
+        try wireKey(try number(bucket), key)
+    }
+
+    func wireKey(_ number: Int, _ key: EntityKey) throws(ClientError) -> EntityKey {
+        // Without a copy of the bucket, which a call of its function may need.
+        guard buckets[number].record.isSealed else { return key }
+        return try buckets[number].wireKey(key)
     }
 
     func number(_ bucket: BucketName) throws(ClientError) -> Int {
