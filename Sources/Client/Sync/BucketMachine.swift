@@ -1,5 +1,4 @@
 import ThicketProtocol
-import ThicketSealed
 
 /// One bucket on the session's connection: it opens the bucket, scans or follows it, and sends its edits.
 ///

@@ -1,5 +1,4 @@
 import ThicketProtocol
-import ThicketSealed
 
 /// The rules of a kind of objects: how their edits are merged, sent and stored. A bucket's objects are all of one kind.
 ///

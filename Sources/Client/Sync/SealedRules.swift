@@ -1,5 +1,4 @@
 import ThicketProtocol
-import ThicketSealed
 
 /// The rules of sealed buckets: the server stores `{z,s,d}` and orders operations; the client decrypts and merges
 /// (docs/decisions/0044).

@@ -1,5 +1,4 @@
 package import ThicketProtocol
-import ThicketSealed
 
 /// The app's calls: reading and editing objects. None of them needs a connection.
 extension SyncMachine {
