@@ -13,10 +13,9 @@ func library(
 
 /// The server's state belongs to one thread each. Debug builds, which all tests use, check at every access that a
 /// property is not changed during another access to it; in release builds the checks took a tenth of the loop's time.
-/// The generic queues of these modules are specialized in the modules that use them.
 /// No product for other packages contains these targets.
 let singleThreaded: [SwiftSetting] = [
-    .unsafeFlags(["-enforce-exclusivity=unchecked", "-cross-module-optimization"], .when(configuration: .release))
+    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
 ]
 
 func program(_ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = []) -> Target {

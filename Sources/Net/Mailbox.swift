@@ -4,6 +4,7 @@ import Synchronization
 import ThicketPlatform
 
 /// Wakes the loop from another thread, with one write per wake-up, however many threads signal.
+@usableFromInline
 final class Wakeup: Sendable {
     let descriptor: Int32
     private let isRung = Atomic<Bool>(false)
@@ -15,7 +16,7 @@ final class Wakeup: Sendable {
 
     deinit { _ = Glibc.close(descriptor) }
 
-    func ring() {
+    @usableFromInline func ring() {
         guard !isRung.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var one: UInt64 = 1
         _ = Glibc.write(descriptor, &one, 8)
@@ -33,13 +34,13 @@ final class Wakeup: Sendable {
 ///
 /// It has no bound of its own: each sender bounds what it has in progress (the shard its group, a reader its request).
 public final class Mailbox<Message: Sendable>: Sendable {
-    private let waiting = Mutex<[Message]>([])
-    private let wakeup: Wakeup
+    @usableFromInline let waiting = Mutex<[Message]>([])
+    @usableFromInline let wakeup: Wakeup
 
     init(wakeup: Wakeup) { self.wakeup = wakeup }
 
     /// Posts one message. After the loop has ended it is never read.
-    public func post(_ message: Message) {
+    @inlinable public func post(_ message: Message) {
         let wasEmpty = waiting.withLock { waiting in
             waiting.append(message)
             return waiting.count == 1
@@ -48,7 +49,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
     }
 
     /// Posts several messages that are handled in one batch.
-    public func post(contentsOf messages: [Message]) {
+    @inlinable public func post(contentsOf messages: [Message]) {
         guard !messages.isEmpty else { return }
         let wasEmpty = waiting.withLock { waiting in
             defer { waiting.append(contentsOf: messages) }
@@ -57,7 +58,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
         if wasEmpty { wakeup.ring() }
     }
 
-    package func takeAll() -> [Message] {
+    @inlinable package func takeAll() -> [Message] {
         waiting.withLock { waiting in
             defer { waiting = [] }
             return waiting
@@ -67,8 +68,8 @@ public final class Mailbox<Message: Sendable>: Sendable {
 
 /// What other threads may hold of a loop.
 public struct LoopHandle: Sendable {
-    let work: Mailbox<@Sendable (EventLoop) -> Void>
+    @usableFromInline let work: Mailbox<@Sendable (EventLoop) -> Void>
 
     /// Runs `work` on the loop's thread soon. After the loop has ended it is dropped.
-    public func post(_ work: @escaping @Sendable (EventLoop) -> Void) { self.work.post(work) }
+    @inlinable public func post(_ work: @escaping @Sendable (EventLoop) -> Void) { self.work.post(work) }
 }

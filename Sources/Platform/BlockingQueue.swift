@@ -1,18 +1,18 @@
 /// A bounded queue from any thread to one reading thread.
 package final class BlockingQueue<Element: Sendable>: @unchecked Sendable {
     // `waiting` and `isClosed` are accessed only inside `monitor`.
-    private let monitor = Monitor()
-    private let bound: Int
-    private var waiting = [Element]()
-    private var isClosed = false
+    @usableFromInline let monitor = Monitor()
+    @usableFromInline let bound: Int
+    @usableFromInline var waiting = [Element]()
+    @usableFromInline var isClosed = false
 
     /// - Parameter bound: most values kept; further ones are refused.
-    package init(bound: Int) { self.bound = bound }
+    @inlinable package init(bound: Int) { self.bound = bound }
 
     /// Adds one value. Never waits.
     /// - Returns: false when the queue is full or closed.
     @discardableResult
-    package func add(_ element: Element) -> Bool {
+    @inlinable package func add(_ element: Element) -> Bool {
         monitor.locked {
             guard !isClosed, waiting.count < bound else { return false }
             waiting.append(element)
@@ -22,17 +22,17 @@ package final class BlockingQueue<Element: Sendable>: @unchecked Sendable {
     }
 
     /// Ends the queue: a reader gets the values already in it, then none.
-    package func close() {
+    @inlinable package func close() {
         monitor.locked { isClosed = true }
         monitor.wakeAll()
     }
 
     /// Whether the queue is closed and empty.
-    package var isOver: Bool { monitor.locked { isClosed && waiting.isEmpty } }
+    @inlinable package var isOver: Bool { monitor.locked { isClosed && waiting.isEmpty } }
 
     /// Removes all values, waiting for the first until `deadline` on the monotonic clock (nil: without end). Empty
     /// when the time is over or the queue is closed and empty.
-    package func takeAll(until deadline: Duration? = nil) -> [Element] {
+    @inlinable package func takeAll(until deadline: Duration? = nil) -> [Element] {
         let end = deadline?.nanoseconds ?? .max
         return monitor.locked {
             while waiting.isEmpty, !isClosed, end == .max || SystemClock.monotonic() < end {

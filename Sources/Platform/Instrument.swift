@@ -40,7 +40,7 @@ public final class Counter: Instrument {
     public let help: String
     /// `counter`.
     public var kind: String { "counter" }
-    private let cell = Atomic<Int>(0)
+    @usableFromInline let cell = Atomic<Int>(0)
 
     /// Starts at 0.
     public init(_ name: String, _ help: String) {
@@ -52,7 +52,7 @@ public final class Counter: Instrument {
     public var value: Int { cell.load(ordering: .relaxed) }
 
     /// Adds to the count; the amount must not be negative.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func add(_ amount: Int = 1) { cell.wrappingAdd(amount, ordering: .relaxed) }
 
     /// Appends one sample line.
@@ -67,7 +67,7 @@ public final class Gauge: Instrument {
     public let help: String
     /// `gauge`.
     public var kind: String { "gauge" }
-    private let cell = Atomic<Int>(0)
+    @usableFromInline let cell = Atomic<Int>(0)
 
     /// Starts at 0.
     public init(_ name: String, _ help: String) {
@@ -79,15 +79,15 @@ public final class Gauge: Instrument {
     public var value: Int { cell.load(ordering: .relaxed) }
 
     /// Replaces the value.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func set(_ value: Int) { cell.store(value, ordering: .relaxed) }
 
     /// Adds to the value.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func add(_ amount: Int = 1) { cell.wrappingAdd(amount, ordering: .relaxed) }
 
     /// Subtracts from the value.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func subtract(_ amount: Int = 1) { cell.wrappingSubtract(amount, ordering: .relaxed) }
 
     /// Appends one sample line.
@@ -105,7 +105,7 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
     /// The label's name.
     public var labelName: String? { label }
     private let label: String
-    private let counters: [Label: Counter]
+    @usableFromInline let counters: [Label: Counter]
 
     /// - Parameter label: the label's name on the page, such as `reason`.
     public init(_ name: String, by label: String, _ help: String) {
@@ -120,7 +120,7 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
     }
 
     /// Adds to the counter of one label.
-    public func add(_ amount: Int = 1, _ label: Label) { counters[label]?.add(amount) }
+    @inlinable public func add(_ amount: Int = 1, _ label: Label) { counters[label]?.add(amount) }
 
     /// The count of one label.
     public func value(_ label: Label) -> Int { counters[label]?.value ?? 0 }

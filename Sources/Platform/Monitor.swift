@@ -9,10 +9,10 @@
 /// Waits are measured on the monotonic clock. Spurious wake-ups occur: check the state again after each wait.
 package final class Monitor: @unchecked Sendable {
     // Both are created once and are thread-safe by nature.
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    package init() {
+    @inlinable package init() {
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -31,18 +31,19 @@ package final class Monitor: @unchecked Sendable {
     }
 
     /// Runs `body` with the mutex held.
-    package func locked<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+    @inlinable package func locked<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value
+    {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()
     }
 
     /// Releases the mutex until this thread is woken. Only inside `locked`.
-    package func wait() { pthread_cond_wait(condition, mutex) }
+    @inlinable package func wait() { pthread_cond_wait(condition, mutex) }
 
     /// As `wait()`, but not beyond `time`.
     /// - Parameter time: nanoseconds of the monotonic clock; `.max` waits without end.
-    package func wait(until time: Int64) {
+    @inlinable package func wait(until time: Int64) {
         guard time != .max else { return wait() }
         #if canImport(Darwin)
             // Condition variables have no monotonic clock here, but a relative wait.
@@ -56,8 +57,8 @@ package final class Monitor: @unchecked Sendable {
     }
 
     /// Wakes one waiting thread.
-    package func wakeOne() { pthread_cond_signal(condition) }
+    @inlinable package func wakeOne() { pthread_cond_signal(condition) }
 
     /// Wakes all waiting threads.
-    package func wakeAll() { pthread_cond_broadcast(condition) }
+    @inlinable package func wakeAll() { pthread_cond_broadcast(condition) }
 }

@@ -2,19 +2,19 @@
 /// readers find them, and one turn must receive only a few, however much a user asks for.
 package struct ReadWindow<Request> {
     /// Reads of one user that the readers have at a time, reads with large answers not counted.
-    package static var smallMax: Int { 32 }
+    @inlinable package static var smallMax: Int { 32 }
     /// Reads with large answers that the readers have at a time for one user: the bounds on queued bytes do not cover
     /// the memory of these answers.
-    package static var largeMax: Int { 4 }
+    @inlinable package static var largeMax: Int { 4 }
 
     /// Whether a read has a large answer.
-    private let isLarge: (Request) -> Bool
-    private var small = RoundRobinQueue<Request>()
-    private var large = RoundRobinQueue<Request>()
+    @usableFromInline let isLarge: (Request) -> Bool
+    @usableFromInline var small = RoundRobinQueue<Request>()
+    @usableFromInline var large = RoundRobinQueue<Request>()
 
-    package init(isLarge: @escaping (Request) -> Bool) { self.isLarge = isLarge }
+    @inlinable package init(isLarge: @escaping (Request) -> Bool) { self.isLarge = isLarge }
 
-    package mutating func append(_ request: Request, of tenant: TenantID) {
+    @inlinable package mutating func append(_ request: Request, of tenant: TenantID) {
         if isLarge(request) {
             large.append(request, of: tenant)
         } else {
@@ -23,12 +23,12 @@ package struct ReadWindow<Request> {
     }
 
     /// The next read that a reader may start; nil when every waiting user has reached its bound.
-    package mutating func takeOne() -> (tenant: TenantID, work: Request)? {
+    @inlinable package mutating func takeOne() -> (tenant: TenantID, work: Request)? {
         small.takeOne(atOnce: Self.smallMax) ?? large.takeOne(atOnce: Self.largeMax)
     }
 
     /// Records that a read was answered or waits again.
-    package mutating func done(_ request: Request, of tenant: TenantID) {
+    @inlinable package mutating func done(_ request: Request, of tenant: TenantID) {
         if isLarge(request) { large.done(tenant) } else { small.done(tenant) }
     }
 }

@@ -6,29 +6,31 @@ import ThicketPlatform
 ///
 /// Pure: times are passed in, in nanoseconds of a monotonic clock.
 package struct RoundRobinQueue<Work> {
-    private struct Waiting {
-        var line = Deque<Work>()
-        var throttledUntil = Int64.min
+    @usableFromInline struct Waiting {
+        @usableFromInline var line = Deque<Work>()
+        @usableFromInline var throttledUntil = Int64.min
         /// Pieces taken by `takeOne` and not reported by `done` yet.
-        var atWork = 0
-        var isHeld = false
+        @usableFromInline var atWork = 0
+        @usableFromInline var isHeld = false
 
-        var count: Int { line.count }
+        @inlinable var count: Int { line.count }
+
+        @inlinable init() {}
     }
 
     /// Weight of a piece within a turn: roughly how long it takes, in units of a usual piece.
-    private let weigh: (Work) -> Int
-    private var tenants = [TenantID: Waiting]()
+    @usableFromInline let weigh: (Work) -> Int
+    @usableFromInline var tenants = [TenantID: Waiting]()
     /// Tenants with queued work, in the order of their turns.
-    private var turns = [TenantID]()
-    private var next = 0
-    package private(set) var count = 0
+    @usableFromInline var turns = [TenantID]()
+    @usableFromInline var next = 0
+    package internal(set) var count = 0
     /// Number of tenants whose work waits for a result from elsewhere.
-    package private(set) var heldCount = 0
+    package internal(set) var heldCount = 0
 
-    package init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
+    @inlinable package init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
 
-    package mutating func append(_ work: Work, of tenant: TenantID) {
+    @inlinable package mutating func append(_ work: Work, of tenant: TenantID) {
         count += 1
         if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
         tenants[tenant, default: Waiting()].line.append(work)
@@ -39,7 +41,9 @@ package struct RoundRobinQueue<Work> {
     /// - Parameters:
     ///   - weightMax: bound on the weight of one tenant's pieces together, its last piece not counted.
     ///   - throttles: false ignores throttling, so that everything is finished at shutdown.
-    package mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, throttles: Bool = true)
+    @inlinable package mutating func take(
+        most: Int, share: Int, weightMax: Int = .max, now: Int64, throttles: Bool = true
+    )
         -> [Work]
     {
         var taken = [Work]()
@@ -57,7 +61,7 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// The next piece of the next tenant with fewer than `atOnce` pieces in progress; nil when no such tenant has work.
-    package mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
+    @inlinable package mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         for _ in 0..<turns.count {
             if next >= turns.count { next = 0 }
             let tenant: TenantID = turns[next]
@@ -75,7 +79,7 @@ package struct RoundRobinQueue<Work> {
     /// Reports that a piece from `takeOne` is finished.
     /// - Returns: whether the tenant has more work queued.
     @discardableResult
-    package mutating func done(_ tenant: TenantID) -> Bool {
+    @inlinable package mutating func done(_ tenant: TenantID) -> Bool {
         tenants[tenant]?.atWork -= 1
         let waits = (tenants[tenant]?.count ?? 0) > 0
         forgetIfIdle(tenant)
@@ -83,7 +87,7 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// Puts work that was taken and not begun back to the front of the tenant's queue, in its order.
-    package mutating func putBack(_ work: [Work], of tenant: TenantID) {
+    @inlinable package mutating func putBack(_ work: [Work], of tenant: TenantID) {
         guard !work.isEmpty else { return }
         count += work.count
         if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
@@ -93,44 +97,44 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// Hands out no work of the tenant until `resume`, not even at shutdown.
-    package mutating func hold(_ tenant: TenantID) {
+    @inlinable package mutating func hold(_ tenant: TenantID) {
         guard !isHeld(tenant) else { return }
         tenants[tenant, default: Waiting()].isHeld = true
         heldCount += 1
     }
 
     /// Ends a hold; `work` is the tenant's next piece.
-    package mutating func resume(_ tenant: TenantID, with work: Work) {
+    @inlinable package mutating func resume(_ tenant: TenantID, with work: Work) {
         if isHeld(tenant) { heldCount -= 1 }
         tenants[tenant]?.isHeld = false
         putBack([work], of: tenant)
     }
 
-    package func isHeld(_ tenant: TenantID) -> Bool { heldCount > 0 && tenants[tenant]?.isHeld ?? false }
+    @inlinable package func isHeld(_ tenant: TenantID) -> Bool { heldCount > 0 && tenants[tenant]?.isHeld ?? false }
 
     /// Throttles the tenant until `time`, or until the end of a longer throttle.
-    package mutating func throttle(_ tenant: TenantID, until time: Int64) {
+    @inlinable package mutating func throttle(_ tenant: TenantID, until time: Int64) {
         tenants[tenant, default: Waiting()].throttledUntil = max(time, tenants[tenant]?.throttledUntil ?? .min)
     }
 
     /// Whether the tenant is throttled at that time.
-    package func isThrottled(_ tenant: TenantID, at now: Int64) -> Bool {
+    @inlinable package func isThrottled(_ tenant: TenantID, at now: Int64) -> Bool {
         tenants[tenant]?.throttledUntil ?? .min > now
     }
 
     /// The earliest end of a throttle among tenants with work; nil when none is throttled.
-    package func wakes(after now: Int64) -> Int64? {
+    @inlinable package func wakes(after now: Int64) -> Int64? {
         turns.lazy.filter { !isHeld($0) }.compactMap { tenants[$0]?.throttledUntil }.filter { $0 > now }.min()
     }
 
     /// Whether a tenant has work and is neither held nor throttled.
     /// - Parameter throttles: as in `take`.
-    package func hasWork(_ now: Int64, throttles: Bool = true) -> Bool {
+    @inlinable package func hasWork(_ now: Int64, throttles: Bool = true) -> Bool {
         turns.contains { !isHeld($0) && !(throttles && isThrottled($0, at: now)) }
     }
 
     /// Takes pieces of one tenant and passes the turn on.
-    private mutating func take(_ wanted: Int, _ weightMax: Int, of tenant: TenantID, _ taken: inout [Work]) {
+    @inlinable mutating func take(_ wanted: Int, _ weightMax: Int, of tenant: TenantID, _ taken: inout [Work]) {
         guard var waiting = tenants.removeValue(forKey: tenant) else { return }
         var number = min(wanted, waiting.count)
         if weightMax < .max {
@@ -148,7 +152,7 @@ package struct RoundRobinQueue<Work> {
         forgetIfIdle(tenant)
     }
 
-    private mutating func forgetIfIdle(_ tenant: TenantID) {
+    @inlinable mutating func forgetIfIdle(_ tenant: TenantID) {
         guard let waiting = tenants[tenant], waiting.count == 0, waiting.atWork <= 0, waiting.throttledUntil == .min,
             !waiting.isHeld
         else { return }
@@ -156,7 +160,7 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// Drops throttles that are over, so that users that left long ago take no memory.
-    package mutating func forgetRests(before now: Int64) {
+    @inlinable package mutating func forgetRests(before now: Int64) {
         for (tenant, waiting) in tenants where waiting.throttledUntil <= now {
             tenants[tenant]?.throttledUntil = .min
             forgetIfIdle(tenant)
