@@ -1,38 +1,38 @@
 /// A first-in, first-out queue. It keeps no reference to elements that were taken: an element may be large, and from
 /// then on its memory is counted for its receiver.
-package struct Deque<Element> {
+public struct Deque<Element> {
     /// nil before index `start`.
-    @usableFromInline package var places = [Element?]()
-    @usableFromInline package var start = 0
+    @usableFromInline var places = [Element?]()
+    @usableFromInline var start = 0
 
     /// Memory of taken places is released when this many, and at least half of all places, are empty.
-    @usableFromInline package static var emptyMax: Int { 1_024 }
+    @usableFromInline static var emptyMax: Int { 1_024 }
 
     /// An empty queue.
-    @inlinable package init() {}
+    @inlinable public init() {}
 
     /// Number of elements.
-    @inlinable package var count: Int { places.count - start }
+    @inlinable public var count: Int { places.count - start }
     /// Whether there is no element.
-    @inlinable package var isEmpty: Bool { count == 0 }
+    @inlinable public var isEmpty: Bool { count == 0 }
 
     /// - Parameter place: distance from the front, below `count`.
-    @inlinable package subscript(place: Int) -> Element {
+    @inlinable public subscript(place: Int) -> Element {
         guard let element = places[start + place] else { preconditionFailure("handed out already") }
         return element
     }
 
     /// Adds an element at the end.
-    @inlinable package mutating func append(_ element: Element) { places.append(element) }
+    @inlinable public mutating func append(_ element: Element) { places.append(element) }
 
     /// Puts elements back to the front, in this order.
-    @inlinable package mutating func putBack(_ elements: [Element]) {
+    @inlinable public mutating func putBack(_ elements: [Element]) {
         places.replaceSubrange(..<start, with: elements)
         start = 0
     }
 
     /// Removes and returns the first element; nil when the queue is empty.
-    @inlinable package mutating func popFirst() -> Element? {
+    @inlinable public mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }
         defer {
             places[start] = nil
@@ -44,7 +44,7 @@ package struct Deque<Element> {
 
     /// Removes and returns elements from the front.
     /// - Parameter number: at most `count` elements are returned.
-    @inlinable package mutating func takeFirst(_ number: Int) -> [Element] {
+    @inlinable public mutating func takeFirst(_ number: Int) -> [Element] {
         var taken = [Element]()
         for _ in 0..<Swift.min(number, count) {
             taken.append(self[0])
@@ -55,7 +55,7 @@ package struct Deque<Element> {
         return taken
     }
 
-    @inlinable package mutating func trim() {
+    @inlinable public mutating func trim() {
         if isEmpty {
             (places, start) = ([], 0)
         } else if start >= Self.emptyMax, start * 2 >= places.count {

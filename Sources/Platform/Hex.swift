@@ -1,8 +1,8 @@
 /// Hexadecimal digits.
-package enum Hex {
+public enum Hex {
     /// The value of a digit of either case; nil for other characters.
     @inlinable @inline(__always)
-    package static func value(_ digit: UInt8) -> UInt8? {
+    public static func value(_ digit: UInt8) -> UInt8? {
         switch digit {
         case 0x30...0x39: digit - 0x30
         case 0x41...0x46: digit - 0x37
@@ -13,14 +13,14 @@ package enum Hex {
 
     /// The lower-case digit of a value below 16.
     @inlinable @inline(__always)
-    package static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x57 &+ value }
+    public static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x57 &+ value }
 
     /// The upper-case digit of a value below 16.
     @inlinable @inline(__always)
-    package static func upperDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x37 &+ value }
+    public static func upperDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x37 &+ value }
 
     /// Encodes bytes as lower-case hex digits.
-    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+    public static func encode(_ bytes: some Collection<UInt8>) -> String {
         var text = [UInt8]()
         text.reserveCapacity(bytes.count * 2)
         for byte in bytes {
@@ -31,7 +31,7 @@ package enum Hex {
     }
 
     /// Decodes hex digits of either case; nil for other characters or an odd number of digits.
-    package static func decode(_ text: String) -> [UInt8]? {
+    public static func decode(_ text: String) -> [UInt8]? {
         var bytes = [UInt8]()
         bytes.reserveCapacity(text.utf8.count / 2)
         var high: UInt8?

@@ -7,12 +7,12 @@
 /// A mutex with one condition variable, for state that several threads share.
 ///
 /// Waits are measured on the monotonic clock. Spurious wake-ups occur: check the state again after each wait.
-package final class Monitor: @unchecked Sendable {
+public final class Monitor: @unchecked Sendable {
     // Both are created once and are thread-safe by nature.
     @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    @inlinable package init() {
+    @inlinable public init() {
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -31,19 +31,18 @@ package final class Monitor: @unchecked Sendable {
     }
 
     /// Runs `body` with the mutex held.
-    @inlinable package func locked<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value
-    {
+    @inlinable public func locked<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()
     }
 
     /// Releases the mutex until this thread is woken. Only inside `locked`.
-    @inlinable package func wait() { pthread_cond_wait(condition, mutex) }
+    @inlinable public func wait() { pthread_cond_wait(condition, mutex) }
 
     /// As `wait()`, but not beyond `time`.
     /// - Parameter time: nanoseconds of the monotonic clock; `.max` waits without end.
-    @inlinable package func wait(until time: Int64) {
+    @inlinable public func wait(until time: Int64) {
         guard time != .max else { return wait() }
         #if canImport(Darwin)
             // Condition variables have no monotonic clock here, but a relative wait.
@@ -57,8 +56,8 @@ package final class Monitor: @unchecked Sendable {
     }
 
     /// Wakes one waiting thread.
-    @inlinable package func wakeOne() { pthread_cond_signal(condition) }
+    @inlinable public func wakeOne() { pthread_cond_signal(condition) }
 
     /// Wakes all waiting threads.
-    @inlinable package func wakeAll() { pthread_cond_broadcast(condition) }
+    @inlinable public func wakeAll() { pthread_cond_broadcast(condition) }
 }

@@ -5,12 +5,12 @@
 #endif
 
 /// The clocks of the machine. Only the outermost code reads them and passes times inwards.
-package enum SystemClock {
+public enum SystemClock {
     /// Nanoseconds of a clock that never goes back; on Linux it stops while the machine sleeps.
-    package static func monotonic() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
+    public static func monotonic() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
 
     /// As `monotonic`, but it includes the time in which the machine sleeps.
-    package static func monotonicWithSleep() -> Int64 {
+    public static func monotonicWithSleep() -> Int64 {
         #if canImport(Darwin)
             nanoseconds(CLOCK_MONOTONIC)
         #else
@@ -20,15 +20,15 @@ package enum SystemClock {
     }
 
     /// Time on the monotonic clock.
-    package static func steadyTime() -> Duration { .nanoseconds(monotonic()) }
+    public static func steadyTime() -> Duration { .nanoseconds(monotonic()) }
 
     /// Nanoseconds since 1970.
-    package static func unixNanoseconds() -> Int64 { nanoseconds(CLOCK_REALTIME) }
+    public static func unixNanoseconds() -> Int64 { nanoseconds(CLOCK_REALTIME) }
     /// Milliseconds since 1970.
-    package static func unixMilliseconds() -> Int64 { unixNanoseconds() / 1_000_000 }
+    public static func unixMilliseconds() -> Int64 { unixNanoseconds() / 1_000_000 }
 
     /// Nanoseconds of processor time of the calling thread.
-    package static func threadTime() -> Int64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+    public static func threadTime() -> Int64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
 
     private static func nanoseconds(_ clock: clockid_t) -> Int64 {
         var time = timespec()
@@ -38,12 +38,12 @@ package enum SystemClock {
 }
 
 /// A moment in time, with the processor time that the calling thread had used until then.
-package struct ThreadMoment {
+public struct ThreadMoment {
     /// Nanoseconds of the monotonic clock.
-    package let time = SystemClock.monotonic()
+    public let time = SystemClock.monotonic()
     /// Nanoseconds of processor time.
-    package let processor = SystemClock.threadTime()
+    public let processor = SystemClock.threadTime()
 
     /// Now.
-    package init() {}
+    public init() {}
 }

@@ -1,5 +1,5 @@
 extension UnsafeMutableRawBufferPointer {
     /// Cuts `count` bytes from the front.
     @inlinable @inline(__always)
-    package mutating func removeFirst(_ count: Int) { self = .init(rebasing: self[count...]) }
+    public mutating func removeFirst(_ count: Int) { self = .init(rebasing: self[count...]) }
 }

@@ -7,7 +7,7 @@ import ThicketPlatform
 ///
 /// The thread that waits here takes the work while it holds a lock of its own. Another thread that gets that lock while
 /// the queue is idle (`isIdle`) can do small work itself, in the order of its tenants and without a wake-up.
-package final class FairQueue<Work: Sendable>: @unchecked Sendable {
+public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
     @usableFromInline let monitor = Monitor()
     @usableFromInline var row: RoundRobinQueue<Work>
@@ -17,12 +17,12 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     @usableFromInline var isRoused = false
 
     /// - Parameter weigh: see `RoundRobinQueue`; called inside the monitor.
-    @inlinable package init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) {
+    @inlinable public init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) {
         row = RoundRobinQueue(weigh: weigh)
     }
 
     /// Queues work; after `close` it is dropped.
-    @inlinable package func push(_ work: [(tenant: TenantID, work: Work)]) {
+    @inlinable public func push(_ work: [(tenant: TenantID, work: Work)]) {
         guard !work.isEmpty else { return }
         monitor.locked {
             if !isClosed { for (tenant, piece) in work { row.append(piece, of: tenant) } }
@@ -31,14 +31,14 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     }
 
     /// Ends the queue: work that is queued is still handed out, new work is dropped.
-    @inlinable package func close() {
+    @inlinable public func close() {
         monitor.locked { isClosed = true }
         monitor.wakeAll()
     }
 
     /// Hands out no work of the tenant until `resume`, which must follow. Pieces that were handed out and not begun are
     /// handed out again after that.
-    @inlinable package func hold(_ tenant: TenantID, puttingBack work: [Work]) {
+    @inlinable public func hold(_ tenant: TenantID, puttingBack work: [Work]) {
         monitor.locked {
             row.hold(tenant)
             row.putBack(work, of: tenant)
@@ -46,13 +46,13 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     }
 
     /// Ends a hold, also after `close`; `work` is the tenant's next piece.
-    @inlinable package func resume(_ tenant: TenantID, with work: Work) {
+    @inlinable public func resume(_ tenant: TenantID, with work: Work) {
         monitor.locked { row.resume(tenant, with: work) }
         monitor.wakeAll()
     }
 
     /// Throttles the tenant until `time`. Pieces that were handed out and not begun are handed out again after that.
-    @inlinable package func throttle(_ tenant: TenantID, until time: Int64, puttingBack work: [Work]) {
+    @inlinable public func throttle(_ tenant: TenantID, until time: Int64, puttingBack work: [Work]) {
         monitor.locked { row.putBack(work, of: tenant) }
         throttle(tenant, until: time)
     }
@@ -60,7 +60,7 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// Waits until work can be taken, `rouse` is called, or the time is over.
     /// - Parameter seconds: longest wait; 0 does not wait.
     /// - Returns: false when the queue is closed and empty.
-    @inlinable package func awaitWork(seconds: Double) -> Bool {
+    @inlinable public func awaitWork(seconds: Double) -> Bool {
         monitor.locked {
             var now = SystemClock.monotonic()
             let end = now + Int64(seconds * 1e9)
@@ -80,7 +80,7 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     }
 
     /// The next work, a share of each tenant; does not wait.
-    @inlinable package func take(most: Int, share: Int, weightMax: Int = .max) -> [Work] {
+    @inlinable public func take(most: Int, share: Int, weightMax: Int = .max) -> [Work] {
         monitor.locked {
             row.take(
                 most: most, share: share, weightMax: weightMax, now: SystemClock.monotonic(), throttles: !isClosed)
@@ -88,7 +88,7 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     }
 
     /// Whether no work is queued, the queue is open, and none of these tenants is throttled or held.
-    @inlinable package func isIdle(for tenants: some Sequence<TenantID>) -> Bool {
+    @inlinable public func isIdle(for tenants: some Sequence<TenantID>) -> Bool {
         monitor.locked {
             guard !isClosed, row.count == 0 else { return false }
             let now = SystemClock.monotonic()
@@ -97,14 +97,14 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     }
 
     /// Makes `awaitWork` return.
-    @inlinable package func rouse() {
+    @inlinable public func rouse() {
         monitor.locked { isRoused = true }
         monitor.wakeAll()
     }
 
     /// One piece of a tenant with fewer than `atOnce` pieces in progress; waits for it. nil when closed and empty. The
     /// caller reports the end of the piece with `done`.
-    @inlinable package func next(atOnce: Int) -> (tenant: TenantID, work: Work)? {
+    @inlinable public func next(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         monitor.locked {
             while true {
                 if let found = row.takeOne(atOnce: isClosed ? .max : atOnce) {
@@ -119,14 +119,14 @@ package final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// Reports that a piece from `next` is finished.
     /// - Returns: whether the tenant has more work queued.
     @discardableResult
-    @inlinable package func done(_ tenant: TenantID) -> Bool {
+    @inlinable public func done(_ tenant: TenantID) -> Bool {
         let (waits, wakes) = monitor.locked { (row.done(tenant), row.count > 0) }
         if wakes { monitor.wakeOne() }
         return waits
     }
 
     /// Throttles the tenant until `time`.
-    @inlinable package func throttle(_ tenant: TenantID, until time: Int64) {
+    @inlinable public func throttle(_ tenant: TenantID, until time: Int64) {
         monitor.locked {
             row.throttle(tenant, until: time)
             restCount += 1

@@ -1,20 +1,20 @@
 /// Bounds how many reads of each user the reader threads have at a time: answers return to the loop as fast as the
 /// readers find them, and one turn must receive only a few, however much a user asks for.
-package struct ReadWindow<Request> {
+public struct ReadWindow<Request> {
     /// Reads of one user that the readers have at a time, reads with large answers not counted.
-    @inlinable package static var smallMax: Int { 32 }
+    @inlinable public static var smallMax: Int { 32 }
     /// Reads with large answers that the readers have at a time for one user: the bounds on queued bytes do not cover
     /// the memory of these answers.
-    @inlinable package static var largeMax: Int { 4 }
+    @inlinable public static var largeMax: Int { 4 }
 
     /// Whether a read has a large answer.
     @usableFromInline let isLarge: (Request) -> Bool
     @usableFromInline var small = RoundRobinQueue<Request>()
     @usableFromInline var large = RoundRobinQueue<Request>()
 
-    @inlinable package init(isLarge: @escaping (Request) -> Bool) { self.isLarge = isLarge }
+    @inlinable public init(isLarge: @escaping (Request) -> Bool) { self.isLarge = isLarge }
 
-    @inlinable package mutating func append(_ request: Request, of tenant: TenantID) {
+    @inlinable public mutating func append(_ request: Request, of tenant: TenantID) {
         if isLarge(request) {
             large.append(request, of: tenant)
         } else {
@@ -23,12 +23,12 @@ package struct ReadWindow<Request> {
     }
 
     /// The next read that a reader may start; nil when every waiting user has reached its bound.
-    @inlinable package mutating func takeOne() -> (tenant: TenantID, work: Request)? {
+    @inlinable public mutating func takeOne() -> (tenant: TenantID, work: Request)? {
         small.takeOne(atOnce: Self.smallMax) ?? large.takeOne(atOnce: Self.largeMax)
     }
 
     /// Records that a read was answered or waits again.
-    @inlinable package mutating func done(_ request: Request, of tenant: TenantID) {
+    @inlinable public mutating func done(_ request: Request, of tenant: TenantID) {
         if isLarge(request) { large.done(tenant) } else { small.done(tenant) }
     }
 }

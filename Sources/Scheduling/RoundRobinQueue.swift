@@ -5,7 +5,7 @@ import ThicketPlatform
 /// from another thread, because its next piece depends on that result.
 ///
 /// Pure: times are passed in, in nanoseconds of a monotonic clock.
-package struct RoundRobinQueue<Work> {
+public struct RoundRobinQueue<Work> {
     @usableFromInline struct Waiting {
         @usableFromInline var line = Deque<Work>()
         @usableFromInline var throttledUntil = Int64.min
@@ -24,14 +24,18 @@ package struct RoundRobinQueue<Work> {
     /// Tenants with queued work, in the order of their turns.
     @usableFromInline var turns = [TenantID]()
     @usableFromInline var next = 0
-    package internal(set) var count = 0
+    @usableFromInline var pieces = 0
+    @usableFromInline var held = 0
+
+    /// Number of pieces queued.
+    @inlinable public var count: Int { pieces }
     /// Number of tenants whose work waits for a result from elsewhere.
-    package internal(set) var heldCount = 0
+    @inlinable public var heldCount: Int { held }
 
-    @inlinable package init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
+    @inlinable public init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
 
-    @inlinable package mutating func append(_ work: Work, of tenant: TenantID) {
-        count += 1
+    @inlinable public mutating func append(_ work: Work, of tenant: TenantID) {
+        pieces += 1
         if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
         tenants[tenant, default: Waiting()].line.append(work)
     }
@@ -41,7 +45,7 @@ package struct RoundRobinQueue<Work> {
     /// - Parameters:
     ///   - weightMax: bound on the weight of one tenant's pieces together, its last piece not counted.
     ///   - throttles: false ignores throttling, so that everything is finished at shutdown.
-    @inlinable package mutating func take(
+    @inlinable public mutating func take(
         most: Int, share: Int, weightMax: Int = .max, now: Int64, throttles: Bool = true
     )
         -> [Work]
@@ -61,7 +65,7 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// The next piece of the next tenant with fewer than `atOnce` pieces in progress; nil when no such tenant has work.
-    @inlinable package mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
+    @inlinable public mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         for _ in 0..<turns.count {
             if next >= turns.count { next = 0 }
             let tenant: TenantID = turns[next]
@@ -79,7 +83,7 @@ package struct RoundRobinQueue<Work> {
     /// Reports that a piece from `takeOne` is finished.
     /// - Returns: whether the tenant has more work queued.
     @discardableResult
-    @inlinable package mutating func done(_ tenant: TenantID) -> Bool {
+    @inlinable public mutating func done(_ tenant: TenantID) -> Bool {
         tenants[tenant]?.atWork -= 1
         let waits = (tenants[tenant]?.count ?? 0) > 0
         forgetIfIdle(tenant)
@@ -87,9 +91,9 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// Puts work that was taken and not begun back to the front of the tenant's queue, in its order.
-    @inlinable package mutating func putBack(_ work: [Work], of tenant: TenantID) {
+    @inlinable public mutating func putBack(_ work: [Work], of tenant: TenantID) {
         guard !work.isEmpty else { return }
-        count += work.count
+        pieces += work.count
         if tenants[tenant, default: Waiting()].count == 0 { turns.append(tenant) }
         var waiting = tenants.removeValue(forKey: tenant) ?? Waiting()
         waiting.line.putBack(work)
@@ -97,39 +101,39 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// Hands out no work of the tenant until `resume`, not even at shutdown.
-    @inlinable package mutating func hold(_ tenant: TenantID) {
+    @inlinable public mutating func hold(_ tenant: TenantID) {
         guard !isHeld(tenant) else { return }
         tenants[tenant, default: Waiting()].isHeld = true
-        heldCount += 1
+        held += 1
     }
 
     /// Ends a hold; `work` is the tenant's next piece.
-    @inlinable package mutating func resume(_ tenant: TenantID, with work: Work) {
-        if isHeld(tenant) { heldCount -= 1 }
+    @inlinable public mutating func resume(_ tenant: TenantID, with work: Work) {
+        if isHeld(tenant) { held -= 1 }
         tenants[tenant]?.isHeld = false
         putBack([work], of: tenant)
     }
 
-    @inlinable package func isHeld(_ tenant: TenantID) -> Bool { heldCount > 0 && tenants[tenant]?.isHeld ?? false }
+    @inlinable public func isHeld(_ tenant: TenantID) -> Bool { heldCount > 0 && tenants[tenant]?.isHeld ?? false }
 
     /// Throttles the tenant until `time`, or until the end of a longer throttle.
-    @inlinable package mutating func throttle(_ tenant: TenantID, until time: Int64) {
+    @inlinable public mutating func throttle(_ tenant: TenantID, until time: Int64) {
         tenants[tenant, default: Waiting()].throttledUntil = max(time, tenants[tenant]?.throttledUntil ?? .min)
     }
 
     /// Whether the tenant is throttled at that time.
-    @inlinable package func isThrottled(_ tenant: TenantID, at now: Int64) -> Bool {
+    @inlinable public func isThrottled(_ tenant: TenantID, at now: Int64) -> Bool {
         tenants[tenant]?.throttledUntil ?? .min > now
     }
 
     /// The earliest end of a throttle among tenants with work; nil when none is throttled.
-    @inlinable package func wakes(after now: Int64) -> Int64? {
+    @inlinable public func wakes(after now: Int64) -> Int64? {
         turns.lazy.filter { !isHeld($0) }.compactMap { tenants[$0]?.throttledUntil }.filter { $0 > now }.min()
     }
 
     /// Whether a tenant has work and is neither held nor throttled.
     /// - Parameter throttles: as in `take`.
-    @inlinable package func hasWork(_ now: Int64, throttles: Bool = true) -> Bool {
+    @inlinable public func hasWork(_ now: Int64, throttles: Bool = true) -> Bool {
         turns.contains { !isHeld($0) && !(throttles && isThrottled($0, at: now)) }
     }
 
@@ -146,7 +150,7 @@ package struct RoundRobinQueue<Work> {
             number = fitting
         }
         taken.append(contentsOf: waiting.line.takeFirst(number))
-        count -= number
+        pieces -= number
         if waiting.count == 0 { turns.remove(at: next) } else { next += 1 }
         tenants[tenant] = waiting
         forgetIfIdle(tenant)
@@ -160,7 +164,7 @@ package struct RoundRobinQueue<Work> {
     }
 
     /// Drops throttles that are over, so that users that left long ago take no memory.
-    @inlinable package mutating func forgetRests(before now: Int64) {
+    @inlinable public mutating func forgetRests(before now: Int64) {
         for (tenant, waiting) in tenants where waiting.throttledUntil <= now {
             tenants[tenant]?.throttledUntil = .min
             forgetIfIdle(tenant)
