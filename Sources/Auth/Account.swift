@@ -287,7 +287,7 @@ public protocol AccountDirectory: AnyObject {
     func keep(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
     /// Whether this is the kept code, in time, after fewer than `ResetCode.triesMax` tries. A right code is used
     /// up, a wrong one counts as a try.
-    func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
+    func redeem(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
 
     /// The user's right to encrypted notes; nil when the app has none.
     func notes(of user: String, in app: String) throws(DirectoryError) -> NoteStanding?

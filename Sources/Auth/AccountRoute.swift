@@ -75,8 +75,8 @@ public struct AccountRoute: Sendable, Hashable {
         }
     }
 
-    /// Whether the route takes the method.
-    public func takes(_ method: String) -> Bool { methods.split(separator: ", ").contains { $0 == method } }
+    /// Whether the route accepts the method.
+    public func accepts(_ method: String) -> Bool { methods.split(separator: ", ").contains { $0 == method } }
 }
 
 extension AccountRoute.Call {

@@ -47,7 +47,7 @@ extension AccountService {
         let password = try Self.newPassword(body.text("new_password"))
         let (place, code) = try admitCode(name, body, asked)
         let (salt, hash) = try stretched(password)
-        var account = try use(code, of: name, .password, place, asked)
+        var account = try redeem(code, of: name, .password, place, asked)
         let before = account.proof
         account.proof = .password(salt: salt, hash: hash)
         try change(account, from: before, endsTokens: true, asked)
@@ -63,7 +63,7 @@ extension AccountService {
         let stretch = try Self.stretch(body)
         let verifier = secrets.verifier(try Self.bytes("a", body))
         let (place, code) = try admitCode(name, body, asked)
-        var account = try use(code, of: name, .key, place, asked)
+        var account = try redeem(code, of: name, .key, place, asked)
         guard var proof = account.keyProof else { throw .wrongLogin }
         let before = account.proof
         (proof.stretch, proof.verifier, proof.access) = (stretch, verifier, [])
@@ -120,7 +120,7 @@ extension AccountService {
     private static let codeBytesMax = 64
 
     /// The account that the code was sent to.
-    private mutating func use(
+    private mutating func redeem(
         _ code: String, of name: String, _ kind: Kind, _ place: String, _ asked: Asked
     ) throws(AccountRefusal) -> Account {
         let found = try find(name, asked)
@@ -129,7 +129,7 @@ extension AccountService {
         let hash = hash(of: code, user)
         let now = asked.milliseconds
         let isRight = try directory { (d) throws(DirectoryError) in
-            try d.use(code: hash, of: user, now: now)
+            try d.redeem(code: hash, of: user, now: now)
         }
         guard let found, found.kind == kind, isRight else { throw failed(place, asked) }
         proved(place)

@@ -192,7 +192,7 @@ extension PartnerService {
         let made = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         let known = try directory.verifier(of: username, partner: partner.id)
         // For an unknown name a code is checked too, and takes as long.
-        let isRight = try directory.use(
+        let isRight = try directory.redeem(
             code: code, of: known?.entity ?? Self.nobody(username, partner), now: asked.now)
         guard let entity = known?.entity, isRight else {
             failed(place, asked)

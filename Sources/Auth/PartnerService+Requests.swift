@@ -30,8 +30,8 @@ extension PartnerService {
         }
     }
 
-    /// Whether a route takes the method.
-    public static func takes(_ method: String, _ route: Route) -> Bool {
+    /// Whether a route accepts the method.
+    public static func accepts(_ method: String, _ route: Route) -> Bool {
         methods(of: route).split(separator: ", ").contains { $0.utf8.elementsEqual(method.utf8) }
     }
 

@@ -174,7 +174,7 @@ public struct PartnerService {
     }
 
     mutating func admitRegistration(of partner: Partner, now: Double) throws {
-        if let seconds = attempts.registrations.take(partner.id, now: now) { throw Limited(seconds: seconds) }
+        if let seconds = attempts.registrations.admit(partner.id, now: now) { throw Limited(seconds: seconds) }
     }
 
     private func publicKey(

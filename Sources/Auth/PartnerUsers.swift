@@ -151,5 +151,5 @@ public protocol PartnerUsers: AnyObject {
     func keep(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool
     /// Whether this is the kept code, in time, after fewer than `ResetCode.triesMax` tries. A right code is used
     /// up, a wrong one counts as a try.
-    func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool
+    func redeem(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool
 }

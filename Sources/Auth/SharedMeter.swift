@@ -25,7 +25,7 @@ public final class SharedMeter: Sendable {
 
     /// Counts an attempt if the name may make one.
     /// - Returns: nil when it was counted; otherwise the whole seconds to wait.
-    public func take(_ name: String, now: Double) -> Int? {
+    public func admit(_ name: String, now: Double) -> Int? {
         meter.withLock { meter in
             if let seconds = meter.wait(name, now: now) { return seconds }
             meter.add(name, now: now)

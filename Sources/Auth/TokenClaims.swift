@@ -31,7 +31,7 @@ public struct TokenClaims: Sendable, Hashable {
         isLogin = try Self.isLogin(try Self.object(token.header, .header))
         var found = Members()
         for (key, value) in try Self.object(token.payload, .claims).members {
-            try found.note(key, value, latest: now + rules.notBeforeSkew)
+            try found.read(key, value, latest: now + rules.notBeforeSkew)
         }
         guard let entity = found.entity, let partnerEntity = found.partnerEntity,
             let expiry = found.expiry
@@ -53,19 +53,19 @@ public struct TokenClaims: Sendable, Hashable {
         /// `nbf` or `iat` is too far ahead.
         var isEarly = false
 
-        mutating func note(_ key: JSONNode, _ value: JSONNode, latest: Double) throws(TokenRefusal) {
+        mutating func read(_ key: JSONNode, _ value: JSONNode, latest: Double) throws(TokenRefusal) {
             if key.isText("exp") {
                 expiry = try TokenClaims.time(value)
             } else if key.isText("rezolve_entity_id") {
-                entity = try TokenClaims.identity(value, takesInteger: false)
+                entity = try TokenClaims.identity(value, allowsInteger: false)
             } else if key.isText("partner_entity_id") {
-                partnerEntity = try TokenClaims.identity(value, takesInteger: true)
+                partnerEntity = try TokenClaims.identity(value, allowsInteger: true)
             } else if key.isText("device_id") {
-                device = try TokenClaims.identity(value, takesInteger: false)
+                device = try TokenClaims.identity(value, allowsInteger: false)
             } else if key.isText("nbf") || key.isText("iat") {
                 if try TokenClaims.time(value) > latest { isEarly = true }
             } else if key.isText(TokenClaims.sessionMember) {
-                session = try TokenClaims.identity(value, takesInteger: false)
+                session = try TokenClaims.identity(value, allowsInteger: false)
             }
         }
     }
@@ -105,8 +105,8 @@ public struct TokenClaims: Sendable, Hashable {
     private static func upperCased(_ byte: UInt8) -> UInt8 { (0x61...0x7A).contains(byte) ? byte & 0xDF : byte }
 
     /// A name of 1 to 256 bytes without control characters.
-    private static func identity(_ node: JSONNode, takesInteger: Bool) throws(TokenRefusal) -> String {
-        if takesInteger, node.kind == .number, let number = node.int64 { return String(number) }
+    private static func identity(_ node: JSONNode, allowsInteger: Bool) throws(TokenRefusal) -> String {
+        if allowsInteger, node.kind == .number, let number = node.int64 { return String(number) }
         guard let text = node.string, (1...Limits.userIDBytesMax).contains(text.utf8.count),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
         else { throw .denied(.claims) }

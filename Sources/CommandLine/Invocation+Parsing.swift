@@ -110,9 +110,9 @@ private struct WordSorter {
                 positional += rest
                 break
             } else if word.hasPrefix("--") {
-                try takeLong(word.dropFirst(2), &rest)
+                try parseLong(word.dropFirst(2), &rest)
             } else if word.hasPrefix("-"), word.utf8.count > 1, !isNumber(word) {
-                try takeShort(word.dropFirst(), &rest)
+                try parseShort(word.dropFirst(), &rest)
             } else {
                 positional.append(word)
             }
@@ -126,7 +126,7 @@ private struct WordSorter {
 
     private func isNumber(_ word: String) -> Bool { Double(word) != nil }
 
-    private mutating func takeLong(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
+    private mutating func parseLong(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
         let parts: [Substring] = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0])
         guard let option = options.first(where: { $0.name == name }) else {
@@ -136,19 +136,19 @@ private struct WordSorter {
                 } ?? ""
             throw UsageError(text: "there is no option --\(name)\(hint)")
         }
-        try take(option, shown: "--\(name)", attached: parts.count == 2 ? String(parts[1]) : nil, &rest)
+        try parse(option, shown: "--\(name)", attached: parts.count == 2 ? String(parts[1]) : nil, &rest)
     }
 
-    private mutating func takeShort(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
+    private mutating func parseShort(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
         var letters = word
         while let letter = letters.popFirst() {
             guard let option = options.first(where: { $0.short == letter }) else {
                 throw UsageError(text: "there is no option -\(letter)")
             }
             if option.valueName == nil {
-                try take(option, shown: "-\(letter)", attached: nil, &rest)
+                try parse(option, shown: "-\(letter)", attached: nil, &rest)
             } else {
-                try take(option, shown: "-\(letter)", attached: letters.isEmpty ? nil : String(letters), &rest)
+                try parse(option, shown: "-\(letter)", attached: letters.isEmpty ? nil : String(letters), &rest)
                 return
             }
         }
@@ -161,7 +161,7 @@ private struct WordSorter {
         call.optionValues[option.name, default: []].append(value)
     }
 
-    private mutating func take(
+    private mutating func parse(
         _ option: Option, shown: String, attached: String?, _ rest: inout ArraySlice<String>
     ) throws(UsageError) {
         if let reason = option.refusal { throw UsageError(text: "\(shown) is refused: \(reason)") }

@@ -69,7 +69,7 @@ final class Connection {
         self.tenant = tenant
         self.listener = listener
         reader = WebSocketReader(
-            role: .server, messageBytesMax: settings.messageBytesMax, takesBinary: settings.takesBinary)
+            role: .server, messageBytesMax: settings.messageBytesMax, acceptsBinary: settings.acceptsBinary)
         exchange = HTTPExchange(limits: settings.http)
     }
 

@@ -85,7 +85,7 @@ public protocol LoopDelegate: AnyObject {
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer)
     /// The same for a message that arrived in pieces; the delegate owns the bytes.
     func received(_ connection: ConnectionID, gathered text: [UInt8])
-    /// A whole binary message; only with `NetSettings.takesBinary`.
+    /// A whole binary message; only with `NetSettings.acceptsBinary`.
     func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer)
     /// A WebSocket ended: called exactly once for each `opened`, as the last call for it. Also called when a connection
     /// ends during a `.waits` request (`HTTPDisposition.waits`) or an unfinished answer (`.stream`).

@@ -87,10 +87,10 @@ extension EventLoop {
 
     /// Pauses a listener that would stay ready: the kernel cannot accept (no memory, no descriptor), or unauthenticated
     /// connections are throttled.
-    func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerPause) {
+    func mute(_ descriptor: Int32, _ listener: Listener, for pause: Duration = listenerPause) {
         let token = UInt64(UInt32(descriptor))
         poller.change(descriptor, reads: false, writes: false, token: token)
-        schedule(after: rest) { [unowned self] in
+        schedule(after: pause) { [unowned self] in
             guard listeners[descriptor]?.number == listener.number else { return }
             if spareDescriptor < 0 { spareDescriptor = thicket_spare_descriptor() }
             poller.change(descriptor, reads: true, writes: false, token: token)

@@ -18,7 +18,7 @@ extension EventLoop {
 
     /// Epoll reports a broken connection that is not being read. It reports it once: otherwise thousands of them would
     /// fill every turn, ahead of other events, until they are ended.
-    func tellsBroken(_ connection: Connection) {
+    func reportsBroken(_ connection: Connection) {
         guard connection.phase != .dead, !connection.isBroken else { return }
         connection.isBroken = true
         broken.append(connection)

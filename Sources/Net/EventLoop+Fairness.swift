@@ -81,7 +81,7 @@ extension EventLoop {
         let begun = thicket_monotonic_ns()
         body()
         let end = thicket_monotonic_ns()
-        let used = taken(in: end - begun)
+        let used = usedTime(in: end - begun)
         if isWanted { wants(tenant, at: end) }
         charge(tenant, used, at: end)
         return used
@@ -93,7 +93,7 @@ extension EventLoop {
         let begun = thicket_monotonic_ns()
         body()
         let end = thicket_monotonic_ns()
-        let used = taken(in: end - begun)
+        let used = usedTime(in: end - begun)
         let part = used / Int64(max(1, numbers.count))
         var (last, pieces): (TenantID, Int64) = (0, 0)
         for number in numbers {
@@ -113,7 +113,7 @@ extension EventLoop {
     /// threads had the core, the loop did not run, and the tenant being served would be throttled four times as long
     /// for it. Processor time used earlier in the turn and not read yet is included, up to the length of the span, so
     /// that no piece costs more than its elapsed time.
-    private func taken(in passed: Int64) -> Int64 {
+    private func usedTime(in passed: Int64) -> Int64 {
         guard passed >= Self.longPiece else { return passed }
         let processor = SystemClock.threadTime()
         defer { processorTime = processor }
@@ -205,14 +205,14 @@ extension EventLoop {
         if tenant === unauthenticated {
             unauthenticatedWantedAt = time
         } else {
-            recentTenants.note(tenant.id, now: time)
+            recentTenants.record(tenant.id, now: time)
         }
     }
 
     /// Charges time of the loop to a tenant. A tenant that exceeds its share while other tenants want theirs is
     /// throttled.
     func charge(_ tenant: LoopTenant, _ used: Int64, at time: Int64) {
-        let until = tenant.account.take(
+        let until = tenant.account.charge(
             used, percent: settings.percentPerTenant, free: Self.owedFree,
             mustShare: isWanted(beside: tenant, at: time), now: time)
         guard let until else { return }

@@ -7,7 +7,7 @@ extension EventLoop {
     /// Uses this certificate for new connections of secure listeners. Open connections keep theirs.
     public func use(_ context: TLSContext) {
         checkThread()
-        if let old = tls { context.takeTicketKeys(of: old) }
+        if let old = tls { context.adoptTicketKeys(of: old) }
         tls = context
         metrics.tlsCertificateEnd.set(Int(context.validity.upperBound))
     }

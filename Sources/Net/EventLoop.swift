@@ -212,7 +212,7 @@ public final class EventLoop {
         thread = pthread_self()
         while !isFinished { turn() }
         for case let connection? in connections { drop(connection, .stopping) }
-        tellEnds()
+        reportEnds()
         delegate = nil
     }
 
@@ -250,7 +250,7 @@ public final class EventLoop {
         while let action = timers.takeDue(now) { action() }
         endSome()
         resumeAll()
-        tellEnds()
+        reportEnds()
         delegate?.turnEnded()
         flushDirty()
         if isStopping && (connectionCount == 0 || now >= stopDeadline) { isFinished = true }
@@ -268,7 +268,7 @@ public final class EventLoop {
             wakeup.answer()
             for drain in drains { drain() }
         } else if slot == signalDescriptor {
-            takeSignals()
+            handleSignals()
         } else if let listener = listeners[slot] {
             accept(slot, listener)
         }
@@ -289,7 +289,7 @@ public final class EventLoop {
         if event.isWritable, !event.isReadable, connection.tls?.readsWhenWritable == true {
             _ = reads(connection) { readable(connection) }
         }
-        if event.isBroken && !connection.watchesReads { return tellsBroken(connection) }
+        if event.isBroken && !connection.watchesReads { return reportsBroken(connection) }
         let mustLook = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
             // Otherwise the connection waits in its tenant's `row`.
@@ -297,7 +297,7 @@ public final class EventLoop {
         }
     }
 
-    private func takeSignals() {
+    private func handleSignals() {
         while true {
             let number = thicket_read_signal(signalDescriptor)
             guard number != 0 else { return }
@@ -336,7 +336,7 @@ public final class EventLoop {
     }
 
     /// Reports WebSockets that ended to the delegate. Never called from inside a delegate call.
-    func tellEnds() {
+    func reportEnds() {
         while !ended.isEmpty {
             let batch = ended
             ended = []

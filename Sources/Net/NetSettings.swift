@@ -17,7 +17,7 @@ public struct NetSettings: Sendable {
     /// Bytes of one WebSocket message; a larger one is closed with 1009.
     public var messageBytesMax: Int = 8 << 20
     /// Whether binary messages are delivered; otherwise they are closed with 1003.
-    public var takesBinary: Bool = false
+    public var acceptsBinary: Bool = false
     /// Bytes queued for one connection. The frame that exceeds the bound is still queued, the next one closes with
     /// 1013.
     public var pendingBytesMax: Int = 16 << 20
@@ -54,7 +54,7 @@ public struct NetSettings: Sendable {
     /// Proxies whose statements about client addresses are accepted.
     public var trustedProxies: TrustedProxies = .init()
     /// Whether connections of trusted proxies begin with the PROXY protocol.
-    public var takesPrefaces: Bool = false
+    public var acceptsPrefaces: Bool = false
 
     /// From accept, or from the first byte of a later request, to the end of its head; also the patience for its body.
     public var requestTimeout: Duration = .seconds(10)

@@ -56,7 +56,7 @@ extension EventLoop {
         var preface: ProxyPreface?
         if !settings.trustedProxies.isEmpty, let peer = IPAddress(peerOf: connection.id.slot) {
             connection.names = PeerNames(peer)
-            if settings.takesPrefaces, settings.trustedProxies.contains(peer) { preface = ProxyPreface() }
+            if settings.acceptsPrefaces, settings.trustedProxies.contains(peer) { preface = ProxyPreface() }
         }
         if isSecure || preface != nil { connection.greeting = Greeting(preface: preface, isSecure: isSecure) }
     }
@@ -87,7 +87,7 @@ extension EventLoop {
         var input = UnsafeRawBufferPointer(rebasing: scratch[..<count])
         do throws(ProxyPreface.Failure) {
             var preface = greeting.preface ?? .init()
-            let isComplete = try preface.take(&input)
+            let isComplete = try preface.consume(&input)
             greeting.preface = isComplete ? nil : preface
             _ = thicket_receive(connection.id.slot, scratch.baseAddress, count - input.count)
             guard isComplete else { return false }

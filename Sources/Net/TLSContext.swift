@@ -114,9 +114,9 @@ public final class TLSContext {
         }
     }
 
-    /// Takes over ticket keys, because clients that reconnect after a reload present tickets of the previous
+    /// Adopts ticket keys, because clients that reconnect after a reload present tickets of the previous
     /// certificate.
-    func takeTicketKeys(of other: TLSContext) {
+    func adoptTicketKeys(of other: TLSContext) {
         guard !other.ticketKeys.isEmpty else { return }
         (ticketKeys, ticketKeysMade) = (other.ticketKeys, other.ticketKeysMade)
         _ = thicket_tls_set_ticket_keys(raw, &ticketKeys)

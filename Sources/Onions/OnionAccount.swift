@@ -45,7 +45,7 @@ public struct OnionAccount: Sendable {
         do throws(OnionError) { answer = try await ask("create/", username, password) } catch {
             guard let lost = error.lost else { throw error }
             // A login with these words succeeds only for the user that created the account with them.
-            answer = try await settle(lost, ifNot: .client(lost)) { () throws(OnionError) in
+            answer = try await determineOutcome(lost, ifNot: .client(lost)) { () throws(OnionError) in
                 try await ask("authorize/", username, password)
             }
         }
@@ -74,7 +74,7 @@ public struct OnionAccount: Sendable {
 
     /// Determines the outcome of a request whose answer was lost.
     /// - Parameter refusal: what a wrong login means in this case.
-    private func settle(
+    private func determineOutcome(
         _ lost: ClientError, ifNot refusal: OnionError, _ look: () async throws(OnionError) -> JSONObject
     ) async throws(OnionError) -> JSONObject {
         do throws(OnionError) { return try await look() } catch {
@@ -95,7 +95,7 @@ public struct OnionAccount: Sendable {
         do throws(OnionError) { _ = try await ask("delete/", username, password) } catch {
             guard let lost = error.lost else { throw error }
             do throws(OnionError) {
-                _ = try await settle(lost, ifNot: .wrongLogin) { () throws(OnionError) in
+                _ = try await determineOutcome(lost, ifNot: .wrongLogin) { () throws(OnionError) in
                     try await ask("delete/", username, password)
                 }
             } catch {

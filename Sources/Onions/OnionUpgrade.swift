@@ -91,7 +91,7 @@ extension OnionAccount {
         } catch {
             guard error == .wrongLogin else { throw error }
             // An earlier run may have ended the old login, so that only its answer, or a note, is missing.
-            return try await rest(accounts, password, name, newPassword, allowed, stop)
+            return try await resume(accounts, password, name, newPassword, allowed, stop)
         }
         try stop(.begun)
         return try await complete(accounts, upgraded.login, password, allowed, stop)
@@ -208,7 +208,7 @@ extension OnionAccount {
 
     /// Continues an upgrade that was cut short after the end of the old login. If instead the old password is wrong and
     /// the new login valid, the remaining notes do not open, and the old login stays.
-    private func rest(
+    private func resume(
         _ accounts: Accounts, _ password: SecureBytes, _ name: String, _ newPassword: SecureBytes, _ allowed: Allowed,
         _ stop: @escaping OnionUpgrade.Stop
     ) async throws(OnionError) -> OnionUpgrade {

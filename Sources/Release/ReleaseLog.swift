@@ -30,7 +30,7 @@ public struct ReleaseLog: Sendable {
                 let text = value["manifest"]?.stringValue
             else { throw ReleaseError(.malformed, "line \(manifests.count + 1) of the log is not a release") }
             let head = try ReleaseHead(value["head"])
-            take(try ReleaseManifest(text: text))
+            append(try ReleaseManifest(text: text))
             guard head.size == UInt64(manifests.count), tree.root() == head.root else {
                 throw ReleaseError(
                     .otherLog, "the head behind release \(manifests.count) does not fit the releases before it")
@@ -40,7 +40,7 @@ public struct ReleaseLog: Sendable {
         }
     }
 
-    private mutating func take(_ manifest: ReleaseManifest) {
+    private mutating func append(_ manifest: ReleaseManifest) {
         manifests.append(manifest)
         tree.append(manifest.leafHash)
     }
@@ -58,7 +58,7 @@ public struct ReleaseLog: Sendable {
                 .malformed, "the log has a release \(manifest.release) already: give this one another number")
         }
         var next = self
-        next.take(manifest)
+        next.append(manifest)
         guard let root = next.tree.root() else { preconditionFailure("a log has a root") }
         let head = try ReleaseHead(size: UInt64(next.manifests.count), root: root, time: time, key: key)
         next.heads.append(head)

@@ -142,7 +142,7 @@ public final class Replay: Sendable {
                 try await group.waitForAll()
             }
         } else {
-            try await takeTurns(buckets)
+            try await typeInTurns(buckets)
         }
         await observer?.ending()
         for session in sessions { await session.goOnline() }
@@ -273,7 +273,7 @@ public final class Replay: Sendable {
     }
 
     /// A sequential trace: the clients type in turn, each from the text that the previous one has left.
-    private func takeTurns(_ buckets: [Bucket]) async throws {
+    private func typeInTurns(_ buckets: [Bucket]) async throws {
         var done = 0
         var turn = 0
         while done < byAgent[0].count {

@@ -28,7 +28,7 @@ public final class Statement {
     /// Binds an integer; returns self for chaining.
     @discardableResult
     public func bind(_ place: Int32, _ value: Int64) -> Statement {
-        note(sqlite3_bind_int64(handle, place, value))
+        record(sqlite3_bind_int64(handle, place, value))
         return self
     }
 
@@ -36,21 +36,21 @@ public final class Statement {
     @discardableResult
     public func bind(_ place: Int32, _ value: Int64?) -> Statement {
         if let value { return bind(place, value) }
-        note(sqlite3_bind_null(handle, place))
+        record(sqlite3_bind_null(handle, place))
         return self
     }
 
     /// Binds a blob; the bytes are copied.
     @discardableResult
     public func bind(_ place: Int32, _ bytes: [UInt8]) -> Statement {
-        bytes.withUnsafeBytes { note(bindBlob(place, $0, Self.copied)) }
+        bytes.withUnsafeBytes { record(bindBlob(place, $0, Self.copied)) }
         return self
     }
 
     /// Binds a blob; the bytes are copied.
     @discardableResult
     public func bind(_ place: Int32, _ bytes: ArraySlice<UInt8>) -> Statement {
-        bytes.withUnsafeBytes { note(bindBlob(place, $0, Self.copied)) }
+        bytes.withUnsafeBytes { record(bindBlob(place, $0, Self.copied)) }
         return self
     }
 
@@ -58,7 +58,7 @@ public final class Statement {
     @discardableResult
     public func bind(_ place: Int32, _ bytes: [UInt8]?) -> Statement {
         if let bytes { return bind(place, bytes) }
-        note(sqlite3_bind_null(handle, place))
+        record(sqlite3_bind_null(handle, place))
         return self
     }
 
@@ -69,7 +69,7 @@ public final class Statement {
         text.withUTF8 { buffer in
             let base = buffer.baseAddress ?? UnsafePointer(Self.nothing)
             base.withMemoryRebound(to: CChar.self, capacity: max(buffer.count, 1)) {
-                note(sqlite3_bind_text64(handle, place, $0, UInt64(buffer.count), Self.copied, UInt8(SQLITE_UTF8)))
+                record(sqlite3_bind_text64(handle, place, $0, UInt64(buffer.count), Self.copied, UInt8(SQLITE_UTF8)))
             }
         }
         return self
@@ -79,14 +79,14 @@ public final class Statement {
     @discardableResult
     public func bind(_ place: Int32, _ text: String?) -> Statement {
         if let text { return bind(place, text) }
-        note(sqlite3_bind_null(handle, place))
+        record(sqlite3_bind_null(handle, place))
         return self
     }
 
     /// Binds a blob without a copy: `bytes` must stay valid until the statement is reset. For large bodies.
     @discardableResult
     public func bind(_ place: Int32, inPlace bytes: UnsafeRawBufferPointer) -> Statement {
-        note(bindBlob(place, bytes, nil))
+        record(bindBlob(place, bytes, nil))
         return self
     }
 
@@ -94,7 +94,7 @@ public final class Statement {
     public func bind(_ place: Int32, textInPlace text: UnsafeBufferPointer<UInt8>) {
         let base = text.baseAddress ?? UnsafePointer(Self.nothing)
         base.withMemoryRebound(to: CChar.self, capacity: max(text.count, 1)) {
-            note(sqlite3_bind_text64(handle, place, $0, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
+            record(sqlite3_bind_text64(handle, place, $0, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
         }
     }
 
@@ -116,7 +116,7 @@ public final class Statement {
         return place
     }()
 
-    private func note(_ result: Int32) { if result != SQLITE_OK { bindResult = result } }
+    private func record(_ result: Int32) { if result != SQLITE_OK { bindResult = result } }
 
     // MARK: Running
 

@@ -10,7 +10,7 @@ package struct CPUBudget {
     private var paidAt = Int64.min
 
     /// Longest throttle, in nanoseconds. Another limit bounds a single step that takes very long.
-    package static let restMax: Int64 = 1_000_000_000
+    package static let throttleMax: Int64 = 1_000_000_000
 
     package init() {}
 
@@ -21,7 +21,7 @@ package struct CPUBudget {
     ///   - free: nanoseconds of debt that are allowed.
     ///   - mustShare: whether another user wants the thread; if not, the debt is cleared.
     /// - Returns: the time until which the user is throttled; nil when it may continue.
-    package mutating func take(_ used: Int64, percent: Int, free: Int64, mustShare: Bool, now: Int64) -> Int64? {
+    package mutating func charge(_ used: Int64, percent: Int, free: Int64, mustShare: Bool, now: Int64) -> Int64? {
         guard mustShare, percent < 100 else {
             (debt, paidAt) = (0, now)
             return nil
@@ -30,6 +30,6 @@ package struct CPUBudget {
         paidAt = now
         debt = max(0, debt - min(passed, .max / 200) * Int64(percent) / 100) + used
         guard debt > free else { return nil }
-        return now + min(Self.restMax, debt * 100 / Int64(percent))
+        return now + min(Self.throttleMax, debt * 100 / Int64(percent))
     }
 }

@@ -12,7 +12,7 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     @usableFromInline let monitor = Monitor()
     @usableFromInline var row: RoundRobinQueue<Work>
     @usableFromInline var isClosed = false
-    @usableFromInline var restCount = 0
+    @usableFromInline var throttleCount = 0
     /// `awaitWork` must return, even without work.
     @usableFromInline var isRoused = false
 
@@ -129,8 +129,8 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     @inlinable public func throttle(_ tenant: TenantID, until time: Int64) {
         monitor.locked {
             row.throttle(tenant, until: time)
-            restCount += 1
-            if restCount % 256 == 0 { row.forgetRests(before: SystemClock.monotonic()) }
+            throttleCount += 1
+            if throttleCount % 256 == 0 { row.forgetThrottles(before: SystemClock.monotonic()) }
         }
     }
 }

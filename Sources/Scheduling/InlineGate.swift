@@ -30,7 +30,7 @@ package struct InlineGate {
 
     /// Records a committed group, whichever thread committed it.
     /// - Parameter nanoseconds: from the group's first decision to the end of its commit.
-    package mutating func note(changes count: Int, nanoseconds: Int64) {
+    package mutating func record(changes count: Int, nanoseconds: Int64) {
         time += min(nanoseconds, Self.outlier * limit) - time / Self.weight
         changes += Int64(count) - changes / Self.weight
     }

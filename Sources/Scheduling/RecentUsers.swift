@@ -8,7 +8,7 @@ package struct RecentUsers {
 
     package init() {}
 
-    package mutating func note(_ user: TenantID, now: Int64) {
+    package mutating func record(_ user: TenantID, now: Int64) {
         if last?.user != user { other = last }
         last = (user, now)
     }

@@ -58,7 +58,7 @@ public struct RoundRobinQueue<Work> {
             if isHeld(tenant) || throttles && isThrottled(tenant, at: now) {
                 next += 1
             } else {
-                take(min(share, most - taken.count), weightMax, of: tenant, &taken)
+                dequeue(min(share, most - taken.count), weightMax, of: tenant, &taken)
             }
         }
         return taken
@@ -71,7 +71,7 @@ public struct RoundRobinQueue<Work> {
             let tenant: TenantID = turns[next]
             if tenants[tenant]?.atWork ?? 0 < atOnce {
                 var taken = [Work]()
-                take(1, .max, of: tenant, &taken)
+                dequeue(1, .max, of: tenant, &taken)
                 tenants[tenant, default: Waiting()].atWork += 1
                 return taken.first.map { (tenant, $0) }
             }
@@ -138,7 +138,7 @@ public struct RoundRobinQueue<Work> {
     }
 
     /// Takes pieces of one tenant and passes the turn on.
-    @inlinable mutating func take(_ wanted: Int, _ weightMax: Int, of tenant: TenantID, _ taken: inout [Work]) {
+    @inlinable mutating func dequeue(_ wanted: Int, _ weightMax: Int, of tenant: TenantID, _ taken: inout [Work]) {
         guard var waiting = tenants.removeValue(forKey: tenant) else { return }
         var number = min(wanted, waiting.count)
         if weightMax < .max {
@@ -164,7 +164,7 @@ public struct RoundRobinQueue<Work> {
     }
 
     /// Drops throttles that are over, so that users that left long ago take no memory.
-    @inlinable public mutating func forgetRests(before now: Int64) {
+    @inlinable public mutating func forgetThrottles(before now: Int64) {
         for (tenant, waiting) in tenants where waiting.throttledUntil <= now {
             tenants[tenant]?.throttledUntil = .min
             forgetIfIdle(tenant)

@@ -35,12 +35,12 @@ package struct TenantShares {
 
     /// Divides the time of the finished group among its users.
     /// - Parameter throttle: called with each user to throttle and the time until which it is throttled.
-    package mutating func settle(used: Int64, percent: Int, now: Int64, throttle: (TenantID, Int64) -> Void) {
+    package mutating func charge(used: Int64, percent: Int, now: Int64, throttle: (TenantID, Int64) -> Void) {
         guard total > 0 else { return }
-        for tenant in counts.keys { recent.note(tenant, now: now) }
+        for tenant in counts.keys { recent.record(tenant, now: now) }
         if accounts.count > Self.accountsMax { accounts.removeAll(keepingCapacity: true) }
         for (tenant, count) in counts {
-            let until = accounts[tenant, default: CPUBudget()].take(
+            let until = accounts[tenant, default: CPUBudget()].charge(
                 used * Int64(count) / Int64(total), percent: percent, free: Self.free,
                 mustShare: recent.hasOther(than: tenant, now: now), now: now)
             if let until { throttle(tenant, until) }

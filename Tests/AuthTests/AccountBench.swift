@@ -61,7 +61,7 @@ final class AccountBench {
         let request: HTTPRequest = try RequestVectors.request(
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
         let route: AccountRoute = try #require(AccountRoute(request.path))
-        try #require(route.takes(method))
+        try #require(route.accepts(method))
         let outcome: AccountService.Outcome = service.answer(request, to: route, from: address, now: now)
         self.outcome = outcome
         return outcome.response

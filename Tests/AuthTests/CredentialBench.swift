@@ -73,7 +73,7 @@ final class CredentialBench {
         let request: HTTPRequest = try RequestVectors.request(
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
         let route: PartnerService.Route = try #require(PartnerService.route(of: request.path))
-        #expect(PartnerService.takes(request.method, route))
+        #expect(PartnerService.accepts(request.method, route))
         return service.answer(request, to: route, from: address, now: now)
     }
 

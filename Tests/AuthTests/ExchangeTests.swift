@@ -78,14 +78,14 @@ struct ExchangeTests {
         func exchanges() throws -> String {
             let registration: String = TokenMaker.registration(
                 partnerEntity: "ann-17", expiry: "\(now + 900)", key: authKey)
-            tell("A registration token for the partner's user `ann-17`, good for 15 minutes:", [registration])
+            record("A registration token for the partner's user `ann-17`, good for 15 minutes:", [registration])
             let made: String = try ask(
                 "The partner's server registers the user:", "POST /api/v1/authentication/register",
                 ["authorization: Bearer REGISTRATION"], #"{"email":"ann@example.com"}"#, registration)
             let id: JSONNode = try JSONDocument(parsing: Array(made.utf8)).root
             real = try #require(id["entity_id"]?.string)
             let shown: String = login(entity, now + 900)
-            tell("A login token for that user on one device:", [shown])
+            record("A login token for that user on one device:", [shown])
             let token: String = login(real, now + 900)
             let fields: [String] = ["x-rezolve-device-id: \(device)", "authorization: Bearer LOGIN"]
             let path: String = "/api/v1/partner/1000/customer/\(real)/"
@@ -111,7 +111,7 @@ struct ExchangeTests {
                 entity: entity, partnerEntity: "ann-17", device: device, expiry: "\(expiry)", key: authKey)
         }
 
-        private func tell(_ what: String, _ lines: [String]) {
+        private func record(_ what: String, _ lines: [String]) {
             told += "\n\(what)\n\n```\n\(lines.joined(separator: "\n"))\n```\n"
         }
 
@@ -131,7 +131,7 @@ struct ExchangeTests {
             if let body: String, !body.isEmpty { lines.append("   " + body) }
             lines.append("S  " + (parts[0].split(separator: "\r\n").first.map(String.init) ?? ""))
             if !said.isEmpty { lines.append("   " + said) }
-            tell(what, lines)
+            record(what, lines)
             return said
         }
 
@@ -150,7 +150,7 @@ struct ExchangeTests {
             let cv: String = try #require(
                 answer.firstRange(of: "\"cv\":\"").map { String(answer[$0.upperBound...].prefix(32)) })
             lines.append("S  " + answer.replacing(cv, with: "5f1d0c6e2b7a49388f4e3d2c1b0a9988"))
-            tell("It opens a stream, in an app that is tied to the partner, and makes a change:", lines)
+            record("It opens a stream, in an app that is tied to the partner, and makes a change:", lines)
         }
     }
 }

@@ -20,5 +20,5 @@ extension MemoryDirectory {
     func session(_ hash: [UInt8]) throws(DirectoryError) -> LoginSession? { nil }
     func endSession(_ hash: [UInt8]) throws(DirectoryError) { throw none() }
     func keep(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool { throw none() }
-    func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool { throw none() }
+    func redeem(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool { throw none() }
 }

@@ -37,7 +37,7 @@ struct PartnerBundleTests {
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
         let account: AccountRoute = try #require(AccountRoute(request.path))
         let route: PartnerService.Route = try #require(account.ofPartner(request), "an account's token?")
-        #expect(PartnerService.takes(method, route) && !PartnerService.isCostly(route))
+        #expect(PartnerService.accepts(method, route) && !PartnerService.isCostly(route))
         return bench.service.answer(request, to: route, from: "192.0.2.1", now: bench.now).response
     }
 

@@ -14,7 +14,7 @@ struct SharedMeterTests {
         let threads: [OwnThread] = (0..<4).map { number in
             OwnThread("meter-\(number)") {
                 for name: String in ["a", "b"] {
-                    for _ in 0..<100 where meter.take(name, now: 0) == nil {
+                    for _ in 0..<100 where meter.admit(name, now: 0) == nil {
                         taken.withLock { $0[name, default: 0] += 1 }
                     }
                 }

@@ -45,7 +45,7 @@ struct AuthServerTests {
         #expect(throws: TokenDenied.self) { try login(ports[0], "d", "wrong horse") }
         let app: ThicketApp = try bench.app()
         let first: JSONObject = try login(ports[0], app.deviceId, "correct horse")
-        try await Self.use(
+        try await Self.exercise(
             app, entity: try #require(first["entity_id"]?.stringValue),
             token: try #require(first["access_token"]?.stringValue)
         ) { request in
@@ -79,7 +79,7 @@ struct AuthServerTests {
         #expect(throws: ProcessError.self) { try run(["register", #"bo"b"#], Self.longLifetime) }
         let app: ThicketApp = try bench.app()
         let first: String = try run(["login", "bob@example.com", entity, app.deviceId], Self.lifetime)
-        try await Self.use(app, entity: entity, token: first) { request in
+        try await Self.exercise(app, entity: entity, token: first) { request in
             try run(["login", "bob@example.com", request.entityId, request.deviceId], Self.longLifetime)
         }
     }
@@ -173,7 +173,7 @@ struct AuthServerTests {
     }
 
     /// What an app does: syncs, lives through the end of its token, signs out.
-    private static func use(
+    private static func exercise(
         _ app: ThicketApp, entity: String, token: String,
         renewing renew: @escaping @Sendable (TokenRequest) throws -> String
     ) async throws {

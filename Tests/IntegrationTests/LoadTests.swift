@@ -185,16 +185,16 @@ private final class Typist: @unchecked Sendable {
             try client.send(
                 "0:c:{\"id\":\"text\",\"o\":\"M\",\"ccid\":\"\(ccid)\",\"sv\":\(version),\"v\":{\"t\":{\"o\":\"d\",\"v\":\""
                     + delta.filter { !$0.isEmpty }.joined(separator: "\\t") + "\"}}}")
-            while try !take().contains(ccid) {}
+            while try !receive().contains(ccid) {}
         }
     }
 
     /// Listens until so many changes have come in all.
     func hear(_ count: Int) throws {
-        while heard < count { _ = try take() }
+        while heard < count { _ = try receive() }
     }
 
-    private func take() throws -> [String] {
+    private func receive() throws -> [String] {
         var message = try client.receive()
         // What the bucket is comes first.
         if message.hasPrefix("0:o:") { message = try client.receive() }

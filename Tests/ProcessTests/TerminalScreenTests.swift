@@ -7,7 +7,7 @@ import ThicketProcesses
 struct TerminalScreenTests {
     private static func screen(_ pieces: String..., rows: Int = 4, columns: Int = 12) -> TerminalScreen {
         var screen: TerminalScreen = .init(rows: rows, columns: columns)
-        for piece: String in pieces { screen.take(piece.utf8) }
+        for piece: String in pieces { screen.feed(piece.utf8) }
         return screen
     }
 
@@ -17,13 +17,13 @@ struct TerminalScreenTests {
         let drawn: String =
             "\u{1B}[2d 1  old\u{1B}(B\u{1B}[m\u{1B}[K\r\u{1B}[3d 2  fresh"
             + "\u{1B}[24;4H\u{1B}(B\u{1B}[0;2med\u{1B}(B\u{1B}[m\u{1B}[K"
-        screen.take(drawn.utf8)
+        screen.feed(drawn.utf8)
         #expect(screen.shows(" 1  old") && screen.shows(" 2  fresh") && !screen.shows("fruit"))
-        screen.take("\u{1B}[3;11Hfruit".utf8)
+        screen.feed("\u{1B}[3;11Hfruit".utf8)
         #expect(screen.rows[1...2] == [" 1  old", " 2  fresh fruit"] && screen.rows[23] == "   ed")
         #expect(screen.shows("2  fresh fruit") && screen.unknown.isEmpty)
         // What is overwritten is not shown any more.
-        screen.take("\u{1B}[3;5Hstale\u{1B}[K".utf8)
+        screen.feed("\u{1B}[3;5Hstale\u{1B}[K".utf8)
         #expect(screen.shows("2  stale") && !screen.shows("fresh") && !screen.shows("fruit"))
     }
 
@@ -103,10 +103,10 @@ struct TerminalScreenTests {
     func modes() {
         var screen: TerminalScreen = Self.screen("$ view")
         #expect(!screen.isTaken && !screen.marksPastes)
-        screen.take("\u{1B}[?1049h\u{1B}[22;0;0t\u{1B}[1;4r\u{1B}(B\u{1B}[m\u{1B}[4l\u{1B}[?7h\u{1B}[?1h\u{1B}=".utf8)
-        screen.take("\u{1B}[?2004h\u{1B}[?12l\u{1B}[?25h\u{1B}[H\u{1B}[2Jnotes".utf8)
+        screen.feed("\u{1B}[?1049h\u{1B}[22;0;0t\u{1B}[1;4r\u{1B}(B\u{1B}[m\u{1B}[4l\u{1B}[?7h\u{1B}[?1h\u{1B}=".utf8)
+        screen.feed("\u{1B}[?2004h\u{1B}[?12l\u{1B}[?25h\u{1B}[H\u{1B}[2Jnotes".utf8)
         #expect(screen.rows[0] == "notes" && screen.isTaken && screen.marksPastes)
-        screen.take("\u{1B}[?2004l\u{1B}[4;1H\u{1B}[?12l\u{1B}[?25h\u{1B}[?1049l\u{1B}[23;0;0t\r\u{1B}[?1l\u{1B}>".utf8)
+        screen.feed("\u{1B}[?2004l\u{1B}[4;1H\u{1B}[?12l\u{1B}[?25h\u{1B}[?1049l\u{1B}[23;0;0t\r\u{1B}[?1l\u{1B}>".utf8)
         #expect(screen.rows[0] == "$ view" && !screen.isTaken && !screen.marksPastes && screen.unknown.isEmpty)
     }
 
@@ -126,12 +126,12 @@ struct TerminalScreenTests {
         let bytes: [UInt8] = Array(
             "\u{1B}[?1049h\u{1B}[2;3Hé日\u{1B}(B\u{1B}[0;2mx\u{1B}[2d🌲\u{1B}[1K\u{1B}[22;0;0ty".utf8)
         var whole: TerminalScreen = .init(rows: 4, columns: 12)
-        whole.take(bytes)
+        whole.feed(bytes)
         #expect(whole.rows[1] == "        y" && whole.unknown.isEmpty)
         for place: Int in bytes.indices {
             var screen: TerminalScreen = .init(rows: 4, columns: 12)
-            screen.take(bytes[..<place])
-            screen.take(bytes[place...])
+            screen.feed(bytes[..<place])
+            screen.feed(bytes[place...])
             #expect(
                 screen.rows == whole.rows && screen.cursor == whole.cursor && screen.unknown.isEmpty, "cut at \(place)")
         }
@@ -157,7 +157,7 @@ struct TerminalScreenTests {
     func noLetters() {
         for bytes: [UInt8] in [[0xFF], [0x80], [0xC3], [0xE2, 0x82], [0xC0, 0x80], [0xED, 0xA0, 0x80]] {
             var screen: TerminalScreen = .init(rows: 4, columns: 12)
-            screen.take(bytes + [0x61])
+            screen.feed(bytes + [0x61])
             #expect(screen.rows[0] == "a" && !screen.unknown.isEmpty, "\(bytes)")
         }
     }

@@ -69,7 +69,7 @@ struct SequenceModel {
     }
 
     /// What another author has done, all of whose grounds are known here.
-    mutating func take(_ operation: Operation) {
+    mutating func apply(_ operation: Operation) {
         switch operation {
         case .insert(let item): integrate(item)
         case .delete(let id):
@@ -159,7 +159,7 @@ private struct RandomSession {
         guard other != author, seen[author][other] < made[other].count else { return }
         let next = made[other][seen[author][other]]
         guard zip(next.needs, seen[author]).allSatisfy({ $0 <= $1 }) else { return }
-        for operation in next.operations { models[author].take(operation) }
+        for operation in next.operations { models[author].apply(operation) }
         seen[author][other] += 1
     }
 

@@ -22,7 +22,7 @@ import Testing
         writing bytes: [UInt8], at offset: Int, over file: [UInt8], _ loss: DiskModel.Loss, _ seed: UInt64
     ) -> [UInt8]? {
         var disk: DiskModel = DiskModel(["f": file])
-        disk.take(DiskHistory.Step(action: .write(offset: offset, bytes: bytes), file: "f"))
+        disk.apply(DiskHistory.Step(action: .write(offset: offset, bytes: bytes), file: "f"))
         var random: Seeded = Seeded(state: seed)
         return disk.crashed(loss, &random)["f"]
     }

@@ -260,7 +260,7 @@ import ThicketTestSupport
     func pieces() throws {
         let history: DiskHistory = .init()
         let bytes: [UInt8] = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
-        bytes.withUnsafeBytes { history.noteWrite($0, at: 4_000, "f") }
+        bytes.withUnsafeBytes { history.recordWrite($0, at: 4_000, "f") }
         var whole: [UInt8] = []
         for step: DiskHistory.Step in history.steps {
             guard case .write(let offset, let part) = step.action else { continue }

@@ -12,7 +12,7 @@ struct HeldCase {
 
     var held: SealedEntity { states[states.count - 1] }
 
-    mutating func take(_ change: SealedShape.Change) {
+    mutating func apply(_ change: SealedShape.Change) {
         guard let known: SealedEntity = states.last else {
             if case .creation(let text) = change { states.append(SealedEntity(snapshots: [0: text])) }
             return
@@ -59,7 +59,7 @@ struct SealedCaseChanges {
             guard let again: ObjectDiff = written(shape, change, server), again.json == change["v"] else {
                 return "change \(number): we would have sent another"
             }
-            server.take(shape)
+            server.apply(shape)
         }
         guard !server.states.isEmpty, JSONValue.object(server.held.object) == json["object"] else { return "object" }
         _ = try SealedShape.check(object: server.held.object)
@@ -106,7 +106,7 @@ struct ChangeWriter {
 
     private mutating func send(_ diff: ObjectDiff, sv: Int, changeID: String = "", isCreation: Bool = false) throws {
         changes.append(["sv": .number(JSONNumber(Int64(sv))), "v": diff.json])
-        server.take(try SealedShape.check(diff, changeID: changeID, isCreation: isCreation))
+        server.apply(try SealedShape.check(diff, changeID: changeID, isCreation: isCreation))
     }
 
     /// - Parameter seen: how many changes back the author stands, 1 for the newest.

@@ -95,13 +95,13 @@ struct World {
         if settings.isQuick {
             try edit(chosen)
             send(chosen)
-            if random.below(8) > 0 { try take(chosen, atMost: 100) }
+            if random.below(8) > 0 { try receive(chosen, atMost: 100) }
         }
         switch random.below(10) {
         case _ where settings.isQuick: break
         case 0...3: try edit(chosen)
         case 4...6: send(chosen)
-        default: try take(chosen, atMost: 1 + random.below(12))
+        default: try receive(chosen, atMost: 1 + random.below(12))
         }
         if random.below(1_000) < settings.compactions { compact(chosen) }
         if settings.checksEachStep, !devices[chosen].object.isConsistent { throw failure("device \(chosen) is torn") }
@@ -115,7 +115,7 @@ struct World {
             server.entity, author: author, place: place, with: sealer)
         devices.append(
             Device(object: object, cursor: server.feed.count, knownSnapshots: Array(server.entity.snapshots.keys)))
-        try note(events, devices.count - 1)
+        try check(events, devices.count - 1)
     }
 
     private mutating func edit(_ chosen: Int) throws {
@@ -141,7 +141,7 @@ struct World {
     }
 
     /// Reads the feed, or, now and then, the whole object as it stands.
-    private mutating func take(_ chosen: Int, atMost count: Int) throws {
+    private mutating func receive(_ chosen: Int, atMost count: Int) throws {
         if random.below(12) == 0 { return try read(chosen) }
         for _ in 0..<count {
             guard devices[chosen].cursor < server.feed.count else { break }
@@ -153,7 +153,7 @@ struct World {
             }
             let before: SealedObject.Pending? = devices[chosen].object.pending
             let events: [SealedEvent] = devices[chosen].object.receive(sealed, with: sealer)
-            try note(events, chosen)
+            try check(events, chosen)
             let position: Int = devices[chosen].object.log.position
             let isOwn: Bool = before != nil && devices[chosen].object.pending == nil
             let tail: Int = position - (devices[chosen].knownSnapshots.max() ?? 0)
@@ -173,12 +173,12 @@ struct World {
             server.entity, with: sealer, byOthers: chosen % 2 == 0)
         devices[chosen].cursor = server.feed.count
         devices[chosen].knownSnapshots = Array(server.entity.snapshots.keys)
-        try note(events, chosen)
+        try check(events, chosen)
         // The server has the change, and the log, read to its end, does not count it.
         if let pending: SealedObject.Pending = devices[chosen].object.pending,
             !server.insert(pending.sealed, changeID: pending.changeID)
         {
-            try note(devices[chosen].object.refuse(), chosen)
+            try check(devices[chosen].object.refuse(), chosen)
         } else if devices[chosen].object.pending != nil {
             devices[chosen].isSent = true
         }
@@ -194,7 +194,7 @@ struct World {
         totals.compactions += 1
     }
 
-    private mutating func note(_ events: [SealedEvent], _ chosen: Int) throws {
+    private mutating func check(_ events: [SealedEvent], _ chosen: Int) throws {
         for event: SealedEvent in events {
             switch event {
             case .integrity(let integrity): throw failure("a false alarm on device \(chosen): \(integrity)")
@@ -212,7 +212,7 @@ struct World {
         for round: Int in 0..<400 {
             var isQuiet: Bool = true
             for chosen: Int in devices.indices {
-                while devices[chosen].cursor < server.feed.count { try take(chosen, atMost: 50) }
+                while devices[chosen].cursor < server.feed.count { try receive(chosen, atMost: 50) }
                 if !devices[chosen].object.isConsistent { throw failure("device \(chosen) is torn at the end") }
                 if devices[chosen].object.pending == nil, !devices[chosen].object.hasEdits { continue }
                 isQuiet = false

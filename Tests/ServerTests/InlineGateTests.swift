@@ -12,51 +12,51 @@ struct InlineGateTests {
         return InlineGate(microseconds: limits.inlineCommitMicroseconds)
     }
 
-    private static func note(_ gate: inout InlineGate, times: Int, changes: Int = 1, microseconds: Int64) {
-        for _ in 0..<times { gate.note(changes: changes, nanoseconds: microseconds * 1_000) }
+    private static func record(_ gate: inout InlineGate, times: Int, changes: Int = 1, microseconds: Int64) {
+        for _ in 0..<times { gate.record(changes: changes, nanoseconds: microseconds * 1_000) }
     }
 
     @Test("it is shut until some commits have been quick")
     func start() {
         var gate: InlineGate = Self.gate()
         #expect(!gate.isOpen)
-        Self.note(&gate, times: 4, microseconds: 150)
+        Self.record(&gate, times: 4, microseconds: 150)
         #expect(!gate.isOpen)
-        Self.note(&gate, times: 8, microseconds: 150)
+        Self.record(&gate, times: 8, microseconds: 150)
         #expect(gate.isOpen)
     }
 
     @Test("a slow disk shuts it and a quick one opens it again; one slow commit alone does neither")
     func slowDisk() {
         var gate: InlineGate = Self.gate()
-        Self.note(&gate, times: 100, microseconds: 150)
-        Self.note(&gate, times: 1, microseconds: 60_000_000)
+        Self.record(&gate, times: 100, microseconds: 150)
+        Self.record(&gate, times: 1, microseconds: 60_000_000)
         #expect(gate.isOpen, "one that took a minute is an outlier")
-        Self.note(&gate, times: 1, microseconds: 5_000)
+        Self.record(&gate, times: 1, microseconds: 5_000)
         #expect(!gate.isOpen, "two are not")
-        Self.note(&gate, times: 100, microseconds: 5_000)
+        Self.record(&gate, times: 100, microseconds: 5_000)
         #expect(!gate.isOpen)
-        Self.note(&gate, times: 30, microseconds: 150)
+        Self.record(&gate, times: 30, microseconds: 150)
         #expect(gate.isOpen)
-        Self.note(&gate, times: 100, microseconds: 501)
+        Self.record(&gate, times: 100, microseconds: 501)
         #expect(!gate.isOpen, "a little too slow is too slow as well")
     }
 
     @Test("large groups shut it: many changes are decided while others are received")
     func largeGroups() {
         var gate: InlineGate = Self.gate()
-        Self.note(&gate, times: 100, changes: InlineGate.changesMax, microseconds: 150)
+        Self.record(&gate, times: 100, changes: InlineGate.changesMax, microseconds: 150)
         #expect(gate.isOpen)
-        Self.note(&gate, times: 1, changes: 64, microseconds: 150)
+        Self.record(&gate, times: 1, changes: 64, microseconds: 150)
         #expect(!gate.isOpen)
-        Self.note(&gate, times: 40, microseconds: 150)
+        Self.record(&gate, times: 40, microseconds: 150)
         #expect(gate.isOpen)
     }
 
     @Test("a bound of 0 keeps it shut for ever")
     func never() {
         var gate: InlineGate = Self.gate(microseconds: 0)
-        Self.note(&gate, times: 100, microseconds: 0)
+        Self.record(&gate, times: 100, microseconds: 0)
         #expect(!gate.isOpen)
     }
 

@@ -191,7 +191,7 @@ struct RoundRobinQueueTests {
                 row.append((tenant, next), of: tenant)
                 next += 1
             }
-            row.forgetRests(before: now)
+            row.forgetThrottles(before: now)
         }
         count += row.take(most: .max, share: .max, now: now, throttles: false).count
         #expect(count == next && row.count == 0, "seed \(seed)")

@@ -12,7 +12,7 @@ struct ShareMeterTests {
     func modest() {
         var account: CPUBudget = .init()
         for number: Int64 in 0..<1_000 {
-            let rest: Int64? = account.take(
+            let rest: Int64? = account.charge(
                 Self.millisecond / 4, percent: 25, free: Self.millisecond / 2, mustShare: true,
                 now: number * Self.millisecond)
             #expect(rest == nil)
@@ -29,7 +29,7 @@ struct ShareMeterTests {
             now += piece
             used += piece
             now =
-                account.take(piece, percent: percent, free: 2 * Self.millisecond, mustShare: true, now: now) ?? now
+                account.charge(piece, percent: percent, free: 2 * Self.millisecond, mustShare: true, now: now) ?? now
         }
         let part: Double = Double(used) / Double(now) * 100
         // What a rest leaves over of the time is lost, never won.
@@ -40,28 +40,28 @@ struct ShareMeterTests {
     func alone() {
         var account: CPUBudget = .init()
         let second: Int64 = 1_000 * Self.millisecond
-        #expect(account.take(60 * second, percent: 25, free: 0, mustShare: false, now: 60 * second) == nil)
-        #expect(account.take(1, percent: 25, free: 1, mustShare: true, now: 60 * second) == nil)
+        #expect(account.charge(60 * second, percent: 25, free: 0, mustShare: false, now: 60 * second) == nil)
+        #expect(account.charge(1, percent: 25, free: 1, mustShare: true, now: 60 * second) == nil)
     }
 
     @Test("a hundred percent is no bound, and a rest has one")
     func bounds() {
         var account: CPUBudget = .init()
         let long: Int64 = 1_000_000 * Self.millisecond
-        #expect(account.take(long, percent: 100, free: 0, mustShare: true, now: long) == nil)
-        let rest: Int64? = account.take(long, percent: 1, free: 0, mustShare: true, now: long)
-        #expect(rest == long + CPUBudget.restMax)
+        #expect(account.charge(long, percent: 100, free: 0, mustShare: true, now: long) == nil)
+        let rest: Int64? = account.charge(long, percent: 1, free: 0, mustShare: true, now: long)
+        #expect(rest == long + CPUBudget.throttleMax)
     }
 
     @Test("others are those who were there within a second")
     func others() {
         var recent: RecentUsers = .init()
         #expect(!recent.hasOther(than: 1, now: 0) && !recent.isShared(now: 0))
-        recent.note(1, now: 0)
+        recent.record(1, now: 0)
         #expect(!recent.hasOther(than: 1, now: 0) && recent.hasOther(than: 2, now: 0) && !recent.isShared(now: 0))
-        recent.note(2, now: 10)
-        recent.note(1, now: 20)
-        recent.note(1, now: 30)
+        recent.record(2, now: 10)
+        recent.record(1, now: 20)
+        recent.record(1, now: 30)
         #expect(recent.hasOther(than: 1, now: 40) && recent.isShared(now: 40))
         #expect(!recent.hasOther(than: 1, now: 10 + RecentUsers.memory))
         #expect(!recent.isShared(now: 10 + RecentUsers.memory))
@@ -75,7 +75,7 @@ struct ShareMeterTests {
             for _ in 0..<15 { shares.count(7) }
             shares.count(8)
             now += Self.millisecond
-            shares.settle(used: Self.millisecond, percent: 25, now: now) { tenant, until in
+            shares.charge(used: Self.millisecond, percent: 25, now: now) { tenant, until in
                 #expect(until > now)
                 throttled[tenant, default: 0] += 1
             }
@@ -87,7 +87,7 @@ struct ShareMeterTests {
     @Test("work that is no user's changes nothing")
     func nothing() {
         var shares: TenantShares = .init()
-        shares.settle(used: 1 << 40, percent: 1, now: 1 << 40) { tenant, _ in Issue.record("\(tenant) rests") }
+        shares.charge(used: 1 << 40, percent: 1, now: 1 << 40) { tenant, _ in Issue.record("\(tenant) rests") }
         #expect(!shares.isShared(now: 1 << 40))
     }
 

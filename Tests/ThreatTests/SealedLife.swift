@@ -44,7 +44,7 @@ final class SealedLife {
         let (one, two, three): (String, String, String) = (text("password"), text("second"), text("third"))
         let accounts: Accounts = try app.accounts()
         let ann: SignedIn = try await accounts.signUp(name: name, password: Self.secret(one))
-        try note(ann, password: one)
+        try record(ann, password: one)
         try await write(ann)
         try await pair(ann)
         let changed: SignedIn = try await accounts.changePassword(
@@ -58,7 +58,7 @@ final class SealedLife {
         guard case .open(let fresh) = try await accounts.signIn(name: name, password: Self.secret(two)) else {
             throw ProcessError("the account is locked")
         }
-        try note(fresh, password: two)
+        try record(fresh, password: two)
         let back: SignedIn = try await accounts.recover(
             name: name, accessKey: try AccessKey(words: renewed.accessKey.words), newPassword: Self.secret(three))
         guard case .open(let again) = try await accounts.signIn(name: name, password: Self.secret(three)) else {
@@ -73,8 +73,8 @@ final class SealedLife {
         try await accounts.delete(again.account, accessToken: again.accessToken, password: Self.secret(three))
     }
 
-    /// Keys and words are noted, and what is made of them for the server.
-    private func note(_ login: SignedIn, password: String) throws {
+    /// Keys and words are recorded, and what is made of them for the server.
+    private func record(_ login: SignedIn, password: String) throws {
         let account: OpenAccount = login.account
         let bundle: AccountBundle = account.bundle
         let words: String = .init(decoding: Self.octets(account.accessKey.words), as: UTF8.self)

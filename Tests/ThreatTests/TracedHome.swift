@@ -18,11 +18,11 @@ final class TracedHome {
     /// A canary, noted.
     func text(_ name: String) -> String {
         let text: String = "canary\(RandomBytes.hex(8))"
-        note(name, text)
+        record(name, text)
         return text
     }
 
-    func note(_ name: String, _ text: String) { texts.append(("the \(name)", text)) }
+    func record(_ name: String, _ text: String) { texts.append(("the \(name)", text)) }
 
     /// Runs `thicket` to its end, which has to be good; gives its output.
     @discardableResult

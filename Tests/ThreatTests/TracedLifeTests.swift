@@ -20,7 +20,7 @@ struct TracedLifeTests {
         let (one, two): (String, String) = (home.text("password"), home.text("other password"))
         try home.run(["signup"], place.merging(["THICKET_PASSWORD": one]) { $1 })
         let token: String = try home.run(["token", "print"]).trimmed
-        home.note("token", token)
+        home.record("token", token)
         for (number, name): (Int, String) in ["first", "second", "third"].enumerated() {
             let object: String = #"{"title":"\#(home.text("\(name) title"))","text":"\#(home.text("\(name) text"))"}"#
             try home.run(["put", "notes", home.text("\(name) key"), object] + (number == 2 ? ["--offline"] : []))
@@ -30,7 +30,7 @@ struct TracedLifeTests {
         try home.run(["rm", "notes", gone])
         let words: [Substring] = try home.run(["words"]).split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }
         #expect(words.count == 24)
-        for start: Int in 0..<22 { home.note("words", words[start..<(start + 3)].joined(separator: " ")) }
+        for start: Int in 0..<22 { home.record("words", words[start..<(start + 3)].joined(separator: " ")) }
         try home.run(["passwd"], ["THICKET_PASSWORD": one, "THICKET_NEW_PASSWORD": two])
         let passphrase: String = home.text("passphrase")
         try home.run(["lock"], ["THICKET_PASSPHRASE": passphrase])
@@ -64,7 +64,7 @@ struct TracedLifeTests {
         let home: TracedHome = .init(life.variables)
         let (name, password): (String, String) = (home.text("user name"), home.text("password"))
         try life.stretched(name, password)
-        for (what, text): (String, String) in life.texts { home.note(what, text) }
+        for (what, text): (String, String) in life.texts { home.record(what, text) }
         let user: [String: String] = ["THICKET_USER": name, "THICKET_PASSWORD": password]
         let (title, info, new): (String, String, String) = (
             home.text("title"), home.text("info"), home.text("new info")

@@ -80,4 +80,102 @@ struct WordTests {
         }
         #expect(Set(terms).count == terms.count)
     }
+
+    // MARK: Verbs
+
+    /// A function as it is declared: from `func` to its body, in one line.
+    private struct Declared {
+        let place: String
+        /// `FILE FUNCTION`, as `allowed` has it.
+        let name: String
+        let verb: Substring
+        let signature: String
+
+        var parameters: Substring { signature.drop { $0 != "(" }.dropFirst() }
+    }
+
+    /// Functions that begin with a verb that has more than one sense in English.
+    private static func declared(_ folder: String) -> [Declared] {
+        var found = [Declared]()
+        for path in SwiftText.paths(folder) {
+            let lines = SwiftText.lines(path)
+            for (number, line) in lines.enumerated() {
+                guard let match = line.firstMatch(of: /\bfunc ([a-z]+)([A-Z]\w*)?\b/), let verb = verbs[match.1]
+                else { continue }
+                var signature = line[match.range.lowerBound...]
+                for next in lines[(number + 1)...].prefix(6) where !signature.contains("{") { signature += next }
+                let file = path.split(separator: "/").last ?? ""
+                found.append(
+                    Declared(
+                        place: "\(path):\(number + 1)", name: "\(file) \(match.1)\(match.2 ?? "")", verb: verb,
+                        signature: String(signature.prefix { $0 != "{" })))
+            }
+        }
+        return found
+    }
+
+    private static let verbs: [Substring: Substring] = [
+        "take": "take", "takes": "take", "taken": "take", "use": "use", "uses": "use", "settle": "settle",
+        "settles": "settle", "settled": "settle", "rest": "rest", "rests": "rest", "note": "note", "notes": "note",
+        "noted": "note", "noting": "note", "tell": "tell", "tells": "tell", "told": "tell", "telling": "tell",
+    ]
+
+    /// Settle: wait, or go on, until nothing is in progress. Note: an encrypted note. Rest: what is left of something.
+    /// `takeServers` is the user's choice *take the server's*.
+    private static let allowed: [Substring: Set<String>] = [
+        "settle": [
+            "NoteWorkers.swift settle", "Replay.swift settle", "Rest.swift settle", "CrashTest.swift settle",
+            "Sealed.swift settle", "Endurance.swift settle", "SessionMember.swift settle", "WireMember.swift settle",
+        ],
+        "note": [
+            "Vault.swift note", "AuditCommand.swift noteKeys", "OnionCall.swift notes", "Account.swift notes",
+            "AccountService.swift notes", "AccountStore+Notes.swift notes", "StoreAdmin+AppKeys.swift notes",
+            "Store.swift noteRule", "SQLiteWriter.swift noteRule", "ShardCore+Notes.swift noteCount",
+        ],
+        "rest": ["ServerShard.swift rest"],
+        "use": ["Session.swift useKeys", "ClientSession.swift useKeys"],
+    ]
+
+    /// What `use` puts into effect.
+    private static let settings: Set<Substring> = ["settings", "limits", "rules", "config", "context", "perSecond"]
+
+    private static func isRight(_ function: Declared) -> Bool {
+        if allowed[function.verb]?.contains(function.name) == true { return true }
+        switch function.verb {
+        case "take":
+            // Removes something and returns it; what reads its input from the front is called `consume`.
+            return function.signature.contains("->") && !function.parameters.contains("inout Unsafe")
+                && function.name.split(separator: " ")[1].hasPrefix("take")
+                && !function.name.hasSuffix(" takes") && !function.name.hasSuffix(" taken")
+        case "use":
+            let first = words(function.parameters).first { $0 != "_" }
+            return function.name.hasSuffix(" use") && first.map(settings.contains) == true
+        default: return false
+        }
+    }
+
+    @Test("take, use, settle, rest, note and tell: a function has the verb in its one sense")
+    func oneSense() {
+        let all = ["Sources", "Tools"].flatMap(Self.declared)
+        for function in all where !Self.isRight(function) {
+            Issue.record("\(function.place): \(function.signature): \(function.verb) has another sense here")
+        }
+        let names = Set(all.map(\.name))
+        for name in Self.allowed.values.joined() { #expect(names.contains(name), "\(name) does not exist any more") }
+    }
+
+    @Test(
+        "each verb's other senses are found",
+        arguments: [
+            "func take(_ event: AccountEvent) {", "func takes(_ method: String) -> Bool {",
+            "func take(_ input: inout UnsafeRawBufferPointer) -> Bool {", "func use(code: String) -> Bool {",
+            "func settle() {", "func tellAll() {", "func told() -> Int {", "func noteChanged() {", "func rest() {",
+        ])
+    func otherSenses(declaration: String) throws {
+        let match = try #require(declaration.firstMatch(of: /func ([a-z]+)([A-Z]\w*)?/))
+        let function = Declared(
+            place: "", name: "Some.swift \(match.1)\(match.2 ?? "")", verb: try #require(Self.verbs[match.1]),
+            signature: String(declaration.prefix { $0 != "{" }))
+        #expect(!Self.isRight(function))
+    }
 }

@@ -37,15 +37,15 @@ final class BenchServer {
 
 extension ServerProcess {
     /// Longest wait for a server to have done what nobody has asked for.
-    private static let restSeconds: Double = 90
+    private static let pauseSeconds: Double = 90
 
     /// Waits until it computes next to nothing: after a start it brings the log that it found into the database.
     func awaitRest() throws {
-        let end: UInt64 = nanoseconds() + UInt64(Self.restSeconds * 1e9)
+        let end: UInt64 = nanoseconds() + UInt64(Self.pauseSeconds * 1e9)
         var quiet: Int = 0
         while quiet < 5 {
             guard nanoseconds() < end else {
-                throw BenchError("the server has not come to rest after \(Self.restSeconds) s")
+                throw BenchError("the server has not come to rest after \(Self.pauseSeconds) s")
             }
             let cpu: Double = cpuSeconds()
             usleep(200_000)

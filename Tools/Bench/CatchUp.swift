@@ -21,7 +21,8 @@ func catchUp(changes count: Int, rounds: Int = 7) throws -> [Figure] {
         loop.add(socket)
         var found: Int = 0
         socket.send(initialize(server.tokens[0], client: "late", bucket: "b", command: "cv:\(first)"))
-        try loop.run(until: { found >= count }, take: { _, bytes in found += occurrences(of: "\"ccids\"", in: bytes) })
+        try loop.run(
+            until: { found >= count }, receive: { _, bytes in found += occurrences(of: "\"ccids\"", in: bytes) })
         times.append(Double(nanoseconds() - start) / 1e6)
         costs.append((server.process.cpuSeconds() - cpu) / Double(count) * 1e6)
         loop.remove(socket)
@@ -67,7 +68,7 @@ func fill(
     sendMore()
     try loop.run(
         until: { done >= count },
-        take: { _, bytes in
+        receive: { _, bytes in
             done += occurrences(of: "\"ccids\"", in: bytes)
             if done >= count { position = lastPosition(in: bytes) }
             sendMore()

@@ -19,7 +19,7 @@ func changeAll(
     }
     try loop.run(
         until: { left <= 0 || refused > 0 },
-        take: { socket, bytes in
+        receive: { socket, bytes in
             if contains(bytes, "\"error\"") { refused += 1 }
             for _ in 0..<occurrences(of: "\"ccids\"", in: bytes) {
                 left -= 1

@@ -9,7 +9,7 @@ enum Cores {
     }
 
     /// Keeps it to these.
-    static func use(_ cores: some Sequence<Int>) throws {
+    static func pin(_ cores: some Sequence<Int>) throws {
         let failure: Int32 = thicket_use_cores(cores.reduce(UInt64(0)) { $0 | 1 << UInt64($1) })
         guard failure == 0 else {
             throw BenchError("the kernel does not keep this process to cores \(Array(cores)): error \(failure)")

@@ -64,7 +64,7 @@ func writeChanges(_ server: BenchServer, count: Int, _ change: (_ number: Int) -
     sendMore()
     try loop.run(
         until: { acknowledged >= count },
-        take: { _, bytes in
+        receive: { _, bytes in
             acknowledged += occurrences(of: "\"ccids\"", in: bytes)
             sendMore()
         })

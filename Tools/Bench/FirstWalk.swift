@@ -41,7 +41,7 @@ private func walk(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?,
     _ = machine.opened(now: 1)
     _ = machine.received(ServerBatch([Array("0:auth:user@example.com".utf8)]), now: 1)
     let before: Double = ownCPU()
-    for page: [UInt8] in pages { take(page, &machine) }
+    for page: [UInt8] in pages { receive(page, &machine) }
     let taken: Double = ownCPU() - before
     let count: Int = try machine.keys(bucket, after: nil, limit: objects + 1).count
     guard count == objects else { throw BenchError("the walk has brought \(count) of \(objects) objects") }
@@ -50,7 +50,7 @@ private func walk(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?,
 
 /// A call of its own, for who profiles nothing but this: `valgrind --toggle-collect`.
 @inline(never)
-private func take(_ page: [UInt8], _ machine: inout SyncMachine) {
+private func receive(_ page: [UInt8], _ machine: inout SyncMachine) {
     let batch: ServerBatch = ServerBatch([page])
     _ = machine.ahead(of: batch, now: 1)
     _ = machine.received(batch, now: 1)

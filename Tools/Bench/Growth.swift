@@ -126,7 +126,7 @@ private final class GrowthLoad {
         var left: Int = count - together
         try loop.run(
             until: { done >= count || refused > 0 },
-            take: { _, bytes in
+            receive: { _, bytes in
                 if contains(bytes, "\"error\"") { refused += 1 }
                 let arrived: Int = occurrences(of: "\"ccids\"", in: bytes)
                 done += arrived

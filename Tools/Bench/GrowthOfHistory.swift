@@ -58,7 +58,8 @@ private final class MissedLoad {
             var found: Int = 0
             socket.send(initialize(server.tokens[reader], client: "late", bucket: "b", command: "cv:\(position)"))
             try loop.run(
-                until: { found >= Self.missed }, take: { _, bytes in found += occurrences(of: "\"ccids\"", in: bytes) })
+                until: { found >= Self.missed },
+                receive: { _, bytes in found += occurrences(of: "\"ccids\"", in: bytes) })
             guard found == Self.missed else { throw BenchError("\(found) changes came of \(Self.missed)") }
         }
         return (server.process.cpuSeconds() - cpu) / Double(Self.askedAtOnce * Self.missed) * 1e6

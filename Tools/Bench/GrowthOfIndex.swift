@@ -74,7 +74,7 @@ private final class IndexLoad {
     func edit(_ round: Int) throws {
         var isDone: Bool = false
         writer.send(change(of: "o0", ccid: "edit-\(round)", number: round, version: round + versions))
-        try loop.run(until: { isDone }, take: { _, bytes in isDone = contains(bytes, "\"ccids\"") })
+        try loop.run(until: { isDone }, receive: { _, bytes in isDone = contains(bytes, "\"ccids\"") })
     }
 
     /// µs of CPU an object, of users that are new to the server.
@@ -95,7 +95,7 @@ private final class IndexLoad {
         socket.send(initialize(token, client: client, bucket: "b", command: "i:1:::1000"))
         try loop.run(
             until: { found >= objects },
-            take: { socket, bytes in
+            receive: { socket, bytes in
                 found += occurrences(of: "\"id\"", in: bytes)
                 if let mark: String = markOf(bytes) { socket.send("0:i:1:\(mark)::1000") }
             })

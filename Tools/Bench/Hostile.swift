@@ -26,7 +26,7 @@ func hostile() throws -> [Figure] {
     let isShared: Bool = getenv("THICKET_HOSTILE_CORES").map { String(cString: $0) } == "shared"
     let figures: Result<[Figure], any Error> = .init { try hostileFigures(cores: isShared ? [] : cores) }
     // Scenarios that come after have all of them again.
-    if !cores.isEmpty { try Cores.use(cores) }
+    if !cores.isEmpty { try Cores.pin(cores) }
     return try figures.get()
 }
 
@@ -37,7 +37,7 @@ private func hostileFigures(cores: [Int]) throws -> [Figure] {
         "  the server has " + (cores.count > 1 ? "core \(cores[0]) for itself" : "the cores that all have"))
     Bench.printLine("  " + HostileRow.head)
     for attack: HostileAttack in attacks {
-        if cores.count > 1 { try Cores.use(cores) }
+        if cores.count > 1 { try Cores.pin(cores) }
         let row: HostileRow = try HostileRun(attack, cores: cores).run()
         Bench.printLine("  " + row.text)
         figures += row.figures
@@ -68,7 +68,7 @@ final class HostileRun {
     private static let quietSeconds: Double = 2
     private static let attackSeconds: Double = 3
     /// Longest wait for the server to be done with an attacker who has gone.
-    private static let restSeconds: Double = 60
+    private static let pauseSeconds: Double = 60
 
     private let attack: HostileAttack
     private let server: BenchServer
@@ -82,10 +82,10 @@ final class HostileRun {
         self.attack = attack
         // The attacker has 9,000 sockets, the descriptors of a process here end at 20,000.
         let areOwn: Bool = cores.count > 1
-        if areOwn { try Cores.use(Array(cores.prefix(1))) }
+        if areOwn { try Cores.pin(Array(cores.prefix(1))) }
         let server: BenchServer = try Self.makeServer()
         self.server = server
-        if areOwn { try Cores.use(Array(cores.dropFirst())) }
+        if areOwn { try Cores.pin(Array(cores.dropFirst())) }
         other = try Self.makeServer()
         tenants = try (0..<Self.tenants).map {
             try HostileTenant(port: server.process.port, token: server.tokens[$0], number: $0)
@@ -140,7 +140,7 @@ final class HostileRun {
     /// Waits until the server has let go of the attacker's connections and reads, and has decided what the attacker left in
     /// its queue. Nobody sends meanwhile: beside others a costly user would rest for minutes.
     private func awaitRest(of target: BenchServer) throws {
-        let end: UInt64 = nanoseconds() + UInt64(Self.restSeconds * 1e9)
+        let end: UInt64 = nanoseconds() + UInt64(Self.pauseSeconds * 1e9)
         while nanoseconds() < end {
             try awaitAnswers(until: end)
             usleep(200_000)
@@ -153,7 +153,7 @@ final class HostileRun {
                 return
             }
         }
-        throw BenchError("\(attack.rawValue): the server has not let go of the attacker after \(Self.restSeconds) s")
+        throw BenchError("\(attack.rawValue): the server has not let go of the attacker after \(Self.pauseSeconds) s")
     }
 
     /// Takes the answers that the tenants are owed.
@@ -213,7 +213,7 @@ final class HostileRun {
             _ = poll(&polls, nfds_t(polls.count), Int32((wait + 999_999) / 1_000_000))
             for tenant: HostileTenant in tenants { try tenant.turn() }
         }
-        return tenants.flatMap { $0.takeTimes(at: nanoseconds()) }.sorted()
+        return tenants.flatMap { $0.measuredTimes(at: nanoseconds()) }.sorted()
     }
 
     private func resident() -> Int {

@@ -57,7 +57,7 @@ final class HostileTenant {
     }
 
     /// What was measured, with all that is due and has no answer yet.
-    func takeTimes(at now: UInt64) -> [Double] {
+    func measuredTimes(at now: UInt64) -> [Double] {
         var all: [Double] = times
         var late: UInt64 = isWaiting ? begun : now
         while late < now {

@@ -44,13 +44,13 @@ private enum LargeChange: String, CaseIterable {
 
     func measure(rounds: Int) throws -> [Figure] {
         let shard: LargeShard = try LargeShard()
-        if let before: String { _ = try shard.take("first", "{\"id\":\"x\",\"o\":\"M\",\"v\":\(before)") }
+        if let before: String { _ = try shard.decide("first", "{\"id\":\"x\",\"o\":\"M\",\"v\":\(before)") }
         var times: [LargeShard.Times] = []
         for round: Int in 0..<rounds {
             let key: String = before == nil ? "x\(round)" : "x"
             let source: String = before == nil || self == .membersAgain ? "" : ",\"sv\":\(round + 1)"
             let text: String = "{\"id\":\"\(key)\",\"o\":\"M\"\(source),\"v\":\(change(round))"
-            times.append(try shard.take("round-\(round)", text, mayFail: self == .tooLarge))
+            times.append(try shard.decide("round-\(round)", text, mayFail: self == .tooLarge))
         }
         return [
             Figure(name: "\(rawValue): read", samples: times.map(\.read), unit: "ms"),
@@ -88,7 +88,7 @@ private final class LargeShard {
         rmdir(folder)
     }
 
-    func take(_ ccid: String, _ change: String, mayFail: Bool = false) throws -> Times {
+    func decide(_ ccid: String, _ change: String, mayFail: Bool = false) throws -> Times {
         let message: [UInt8] = Array("0:c:\(change),\"ccid\":\"\(ccid)\"}".utf8)
         let begun: UInt64 = nanoseconds()
         guard case .channel(_, let request) = try UnparsedMessage(parsing: message[...]),

@@ -68,8 +68,8 @@ final class LoadSocket {
         }
     }
 
-    /// Hands every whole message that has arrived to `take`. False when the server has closed.
-    func drain(_ scratch: UnsafeMutableRawBufferPointer, _ take: (UnsafeRawBufferPointer) -> Void) throws -> Bool {
+    /// Hands every whole message that has arrived to `receive`. False when the server has closed.
+    func drain(_ scratch: UnsafeMutableRawBufferPointer, _ receive: (UnsafeRawBufferPointer) -> Void) throws -> Bool {
         flush()
         while true {
             let count: Int = read(descriptor, scratch.baseAddress, scratch.count)
@@ -79,8 +79,8 @@ final class LoadSocket {
             var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[0..<count])
             while let event: WebSocketEvent = try reader.next(&input) {
                 switch event {
-                case .text(let bytes): take(bytes)
-                case .gatheredText(let bytes): bytes.withUnsafeBytes(take)
+                case .text(let bytes): receive(bytes)
+                case .gatheredText(let bytes): bytes.withUnsafeBytes(receive)
                 case .ping(let payload):
                     waiting += WebSocketWriter.frame(.pong, payload, mask: 1)
                     flush()
@@ -118,11 +118,11 @@ final class LoadLoop {
         sockets[socket.descriptor] = nil
     }
 
-    /// Runs until `isDone`, giving each message to `take`.
+    /// Runs until `isDone`, giving each message to `receive`.
     ///
     /// - Throws: when nothing arrives for `patience` seconds, or the server closes a connection.
     func run(
-        patience: Double = 30, until isDone: () -> Bool, take: (LoadSocket, UnsafeRawBufferPointer) -> Void
+        patience: Double = 30, until isDone: () -> Bool, receive: (LoadSocket, UnsafeRawBufferPointer) -> Void
     ) throws {
         var events: [epoll_event] = .init(repeating: epoll_event(), count: 512)
         while !isDone() {
@@ -131,7 +131,7 @@ final class LoadLoop {
             guard count > 0 else { throw BenchError("nothing arrived for \(patience) s") }
             for index: Int in 0..<Int(count) {
                 guard let socket: LoadSocket = sockets[events[index].data.fd] else { continue }
-                let goesOn: Bool = try socket.drain(scratch) { take(socket, $0) }
+                let goesOn: Bool = try socket.drain(scratch) { receive(socket, $0) }
                 guard goesOn else { throw BenchError("the server closed connection \(socket.number)") }
             }
         }

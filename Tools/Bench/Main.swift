@@ -43,7 +43,7 @@ struct Bench {
         Scenario("ping", 2, "one durable change outstanding, beside the disk's sync") { try ping() },
         Scenario("large", 5, "what one large change takes of each thread it passes") { try largeChanges() },
         Scenario("rest", 5, "the data API over 16 connections that stay: objects, index pages, durable changes") {
-            try rest()
+            try dataAPI()
         },
         Scenario("fanout", 2, "one writer, 1,000 receivers of its bucket") {
             try await repeated(5) { try fanout(receivers: 1_000, rounds: 200) }

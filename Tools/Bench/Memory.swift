@@ -134,7 +134,7 @@ private final class MemoryLoad {
         var answers: [Int: Int] = [:]
         try loop.run(
             until: { sockets.allSatisfy { answers[$0.number] == pages } },
-            take: { socket, bytes in
+            receive: { socket, bytes in
                 guard let mark: String = markOf(bytes) else { return }
                 answers[socket.number, default: 0] += 1
                 if answers[socket.number] ?? 0 < pages { socket.send("0:i:1:\(mark)::\(page)") }
@@ -150,7 +150,7 @@ private final class MemoryLoad {
         var known: Int = 0
         try loop.run(
             until: { known == sockets.count },
-            take: { _, bytes in
+            receive: { _, bytes in
                 if contains(bytes, "\"error\":409") { known += 1 }
             })
     }

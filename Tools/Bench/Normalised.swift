@@ -56,14 +56,14 @@ private final class SchemaSide {
             (writer, normalised) = (try store.makeWriter(), nil)
         }
         for batch: WriteBatch in try work.filling() { try commit(batch) }
-        try settle()
+        try checkpoint()
     }
 
     func round(_ groups: Int) throws {
         let batches: [WriteBatch] = try (0..<groups).map { _ in try work.group(Self.group) }
         let start: UInt64 = nanoseconds()
         for batch: WriteBatch in batches { try commit(batch) }
-        try settle()
+        try checkpoint()
         rates.append(Double(groups * Self.group) / (Double(nanoseconds() - start) / 1e9))
         written += groups * Self.group
         try expectChanges(written, in: path, table: normalised == nil ? "chg" : "change")
@@ -75,7 +75,7 @@ private final class SchemaSide {
     }
 
     /// Moves the log into the file.
-    private func settle() throws {
+    private func checkpoint() throws {
         let result: (pages: Int, moved: Int) = try Database(path: path, mode: .readWrite).checkpoint(.restart)
         guard result.pages == result.moved else { throw BenchError("the log could not be moved into the file") }
     }

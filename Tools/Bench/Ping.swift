@@ -20,7 +20,7 @@ func ping(rounds: Int = 10, changes: Int = 100) throws -> [Figure] {
             let start: UInt64 = nanoseconds()
             socket.send(change(of: "k", ccid: "c-\(version)", number: version, version: version))
             var isAnswered: Bool = false
-            try loop.run(until: { isAnswered }, take: { _, _ in isAnswered = true })
+            try loop.run(until: { isAnswered }, receive: { _, _ in isAnswered = true })
             times.append(Double(nanoseconds() - start) / 1e6)
             version += 1
         }

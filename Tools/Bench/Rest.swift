@@ -6,7 +6,7 @@ import ThicketProtocol
 /// changes; 16 users with 100 objects of 300 bytes each, because that is a small notes app whose scripts poll.
 ///
 /// Beside them, in turns, `/health/live`: a request that needs nobody but the network loop.
-func rest(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [Figure] {
+func dataAPI(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: users)
     let load: RESTLoad = try RESTLoad(server, count: users)
     for object: Int in 0..<100 {

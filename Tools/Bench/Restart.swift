@@ -113,7 +113,7 @@ private func load(_ server: BenchServer, changes: Int, prefix: String, killing: 
     sendMore()
     try loop.run(
         until: { acknowledged >= changes },
-        take: { _, bytes in
+        receive: { _, bytes in
             acknowledged += occurrences(of: "\"ccids\"", in: bytes)
             sendMore()
         })

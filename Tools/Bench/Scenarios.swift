@@ -28,7 +28,7 @@ func authorize(
     }
     try loop.run(
         until: { answered == sockets.count },
-        take: { socket, _ in
+        receive: { socket, _ in
             socket.received += 1
             if socket.received == 2 { answered += 1 }
         })
@@ -172,7 +172,7 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
         sockets[0].send(change(of: "k", ccid: "c-\(round)", number: round, version: round))
         try loop.run(
             until: { missing == 0 },
-            take: { socket, _ in
+            receive: { socket, _ in
                 if socket === sockets[0] { acks.append(Double(nanoseconds() - start) / 1e6) }
                 missing -= 1
             })

@@ -206,14 +206,14 @@ private final class TypingRoom: Sendable {
     private func look(_ screen: Int) async {
         for await event: BucketEvent in await desks[screen].bucket.changes {
             switch event {
-            case .changed(let change): note(change.object, on: screen)
+            case .changed(let change): record(change.object, on: screen)
             case .integrity: state.withLock { $0.alarms += 1 }
             default: break
             }
         }
     }
 
-    private func note(_ object: JSONObject, on screen: Int) {
+    private func record(_ object: JSONObject, on screen: Int) {
         let now: UInt64 = nanoseconds()
         state.withLock { state in
             for device: Int in desks.indices where device != screen {

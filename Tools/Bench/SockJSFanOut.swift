@@ -91,7 +91,7 @@ private final class StreamLoad {
             }
         }
         var isAnswered: Bool = false
-        try loop.run(until: { isAnswered }, take: { _, _ in isAnswered = true })
+        try loop.run(until: { isAnswered }, receive: { _, _ in isAnswered = true })
     }
 
     private func changes(on stream: Stream) throws -> Int {

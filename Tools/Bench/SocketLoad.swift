@@ -63,7 +63,7 @@ final class SocketLoad {
         for _ in 0..<depth { for socket: LoadSocket in sockets { next(socket) } }
         try loop.run(
             until: { run.changes == total || refused > 0 },
-            take: { socket, bytes in
+            receive: { socket, bytes in
                 if contains(bytes, "\"error\"") { refused += 1 }
                 let count: Int = occurrences(of: "\"ccids\"", in: bytes)
                 if depth == 1, count == 1 { run.times.append(Double(nanoseconds() - socket.sentAt) / 1e6) }

@@ -177,7 +177,7 @@ final class TypingDesk {
         let (cpu, server, written): (Double, Double, Int) = (ownCPU(), server.process.cpuSeconds(), ownWrites())
         let start: UInt64 = nanoseconds()
         for (number, edit): (Int, TypedEdit) in edits.enumerated() {
-            if number % 20_000 == 19_999 { tellProgress(number + 1, of: edits.count, since: start) }
+            if number % 20_000 == 19_999 { reportProgress(number + 1, of: edits.count, since: start) }
             let pressed: UInt64 = nanoseconds()
             try await bucket.editText(
                 Self.key, path: ["text"], at: edit.position, deleting: edit.deleted, inserting: edit.inserted)
@@ -194,7 +194,7 @@ final class TypingDesk {
 }
 
 /// One line now and then of a run that takes minutes.
-private func tellProgress(_ done: Int, of count: Int, since start: UInt64) {
+private func reportProgress(_ done: Int, of count: Int, since start: UInt64) {
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     let left: Double = seconds / Double(done) * Double(count - done)
     Bench.fputsError("typing: \(done) of \(count) edits of this part, about \(Int(left)) s left of it")

@@ -68,7 +68,7 @@ actor Stage: Replay.Observer {
             isOffline[client] = true
             offlineSince[client] = count
             await sessions[client].goOffline()
-            tell("client \(client) is cut off, and types on")
+            report("client \(client) is cut off, and types on")
         }
         draw(isForced: false)
         await keepPace()
@@ -109,7 +109,7 @@ actor Stage: Replay.Observer {
     private func killServer() async {
         killAt.removeFirst()
         isServerUp = false
-        tell("the server is killed (SIGKILL)")
+        report("the server is killed (SIGKILL)")
         server.kill()
         draw(isForced: true)
         // Long enough for every client to notice and continue without the server.
@@ -120,13 +120,13 @@ actor Stage: Replay.Observer {
             fail("the server does not come back: \(error)")
         }
         isServerUp = true
-        tell("the server is back")
+        report("the server is back")
     }
 
     private func comeBack(_ client: Int) async {
         guard isOffline[client] else { return }
         isOffline[client] = false
-        tell("client \(client) is back, with \(typed[client] - offlineSince[client]) edits made alone")
+        report("client \(client) is back, with \(typed[client] - offlineSince[client]) edits made alone")
         await sessions[client].goOnline()
     }
 
@@ -139,7 +139,7 @@ actor Stage: Replay.Observer {
 
     // MARK: Drawing
 
-    private func tell(_ text: String) {
+    private func report(_ text: String) {
         erase()
         say("  \(typedByAll * 100 / max(total, 1)) %  \(text)")
         draw(isForced: true)

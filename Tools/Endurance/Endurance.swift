@@ -188,5 +188,5 @@ final class EnduranceTally: Sendable {
     }
 
     /// Sleeps, also at the end.
-    func rest(milliseconds: Int) async { try? await Task.sleep(for: .milliseconds(milliseconds)) }
+    func sleep(milliseconds: Int) async { try? await Task.sleep(for: .milliseconds(milliseconds)) }
 }

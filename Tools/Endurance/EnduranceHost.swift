@@ -89,7 +89,7 @@ actor EnduranceHost {
             try daemon.kill()
         }
         (cutBefore, cutNow) = (cutBefore + cutNow, 0)
-        await tally.rest(milliseconds: Int.random(in: 0...600, using: &random))
+        await tally.sleep(milliseconds: Int.random(in: 0...600, using: &random))
         self.daemon = try Daemon(folder: folder, Self.words(settings), port: port)
     }
 

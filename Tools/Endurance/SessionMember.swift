@@ -38,7 +38,7 @@ actor SessionMember: EnduringMember {
                 tally.fault("\(name): \(error)")
                 return
             }
-            await tally.rest(milliseconds: Int.random(in: settings.pauseMilliseconds, using: &random))
+            await tally.sleep(milliseconds: Int.random(in: settings.pauseMilliseconds, using: &random))
         }
     }
 

@@ -55,7 +55,7 @@ actor WireMember: EnduringMember {
                     edit()
                 }
             }
-            await tally.rest(milliseconds: Int.random(in: settings.pauseMilliseconds, using: &random))
+            await tally.sleep(milliseconds: Int.random(in: settings.pauseMilliseconds, using: &random))
         }
     }
 
@@ -66,7 +66,7 @@ actor WireMember: EnduringMember {
             guard Steady.milliseconds() < deadline else {
                 throw ProcessError("live: \(isLive), unanswered: \(outstanding.keys.sorted()), wanted: \(wanted)")
             }
-            await tally.rest(milliseconds: 10)
+            await tally.sleep(milliseconds: 10)
         }
     }
 
@@ -96,7 +96,7 @@ actor WireMember: EnduringMember {
         guard let socket: WireSocket else { return connect() }
         for bytes: [UInt8] in socket.take() {
             guard case .channel(0, let reply)? = try? ServerMessage(parsing: bytes) else { continue }
-            take(reply)
+            receive(reply)
         }
         if socket.isClosed { drop() }
     }
@@ -115,16 +115,16 @@ actor WireMember: EnduringMember {
             ClientMessage.channel(0, .index(IndexRequest(wantsData: true, mark: mark, limit: 40))).encoded())
     }
 
-    private func take(_ reply: ServerReply) {
+    private func receive(_ reply: ServerReply) {
         switch reply {
         case .authorized:
             if let cv: String { socket?.send("0:cv:\(cv)") } else { ask(nil) }
         case .authFailed(let code, let text):
             if code < 500 { tally.fault("\(name): \(code) \(text)") }
             drop()
-        case .index(let page): take(page)
+        case .index(let page): receive(page)
         case .changes(let events):
-            for event: ChangeEvent in events { take(event) }
+            for event: ChangeEvent in events { receive(event) }
             if walk == nil { becomeLive() }
         case .changeVersionUnknown:
             (cv, walk) = (nil, nil)
@@ -147,7 +147,7 @@ actor WireMember: EnduringMember {
         ask(nil)
     }
 
-    private func take(_ page: IndexPage) {
+    private func receive(_ page: IndexPage) {
         if walk == nil {
             walk = page.current.text
             objects = [:]
@@ -169,7 +169,7 @@ actor WireMember: EnduringMember {
         for (_, change) in outstanding.sorted(by: { $0.key < $1.key }) { socket?.send(change.message) }
     }
 
-    private func take(_ event: ChangeEvent) {
+    private func receive(_ event: ChangeEvent) {
         switch event {
         case .applied(let change):
             if walk == nil { cv = change.cv.text }

@@ -107,7 +107,7 @@ public final class DiskHistory: Sendable {
     /// From now on every nth sync has no effect but reports success; nil: none.
     public func lie(oneIn count: Int?) { lies.withLock { $0 = (count, 0) } }
 
-    func note(_ action: Step.Action, _ file: String) {
+    func record(_ action: Step.Action, _ file: String) {
         if case .sync = action, isLie() { return }
         let step = Step(action: action, file: file)
         state.withLock { kept in
@@ -119,7 +119,7 @@ public final class DiskHistory: Sendable {
                 kept = .steps(steps)
             case .model(var model):
                 kept = .steps([])
-                model.take(step)
+                model.apply(step)
                 kept = .model(model)
                 shape.withLock { $0 = step.mixed(into: $0) }
             }
@@ -127,9 +127,9 @@ public final class DiskHistory: Sendable {
     }
 
     /// Records a write with each of its parts as a separate step, because a crash may occur in the middle of each.
-    func noteWrite(_ bytes: UnsafeRawBufferPointer, at offset: Int, _ file: String) {
+    func recordWrite(_ bytes: UnsafeRawBufferPointer, at offset: Int, _ file: String) {
         for part in Self.parts(of: bytes.count, at: offset) {
-            note(.write(offset: offset + part.lowerBound, bytes: Array(bytes[part])), file)
+            record(.write(offset: offset + part.lowerBound, bytes: Array(bytes[part])), file)
         }
     }
 
@@ -176,7 +176,7 @@ public struct DiskReplay: Sendable {
     /// Applies all steps before `end`.
     public mutating func advance(to end: Int) {
         while place < min(end, steps.count) {
-            model.take(steps[place])
+            model.apply(steps[place])
             place += 1
         }
     }
@@ -188,7 +188,7 @@ public struct DiskReplay: Sendable {
         var copy = model
         // An unfinished sync does not make any write durable.
         if place < steps.count {
-            if case .sync = steps[place].action {} else { copy.take(steps[place]) }
+            if case .sync = steps[place].action {} else { copy.apply(steps[place]) }
         }
         return copy.crashed(loss, &random)
     }

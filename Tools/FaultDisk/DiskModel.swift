@@ -38,7 +38,7 @@ public struct DiskModel: Sendable {
     mutating func forget(_ file: String) { files[file] = nil }
 
     /// Applies one step.
-    mutating func take(_ step: DiskHistory.Step) {
+    mutating func apply(_ step: DiskHistory.Step) {
         switch step.action {
         case .open:
             if files[step.file].map(\.isDeleted) ?? true { files[step.file] = File(isNamed: false) }
@@ -51,15 +51,15 @@ public struct DiskModel: Sendable {
             let syncsFolder = !file.isNamed && (step.file.hasSuffix("-wal") || step.file.hasSuffix("-journal"))
             file.isNamed = true
             files[step.file] = file
-            if syncsFolder { settleNames() }
+            if syncsFolder { syncNames() }
         case .delete:
             files[step.file]?.isDeleted = true
-        case .syncNames: settleNames()
+        case .syncNames: syncNames()
         }
     }
 
     /// Applies a sync of the folder: created names are durable, deleted files are removed.
-    private mutating func settleNames() {
+    private mutating func syncNames() {
         files = files.filter { !$0.value.isDeleted }
         for name in files.keys { files[name]?.isNamed = true }
     }

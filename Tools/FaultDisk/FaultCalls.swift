@@ -162,7 +162,7 @@ private func openFile(
     }
     head.pointee.owner = context
     head.pointee.number = owner.opened(real, text)
-    if !text.isEmpty { owner.history?.note(.open, text) }
+    if !text.isEmpty { owner.history?.record(.open, text) }
     file.pointee.pMethods = FaultCalls.table
     return SQLITE_OK
 }
@@ -176,8 +176,8 @@ private func deleteFile(
     let owner = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
     let text = String(cString: name)
     if let code = owner.verdict(.delete, text, FaultCalls.failed(10)).code { return code }
-    owner.history?.note(.delete, text)
-    if syncFolder != 0 { owner.history?.note(.syncNames, text) }
+    owner.history?.record(.delete, text)
+    if syncFolder != 0 { owner.history?.record(.syncNames, text) }
     return usual.pointee.xDelete(usual, name, syncFolder)
 }
 
@@ -230,7 +230,7 @@ private func writeFile(
         else { return code }
         let name = owner.fileName(number)
         if !name.isEmpty {
-            owner.history?.noteWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
+            owner.history?.recordWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
         }
         return code
     case .isCutShort(let code):

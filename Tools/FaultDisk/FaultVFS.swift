@@ -52,11 +52,11 @@ public final class FaultVFS: Sendable {
     /// Number of calls so far.
     public func calls(of operation: FaultRule.Operation) -> Int { state.withLock { $0.calls[operation] ?? 0 } }
 
-    /// Starts recording every call, for `notedCalls`.
-    public func noteCalls() { state.withLock { $0.log = [] } }
+    /// Starts recording every call, for `recordedCalls`.
+    public func recordCalls() { state.withLock { $0.log = [] } }
 
-    /// The calls since `noteCalls`, in order.
-    public var notedCalls: [FaultRule.Operation] { state.withLock { $0.log ?? [] } }
+    /// The calls since `recordCalls`, in order.
+    public var recordedCalls: [FaultRule.Operation] { state.withLock { $0.log ?? [] } }
 
     /// Whether the disk has crashed and was not restarted.
     public var isCrashed: Bool { state.withLock { $0.isCrashed } }
@@ -181,7 +181,7 @@ final class OpenFile: @unchecked Sendable {
 
     func write(_ data: UnsafeRawPointer, _ count: Int32, _ offset: sqlite3_int64) -> Int32 {
         if let history {
-            history.noteWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
+            history.recordWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
             return methods.xWrite(real, data, count, offset)
         }
         for part in DiskHistory.parts(of: Int(count), at: Int(offset)) {
@@ -202,7 +202,7 @@ final class OpenFile: @unchecked Sendable {
 
     func truncate(_ newSize: sqlite3_int64) -> Int32 {
         if let history {
-            history.note(.truncate(Int(newSize)), name)
+            history.record(.truncate(Int(newSize)), name)
             return methods.xTruncate(real, newSize)
         }
         let oldSize = size
@@ -212,7 +212,7 @@ final class OpenFile: @unchecked Sendable {
     }
 
     func sync(_ flags: Int32) -> Int32 {
-        history?.note(.sync, name)
+        history?.record(.sync, name)
         let result = syncsForReal ? methods.xSync(real, flags) : SQLITE_OK
         if result == SQLITE_OK { unsynced.removeAll() }
         return result

@@ -106,12 +106,12 @@ public final class Browser {
         while !unread.isEmpty {
             guard let message: JSONNode = try? JSONDocument(parsing: unread.removeFirst()).root else { continue }
             if message["id"]?.int64 == id { return message }
-            note(message)
+            record(message)
         }
         return nil
     }
 
-    private func note(_ event: JSONNode) {
+    private func record(_ event: JSONNode) {
         let text: String = .init(decoding: event.rawBytes, as: UTF8.self)
         switch event["method"]?.string {
         case "Runtime.exceptionThrown": errors.append(text)

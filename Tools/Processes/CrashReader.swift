@@ -48,7 +48,7 @@ final class CrashReader {
             }
             for event: ChangeEvent in events {
                 guard case .applied(let change) = event else { continue }
-                take(change)
+                receive(change)
             }
         }
     }
@@ -118,7 +118,7 @@ final class CrashReader {
         for key: String in left.sorted() { faults.append("\(bucket)/\(key): in the log and not in the index") }
     }
 
-    private func take(_ change: AppliedChange) {
+    private func receive(_ change: AppliedChange) {
         cv = change.cv.text
         for ccid: String in change.ccids where !seen.insert(ccid).inserted {
             faults.append("\(bucket): \(ccid) was applied twice")

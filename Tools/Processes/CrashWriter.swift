@@ -82,7 +82,7 @@ final class CrashWriter {
                 continue
             }
             switch reply {
-            case .changes(let events): for event: ChangeEvent in events { take(event) }
+            case .changes(let events): for event: ChangeEvent in events { receive(event) }
             case .index(let page): cv = page.current.text
             // Retention has cut the log meanwhile: as every client, begin anew from the index.
             case .changeVersionUnknown: socket.send("0:i::::1")
@@ -106,18 +106,18 @@ final class CrashWriter {
         isOpen = false
     }
 
-    private func take(_ event: ChangeEvent) {
+    private func receive(_ event: ChangeEvent) {
         switch event {
         case .applied(let change):
             cv = change.cv.text
             if change.key.text.utf8.elementsEqual(sharedKey.utf8) { sharedVersion = change.ev }
-            for ccid: String in change.ccids { settle(ccid, change.ev, isRemoval: change.operation == .remove) }
+            for ccid: String in change.ccids { confirm(ccid, change.ev, isRemoval: change.operation == .remove) }
         case .refused(let refusal):
             for ccid: String in refusal.ccids { refused(ccid, refusal.error) }
         }
     }
 
-    private func settle(_ ccid: String, _ ev: Version, isRemoval: Bool) {
+    private func confirm(_ ccid: String, _ ev: Version, isRemoval: Bool) {
         guard let index: Int = outstanding.firstIndex(where: { $0.ccid == ccid }) else { return }
         let key: String = outstanding.remove(at: index).key
         acknowledged.insert(ccid)

@@ -53,7 +53,7 @@ public final class PseudoTerminal {
         var screen: TerminalScreen = .init()
         return printed.contains(text)
             || bytes.contains { (byte: UInt8) in
-                screen.take([byte])
+                screen.feed([byte])
                 return screen.row(screen.cursor.row).contains(text)
             }
     }
@@ -139,7 +139,7 @@ public final class PseudoTerminal {
         let count: Int = Glibc.read(keyboard, &chunk, chunk.count)
         guard count > 0 else { return count < 0 && errno == EINTR }
         bytes += chunk[..<count]
-        screen.take(chunk[..<count])
+        screen.feed(chunk[..<count])
         return true
     }
 

@@ -1,14 +1,14 @@
 /// How bytes become letters and movements.
 extension TerminalScreen {
-    /// Takes what a program has written. What is cut in the middle of a letter or a sequence goes on with the next bytes.
-    public mutating func take(_ bytes: some Sequence<UInt8>) { for byte: UInt8 in bytes { take(byte) } }
+    /// Shows what a program has written. What is cut in a letter or a sequence goes on with the next bytes.
+    public mutating func feed(_ bytes: some Sequence<UInt8>) { for byte: UInt8 in bytes { feed(byte) } }
 
     private static let escape: UInt8 = 0x1B
 
-    private mutating func take(_ byte: UInt8) {
+    private mutating func feed(_ byte: UInt8) {
         guard !pending.isEmpty else { return begin(byte) }
         guard goesOn(byte) else {
-            note(pending)
+            recordUnknown(pending)
             pending = []
             return begin(byte)
         }
@@ -16,7 +16,7 @@ extension TerminalScreen {
         guard isComplete else { return }
         let whole: [UInt8] = pending
         pending = []
-        if !perform(whole) { note(whole) }
+        if !perform(whole) { recordUnknown(whole) }
     }
 
     private mutating func begin(_ byte: UInt8) {
@@ -29,7 +29,7 @@ extension TerminalScreen {
         case 0x09: move(column: cursor.column / 8 * 8 + 8)
         case 0x0A...0x0C: lineFeed()
         case 0x0D: move(column: 0)
-        default: note([byte])
+        default: recordUnknown([byte])
         }
     }
 
@@ -55,7 +55,7 @@ extension TerminalScreen {
         }
     }
 
-    private mutating func note(_ bytes: [UInt8]) {
+    private mutating func recordUnknown(_ bytes: [UInt8]) {
         guard unknown.count < Self.unknownMax else { return }
         unknown.append(
             bytes.map { (byte: UInt8) in

@@ -150,7 +150,7 @@ enum ReleaseTool {
             defer { close(file) }
             var room = [UInt8](repeating: 0, count: 1 << 20)
             while true {
-                let count = take(file, &room, room.count)
+                let count = systemRead(file, &room, room.count)
                 guard count >= 0 else { throw Trouble("\(path) cannot be read: \(reason())") }
                 guard count > 0 else { return true }
                 try room.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
@@ -171,4 +171,6 @@ enum ReleaseTool {
 }
 
 /// The system call, which a method named `read` would shadow.
-private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }
+private func systemRead(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int {
+    read(file, bytes, count)
+}

@@ -55,7 +55,7 @@ public final class ServerProcess {
         defer { for end in ends { close(end) } }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         // For a server that is started again without having been ended.
-        tellErrors()
+        forwardErrors()
         guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
             throw ServerProcessError("no temporary file: errno \(errno)")
         }
@@ -66,7 +66,7 @@ public final class ServerProcess {
                     + settings,
                 output: ends[1], errors: fileno(errors))
         } catch {
-            tellErrors()
+            forwardErrors()
             throw error
         }
         close(ends[1])
@@ -115,7 +115,7 @@ public final class ServerProcess {
     @discardableResult
     private func end(_ signal: Int32) -> Int32 {
         let status = reap(signal)
-        tellErrors()
+        forwardErrors()
         return status
     }
 
@@ -129,7 +129,7 @@ public final class ServerProcess {
     }
 
     /// Forwards the server's standard error.
-    private func tellErrors() {
+    private func forwardErrors() {
         let said: [UInt8] = Array(takeErrors().utf8)
         _ = write(STDERR_FILENO, said, said.count)
     }

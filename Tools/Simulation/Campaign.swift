@@ -66,10 +66,10 @@ public enum Campaign {
     ///   - isSealed: all seeds must have sealed buckets; false: each seed decides.
     ///   - runsMax: most seeds to play.
     ///   - mutant: a bug to build in; the first failure then ends the campaign.
-    ///   - tell: called with each seed's result as it arrives.
+    ///   - report: called with each seed's result as it arrives.
     public static func run(
         firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false, runsMax: Int = .max,
-        mutant: Mutant? = nil, tell: @escaping @Sendable (SimulationResult) -> Void
+        mutant: Mutant? = nil, report: @escaping @Sendable (SimulationResult) -> Void
     ) async -> Report {
         let start = ContinuousClock.Instant.now
         let end = start + .milliseconds(Int64(seconds * 1_000))
@@ -84,7 +84,7 @@ public enum Campaign {
                     let result = Simulation.run(
                         seed: seed, kind: kind, isSealed: isSealed, mutant: mutant)
                     progress.add(result)
-                    tell(result)
+                    report(result)
                 }
                 ends.yield()
             }

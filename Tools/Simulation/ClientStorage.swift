@@ -49,7 +49,7 @@ final class DiskClientStorage: ClientStorage {
         disk = try SimulatedDisk()
         store = try SQLiteLocalStore(
             path: disk.path(Self.fileName), key: key, durability: durability, vfs: disk.name)
-        try disk.settle()
+        try disk.makeDurable()
     }
 
     func beginTurn(dies: Bool, fails: Bool, _ random: inout SimulationRandom) {

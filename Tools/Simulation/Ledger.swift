@@ -89,7 +89,7 @@ final class Ledger {
             }
             for row in page.changes {
                 let isInsertion = insertions.isInsertion(row.changeID.text)
-                if let flaw = mirror.take(row, isInsertion: isInsertion, keys, world) {
+                if let flaw = mirror.replay(row, isInsertion: isInsertion, keys, world) {
                     world.problem("change \(row.gid): \(flaw)")
                 }
                 world.tally.applied += 1
@@ -116,7 +116,7 @@ extension Ledger.Mirror {
 
     /// Replays one row.
     /// - Returns: the violation; nil: none.
-    fileprivate mutating func take(
+    fileprivate mutating func replay(
         _ row: ChangeRecord, isInsertion: Bool, _ keys: SealedBucketKeys?, _ world: World
     ) -> String? {
         guard row.gid > head, row.previousOfBucket == head else {
@@ -140,7 +140,7 @@ extension Ledger.Mirror {
         case .remove:
             guard entity.object != nil else { return "a removal of \(row.key.text), which was not there" }
             entity.object = nil
-            if let keys, let flaw = takeSealed(row, nil, nil, keys, world) { return flaw }
+            if let keys, let flaw = replaySealed(row, nil, nil, keys, world) { return flaw }
         case .modify:
             guard let value = try? JSONValue(parsing: row.diff),
                 let diff = try? ObjectDiff(value)
@@ -153,7 +153,7 @@ extension Ledger.Mirror {
             if isInsertion, let lost = Self.missing(in: object, from: base) {
                 return "its author only inserted, and '\(lost)' is gone"
             }
-            if let keys, let flaw = takeSealed(row, diff, object, keys, world) { return flaw }
+            if let keys, let flaw = replaySealed(row, diff, object, keys, world) { return flaw }
             entity.object = object
             entity.history[row.endVersion] = object
         }

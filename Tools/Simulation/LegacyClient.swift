@@ -73,7 +73,7 @@ final class LegacyClient: Peer {
 
     private func connect() {
         life += 1
-        world.note("legacy connects", number)
+        world.record("legacy connects", number)
         let life: Int = life
         dial()
         world.after(30_000_000) { [self] in
@@ -111,7 +111,7 @@ final class LegacyClient: Peer {
     }
 
     override func linkReceived(_ text: [UInt8]) {
-        world.note("legacy <", number, text)
+        world.record("legacy <", number, text)
         link?.heard(text)
         lastHeard = world.now
         guard let message = try? ServerMessage(parsing: text) else {
@@ -128,7 +128,7 @@ final class LegacyClient: Peer {
     }
 
     override func linkClosed(code: UInt16?, _ detail: String) {
-        world.note("legacy lost", number)
+        world.record("legacy lost", number)
         comeBack()
     }
 

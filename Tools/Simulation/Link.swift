@@ -100,7 +100,7 @@ final class Link {
 
     /// The client reads nothing for a while; messages to it wait at the server's end.
     func stopReading(for time: Int64) {
-        world.note("stops reading", serial)
+        world.record("stops reading", serial)
         readsAgainAt = world.now + time
         unread = 0
     }
@@ -217,11 +217,11 @@ final class Link {
 
     /// The network loses it: some messages in flight arrive, and each side notices at a different time.
     func cut() {
-        world.note("cut", serial)
+        world.record("cut", serial)
         up.cut(&world.random)
         down.cut(&world.random)
-        if world.random.chance(700) { tellClient(within: 3_000_000) }
-        tellServer(within: world.random.chance(700) ? 0...3_000_000 : Self.idle)
+        if world.random.chance(700) { notifyClient(within: 3_000_000) }
+        notifyServer(within: world.random.chance(700) ? 0...3_000_000 : Self.idle)
     }
 
     /// The client closes it.
@@ -229,7 +229,7 @@ final class Link {
         let isClean = up.allowance == nil && !world.befalls(100)
         if !isClean { up.cut(&world.random) }
         let last = max(up.freeAt - world.now, 0)
-        tellServer(within: isClean ? (last + 1)...(last + 100_000) : Self.idle)
+        notifyServer(within: isClean ? (last + 1)...(last + 100_000) : Self.idle)
     }
 
     /// The server's process has died.
@@ -238,10 +238,10 @@ final class Link {
         held = []
         up.allowance = 0
         down.cut(&world.random)
-        if world.random.chance(850) { tellClient(within: 2_000_000) }
+        if world.random.chance(850) { notifyClient(within: 2_000_000) }
     }
 
-    private func tellClient(within most: Int64) {
+    private func notifyClient(within most: Int64) {
         let least = max(down.freeAt - world.now, 0) + 1
         world.after(least + world.random.between(0, most)) { [self] in
             guard peer.link === self else { return }
@@ -250,7 +250,7 @@ final class Link {
         }
     }
 
-    private func tellServer(within time: ClosedRange<Int64>) {
+    private func notifyServer(within time: ClosedRange<Int64>) {
         world.after(world.random.between(time.lowerBound, time.upperBound)) { [self] in
             held = []
             world.server.lost(self)

@@ -116,7 +116,7 @@ final class Mutation {
     }
 
     /// The outcome of a group that reaches the loop; nil: none.
-    func told(_ outcome: CommitOutcome) -> CommitOutcome? {
+    func passOn(_ outcome: CommitOutcome) -> CommitOutcome? {
         switch mutant {
         case .groupWithoutAnswer: return outcome.appliedCount > 0 && strikes(oneIn: 10) ? nil : outcome
         case .lostAcknowledgement:

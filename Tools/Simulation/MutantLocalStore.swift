@@ -13,8 +13,10 @@ final class MutantLocalStore: LocalStore {
     }
 
     func clientID(fresh: ClientID) throws(ClientError) -> ClientID { try inner.clientID(fresh: fresh) }
-    func note(_ name: String) throws(ClientError) -> String? { try inner.note(name) }
-    func setNote(_ name: String, to value: String) throws(ClientError) { try inner.setNote(name, to: value) }
+    func namedValue(_ name: String) throws(ClientError) -> String? { try inner.namedValue(name) }
+    func setNamedValue(_ name: String, to value: String) throws(ClientError) {
+        try inner.setNamedValue(name, to: value)
+    }
     func buckets() throws(ClientError) -> [BucketRecord] { try inner.buckets() }
     func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? { try inner.entity(address) }
     func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey> {

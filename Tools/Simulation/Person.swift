@@ -58,13 +58,13 @@ final class Person {
         case 0..<55: burst()
         case 55..<65: count()
         case 65..<68: fill()
-        case 68..<71: rest()
+        case 68..<71: goOffline()
         default: scribble()
         }
     }
 
     /// Goes offline on purpose.
-    private func rest() {
+    private func goOffline() {
         let now = world.milliseconds
         client.turn { (machine) in machine.goOffline(now: now) }
         world.after(world.random.delay(100_000, 30_000_000)) { [self] in

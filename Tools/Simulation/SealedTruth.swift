@@ -39,12 +39,12 @@ struct SealedTruth {
         init(_ text: String) { self.text = text }
     }
 
-    /// Takes the row that made the server's object `entity`.
-    mutating func take(
+    /// Replays the row that made the server's object `entity`.
+    mutating func replay(
         _ step: Step, _ entity: SealedEntity, _ sealer: ObjectSealer, isRestored: Bool
     ) throws(Flaw) {
         guard !isForked else { return }
-        if case .operation(let sealed) = step { try take(sealed, sealer, isRestored: isRestored) }
+        if case .operation(let sealed) = step { try replay(sealed, sealer, isRestored: isRestored) }
         guard !isForked else { return }
         guard entity.position == log.position else {
             throw Flaw("the server is at \(entity.position), the operations at \(log.position)")
@@ -55,7 +55,7 @@ struct SealedTruth {
         }
     }
 
-    private mutating func take(_ sealed: [UInt8], _ sealer: ObjectSealer, isRestored: Bool) throws(Flaw) {
+    private mutating func replay(_ sealed: [UInt8], _ sealer: ObjectSealer, isRestored: Bool) throws(Flaw) {
         before = log.object
         let verdict = log.append(
             sealed, clear: sealer.open(sealed, kind: .operation, position: 0)?.clear)
@@ -91,7 +91,7 @@ extension Ledger.Mirror {
     ///   - diff: nil for a removal.
     ///   - object: the server's object after the row.
     /// - Returns: the violation; nil: none.
-    mutating func takeSealed(
+    mutating func replaySealed(
         _ row: ChangeRecord, _ diff: ObjectDiff?, _ object: JSONObject?, _ keys: SealedBucketKeys, _ world: World
     ) -> String? {
         do throws(SealedShapeError) { try SealedShape.check(key: row.key.text) } catch {
@@ -119,7 +119,7 @@ extension Ledger.Mirror {
                 guard let known else { return "an operation on \(row.key.text), which no client has made" }
                 truth = known
                 let step = Self.step(diff)
-                try truth.take(step, entity, sealer, isRestored: world.isRestored)
+                try truth.replay(step, entity, sealer, isRestored: world.isRestored)
                 if case .compaction = step { world.tally.compactions += 1 } else { world.tally.operations += 1 }
             }
             sealed[row.key] = truth

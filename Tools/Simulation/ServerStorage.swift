@@ -104,7 +104,7 @@ final class DiskServerStorage: ServerStorage {
             try admin.importTokens(account.tokens, now: 0)
         }
         store = try SQLiteStore(path: path, settings: settings)
-        try disk.settle()
+        try disk.makeDurable()
     }
 
     /// Small bounds, so that minutes cover what otherwise takes months.
@@ -209,7 +209,7 @@ final class DiskServerStorage: ServerStorage {
             if let replaced = report.replaced.flatMap({ $0.split(separator: "/").last.map(String.init) }) {
                 for end in ["", "-wal"] { disk.remove(replaced + end) }
             }
-            try disk.settle()
+            try disk.makeDurable()
         }
         store = try SQLiteStore(path: disk.path(name), settings: settings)
     }

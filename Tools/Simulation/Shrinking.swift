@@ -49,20 +49,20 @@ public enum Shrinking {
     ///   - isSealed: sealed buckets are required; false: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - runsMax: most scenarios to try.
-    ///   - tell: called with each step that still fails.
+    ///   - report: called with each step that still fails.
     /// - Returns: nil when the seed does not fail.
     public static func run(
         seed: UInt64, kind: Kind? = nil, isSealed: Bool = false, mutant: Mutant? = nil, runsMax: Int = 300,
-        tell: (String) -> Void
+        report: (String) -> Void
     ) -> Outcome? {
         var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
         scenario.build(in: mutant)
         let found = Simulation.run(scenario, sink: nil)
         guard let problem = found.problems.first else { return nil }
-        tell("seed \(seed), \(scenario.kind.rawValue): \(found.events) events: \(short(problem, 120))")
+        report("seed \(seed), \(scenario.kind.rawValue): \(found.events) events: \(short(problem, 120))")
         var search = Search(scenario: scenario, best: found, shape: shape(problem), runs: 1, runsMax: runsMax)
-        search.turnKnobs(tell)
-        if search.visitNeighbours(Self.neighbours, tell) { search.turnKnobs(tell) }
+        search.turnKnobs(report)
+        if search.visitNeighbours(Self.neighbours, report) { search.turnKnobs(report) }
         return search.outcome(eventsBefore: found.events, linesMax: linesMax)
     }
 
@@ -115,7 +115,7 @@ public enum Shrinking {
         }
 
         /// Lowers every knob towards its least value, while that makes progress.
-        mutating func turnKnobs(_ tell: (String) -> Void) {
+        mutating func turnKnobs(_ report: (String) -> Void) {
             var isSmaller = true
             while isSmaller, runs < runsMax {
                 isSmaller = false
@@ -128,7 +128,7 @@ public enum Shrinking {
                         knob.set(&candidate, value - less)
                         guard adopts(candidate) else { continue }
                         isSmaller = true
-                        tell("\(knob.name) \(value) -> \(value - less): \(best.events) events")
+                        report("\(knob.name) \(value) -> \(value - less): \(best.events) events")
                         break
                     }
                 }
@@ -137,7 +137,7 @@ public enum Shrinking {
 
         /// Tries other seeds with the same knobs: the same bug may show in fewer events.
         /// - Returns: whether one did.
-        mutating func visitNeighbours(_ count: UInt64, _ tell: (String) -> Void) -> Bool {
+        mutating func visitNeighbours(_ count: UInt64, _ report: (String) -> Void) -> Bool {
             let (start, least) = (scenario, best.events)
             for distance in 1...count {
                 var candidate = Scenario(
@@ -145,7 +145,7 @@ public enum Shrinking {
                 candidate.build(in: start.mutant)
                 for knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
                 if adopts(candidate, onlyIfSmaller: true) {
-                    tell("seed \(candidate.seed): \(best.events) events")
+                    report("seed \(candidate.seed): \(best.events) events")
                 }
             }
             return best.events < least

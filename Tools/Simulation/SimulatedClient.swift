@@ -79,7 +79,7 @@ final class SimulatedClient: Peer {
         storage.beginTurn(dies: dies, fails: isOpen && world.befalls(.clientStore), &world.random)
         defer {
             storage.endTurn()
-            world.note("client writes", number, shape: storage.takeShape())
+            world.record("client writes", number, shape: storage.takeShape())
         }
         do {
             let actions = try body(&machine)
@@ -117,11 +117,11 @@ final class SimulatedClient: Peer {
         for action in actions {
             switch action {
             case .connect:
-                world.note("client connects", number)
+                world.record("client connects", number)
                 hangUp()
                 dial()
             case .disconnect:
-                world.note("client disconnects", number)
+                world.record("client disconnects", number)
                 inbox = []
                 hangUp()
             case .send(let text): link?.send(mutation?.sent(text) ?? text)
@@ -132,7 +132,7 @@ final class SimulatedClient: Peer {
             }
         }
         for (bucket, count) in told.sorted(by: { $0.key < $1.key }) {
-            perform(machine.told(bucket, count: count, now: world.milliseconds))
+            perform(machine.delivered(bucket, count: count, now: world.milliseconds))
         }
         arm()
     }
@@ -154,7 +154,7 @@ final class SimulatedClient: Peer {
 
     /// The program is killed and starts again with what its store holds.
     private func die() {
-        world.note("client dies", number)
+        world.record("client dies", number)
         inbox = []
         alarm += 1
         hangUp()
@@ -189,13 +189,13 @@ final class SimulatedClient: Peer {
     // MARK: - Connection
 
     override func linkOpened() {
-        world.note("client connected", number)
+        world.record("client connected", number)
         let now = world.milliseconds
         turn { (machine) in machine.opened(now: now) }
     }
 
     override func linkReceived(_ text: [UInt8]) {
-        world.note("client <", number, text)
+        world.record("client <", number, text)
         inbox.append(text)
         guard !isDraining else { return }
         isDraining = true
@@ -217,7 +217,7 @@ final class SimulatedClient: Peer {
     }
 
     override func linkClosed(code: UInt16?, _ detail: String) {
-        world.note("client lost", number, Array(detail.utf8))
+        world.record("client lost", number, Array(detail.utf8))
         drain()
         let now = world.milliseconds
         guard link == nil else { return }

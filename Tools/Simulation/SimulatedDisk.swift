@@ -73,7 +73,7 @@ final class SimulatedDisk {
     func crash() { device.crash() }
 
     /// All present data becomes durable: a starting point.
-    func settle() throws(SimulatedDiskError) {
+    func makeDurable() throws(SimulatedDiskError) {
         var files = [String: [UInt8]]()
         for name in Self.names(folder) where !name.hasSuffix("-shm") {
             files["\(folder)/\(name)"] = try Self.read("\(folder)/\(name)")

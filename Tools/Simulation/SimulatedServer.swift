@@ -84,7 +84,7 @@ final class SimulatedServer {
     // MARK: - Start and end
 
     func start() {
-        world.note("server starts", 0)
+        world.record("server starts", 0)
         do {
             storage.beginWrite()
             try storage.restart()
@@ -96,7 +96,7 @@ final class SimulatedServer {
         } catch {
             // A crash during the start: the next process starts.
             guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
-            world.note("server dies", 0)
+            world.record("server dies", 0)
             world.tally.faults[.commitCrash] += 1
             return startLater()
         }
@@ -129,7 +129,7 @@ final class SimulatedServer {
     /// The process is killed.
     func crash() {
         guard let life else { return }
-        world.note("server dies", 0)
+        world.record("server dies", 0)
         self.life = nil
         storage.crash()
         // By number: the order of a dictionary is not determined by the seed.
@@ -159,7 +159,7 @@ final class SimulatedServer {
                 guard let copy = try storage.backUp() else { return }
                 backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: storage.identity.versionBase))
                 if backups.count > Self.backupsMax { backups.removeFirst() }
-                world.note("backup", copy.count / 4_096)
+                world.record("backup", copy.count / 4_096)
             } catch {
                 return world.problem("the backup fails: \(error)")
             }
@@ -171,7 +171,7 @@ final class SimulatedServer {
     func restore() {
         guard let life, !backups.isEmpty else { return }
         let backup = backups[world.random.below(backups.count)]
-        world.note("server restored", 0)
+        world.record("server restored", 0)
         world.tally.faults[.serverRestore] += 1
         world.isRestored = true
         self.life = nil
@@ -217,7 +217,7 @@ final class SimulatedServer {
 
     func received(_ link: Link, _ text: [UInt8]) {
         guard let life, let id = link.id, life.links[id] === link else { return }
-        world.note("server <", link.serial, text)
+        world.record("server <", link.serial, text)
         world.tally.messages += 1
         link.watch.asked(text, codec, self)
         life.hub.received(id, mutation?.received(text) ?? text, now: instant)
@@ -239,7 +239,7 @@ final class SimulatedServer {
     /// The server notices that a client is gone.
     func lost(_ link: Link) {
         guard let life, let id = link.id, life.links[id] === link else { return }
-        world.note("server lost", link.serial)
+        world.record("server lost", link.serial)
         forget(link, id, life)
         life.hub.closed(id)
         perform(life)
@@ -253,7 +253,7 @@ final class SimulatedServer {
 
     /// What the event loop does with a client that does not read.
     private func drop(_ link: Link, _ id: ConnectionID, _ life: Life) {
-        world.note("server drops", link.serial)
+        world.record("server drops", link.serial)
         forget(link, id, life)
         life.hub.closed(id)
         link.close(1013, "too slow")
@@ -265,12 +265,12 @@ final class SimulatedServer {
             case .send(let id, let frame):
                 guard let link: Link = life.links[id] else { continue }
                 guard let text = sent(frame, isBroadcast) else { continue }
-                world.note("server >", link.serial, text)
-                link.watch.told(text, codec, world.ledger)
+                world.record("server >", link.serial, text)
+                link.watch.observe(text, codec, world.ledger)
                 if !link.answer(text) { drop(link, id, life) }
             case .close(let id, let code, let reason):
                 guard let link: Link = life.links[id] else { continue }
-                world.note("server closes", link.serial, Array(reason.utf8))
+                world.record("server closes", link.serial, Array(reason.utf8))
                 forget(link, id, life)
                 life.hub.closed(id)
                 link.close(code.rawValue, reason)
@@ -283,7 +283,7 @@ final class SimulatedServer {
                 wakeShard(life)
             case .read(let request): read(request, life)
             case .readWhenDrained(let request): read(request, life)
-            case .admit, .tell, .respond: continue
+            case .admit, .report, .respond: continue
             }
         }
         scheduleTick(life)
@@ -415,7 +415,7 @@ final class SimulatedServer {
 
     private func endWrite() {
         storage.endWrite()
-        world.note("server writes", 0, shape: storage.takeShape())
+        world.record("server writes", 0, shape: storage.takeShape())
     }
 
     /// - Returns: false when the process died in it.
@@ -430,10 +430,10 @@ final class SimulatedServer {
             crash()
             return false
         }
-        world.note("commit", outcome.appliedCount)
+        world.record("commit", outcome.appliedCount)
         let travel = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
         life.outcomesAt = max(life.outcomesAt, world.now + travel)
-        guard let told = mutation.map({ $0.told(outcome) }) ?? outcome else { return true }
+        guard let told = mutation.map({ $0.passOn(outcome) }) ?? outcome else { return true }
         let late = mutation?.lateness ?? 0
         world.agenda.at(life.outcomesAt + late) { [self] in
             guard self.life === life else { return }
@@ -463,7 +463,7 @@ final class SimulatedServer {
             guard let batch = try maintenance.nextBatch(now: instant.unix) else { return }
             _ = try life.core.apply(batch)
             world.tally.logCuts += 1
-            world.note("log cut", 0)
+            world.record("log cut", 0)
         } catch {
             // A planned fault: the next maintenance run tries again.
             if error.kind == .corrupt { world.problem("the maintenance cannot read the log: \(error)") }

@@ -43,7 +43,7 @@ struct ToldChanges {
     ///   - before: the bucket's previous change.
     ///   - isOwn: the channel's client made it.
     /// - Returns: the violation; nil: none.
-    mutating func told(_ change: GlobalID, after before: GlobalID, isOwn: Bool) -> String? {
+    mutating func record(_ change: GlobalID, after before: GlobalID, isOwn: Bool) -> String? {
         var flaw: String?
         if last != before {
             if let count = starts[before] {

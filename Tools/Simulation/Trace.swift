@@ -8,7 +8,7 @@ struct Trace {
 
     init(sink: (@Sendable (String) -> Void)?) { self.sink = sink }
 
-    mutating func note(_ time: Int64, _ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) {
+    mutating func record(_ time: Int64, _ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) {
         events += 1
         mix(UInt64(bitPattern: time))
         what.withUTF8Buffer { buffer in

@@ -96,7 +96,7 @@ final class Watch {
 
     // MARK: - From the server
 
-    func told(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
+    func observe(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
         if text.first == 0x68 { return }
         if let stranger = MarkerSource.stranger(in: text, besides: account.number) {
             return world.problem("link \(link): account \(account.number) was sent what belongs to account \(stranger)")
@@ -114,9 +114,9 @@ final class Watch {
         let mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
         switch reply {
         case .changes(let events):
-            for event in events { told(event, number, mirror, codec) }
+            for event in events { observe(event, number, mirror, codec) }
         case .index(let page):
-            told(page, number, channel, codec)
+            observe(page, number, channel, codec)
             for entry in page.entries {
                 check(entry.key, entry.version, entry.data, mirror, "the index")
             }
@@ -129,7 +129,7 @@ final class Watch {
         }
     }
 
-    private func told(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
+    private func observe(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
         let tag = tag(channel.bucket, codec)
         if let gid = codec.decode(page.current.text, tag: tag) {
             channels[number]?.told.index(at: gid)
@@ -152,7 +152,7 @@ final class Watch {
         world.problem("link \(link): \(place) sends another \(key.text).\(version) than the log produces")
     }
 
-    private func told(
+    private func observe(
         _ event: ChangeEvent, _ number: ChannelNumber, _ mirror: Ledger.Mirror, _ codec: ChangeVersionCodec
     ) {
         switch event {
@@ -169,7 +169,7 @@ final class Watch {
                 world.problem("link \(link): change \(gid) was sent with other versions than its row has")
             }
             let isOwn = change.clientID == channel.clientID
-            if let flaw = channels[number]?.told.told(gid, after: before, isOwn: isOwn) {
+            if let flaw = channels[number]?.told.record(gid, after: before, isOwn: isOwn) {
                 world.problem("link \(link), channel \(number): \(flaw)")
             }
         case .refused(let refusal):

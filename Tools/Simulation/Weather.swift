@@ -20,7 +20,7 @@ struct Weather {
             if world.befalls(.slowReader) { peer.link?.stopReading(for: world.random.between(5, 60) * 1_000_000) }
             if world.befalls(.partition) {
                 peer.unreachableUntil = world.now + world.random.between(1, 50) * 1_000_000
-                world.note("partition", peer.number)
+                world.record("partition", peer.number)
             }
         }
     }

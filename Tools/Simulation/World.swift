@@ -70,7 +70,7 @@ final class World {
 
     func problem(_ text: String) {
         problems.append("at \(agenda.now / 1_000) ms: \(text)")
-        trace.note(now, "PROBLEM", 0, Array(text.utf8))
+        trace.record(now, "PROBLEM", 0, Array(text.utf8))
     }
 
     /// A device reports that a sealed object is not as it should be.
@@ -115,11 +115,11 @@ final class World {
         Set((value?.stringValue ?? value?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
     }
 
-    func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }
+    func record(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.record(now, what, who, bytes) }
 
     /// What happened on a disk (`DiskHistory.takeShape`).
-    func note(_ what: StaticString, _ who: Int, shape: UInt64?) {
-        if let shape { note(what, who, Array(String(shape, radix: 16).utf8)) }
+    func record(_ what: StaticString, _ who: Int, shape: UInt64?) {
+        if let shape { record(what, who, Array(String(shape, radix: 16).utf8)) }
     }
 
     /// True with the rate of a fault, and never in the calm phase.
@@ -164,7 +164,7 @@ final class World {
         Weather(self).begin()
         play(until: scenario.duration)
         isCalm = true
-        note("calm", 0)
+        record("calm", 0)
         server.heal()
         for peer in peers { peer.heal() }
         Rest(self).check()

@@ -46,7 +46,7 @@ private struct Wishes {
     var seed: UInt64?
     var changes = [String: Int]()
     var isVerbose: Bool
-    var tellsTraces: Bool
+    var printsTraces: Bool
     var shrinks: Bool
     var kind: Kind?
     var mutant: Mutant?
@@ -59,7 +59,7 @@ private struct Wishes {
         if call.value("seed") != nil { seed = try call.number("seed", else: 0, in: 0...UInt64.max) }
         isSealed = call.flag("sealed")
         if call.value("runs") != nil { runs = try call.number("runs", else: 1, in: 1...1_000_000_000) }
-        tellsTraces = call.flag("traces")
+        printsTraces = call.flag("traces")
         (isVerbose, shrinks, playsMutants) = (call.flag("verbose"), call.flag("shrink"), call.flag("mutants"))
         let kinds = Kind.allCases.filter { call.flag($0.rawValue) }
         guard kinds.count < 2 else {
@@ -99,7 +99,7 @@ private struct Wishes {
             throw BadValue("--runs says how long: leave --minutes, --shrink and --mutants out")
         }
         if isVerbose, !isOne || shrinks { throw BadValue("--verbose goes with one seed: --seed S") }
-        if tellsTraces, isOne || shrinks || playsMutants { throw BadValue("--traces goes with --runs or --minutes") }
+        if printsTraces, isOne || shrinks || playsMutants { throw BadValue("--traces goes with --runs or --minutes") }
         if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
         if shrinks, minutes != nil { throw BadValue("--shrink has no time limit: leave --minutes out") }
         if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink needs the failing seed: --seed S") }
@@ -117,10 +117,10 @@ extension SimulationResult {
 }
 
 private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
-    let tell: @Sendable (String) -> Void = { say($0) }
+    let report: @Sendable (String) -> Void = { say($0) }
     let result: SimulationResult = Simulation.run(
         seed: seed, with: wishes.changes, kind: wishes.kind, isSealed: wishes.isSealed, mutant: wishes.mutant,
-        sink: wishes.isVerbose ? tell : nil)
+        sink: wishes.isVerbose ? report : nil)
     say(result.traceText)
     for problem in result.problems { say("    \(problem)") }
     say(result.problems.isEmpty ? "simulation: passed" : "simulation: FAILED")
@@ -134,7 +134,7 @@ private func shrink(_ wishes: Wishes) -> Int32 {
     for seed in seeds {
         guard
             let outcome = Shrinking.run(
-                seed: seed, kind: kind, isSealed: wishes.isSealed, mutant: wishes.mutant, tell: { say("  " + $0) })
+                seed: seed, kind: kind, isSealed: wishes.isSealed, mutant: wishes.mutant, report: { say("  " + $0) })
         else { continue }
         say(outcome.story)
         return 1
@@ -179,7 +179,7 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
         firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, isSealed: wishes.isSealed,
         runsMax: wishes.runs ?? .max, mutant: wishes.mutant
     ) { result in
-        if wishes.tellsTraces { say(result.traceText) }
+        if wishes.printsTraces { say(result.traceText) }
         if !result.problems.isEmpty { say(result.failureText) }
     }
     say(report.summary)

@@ -83,10 +83,10 @@ public struct FaultSweep: Sendable {
     /// All calls of a run in which none fails.
     private func rehearse() throws -> [FaultRule.Operation] {
         let disk: FaultVFS = .init(name: CrashSweep.diskName(), syncsForReal: false)
-        disk.noteCalls()
+        disk.recordCalls()
         var result: Result = .init()
         try play(disk, &result)
-        let calls: [FaultRule.Operation] = disk.notedCalls
+        let calls: [FaultRule.Operation] = disk.recordedCalls
         guard result.refused == 0, result.faults.isEmpty else { throw SweepError("\(result.faults)") }
         return calls
     }

@@ -40,14 +40,14 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
     var faults: [String]
     if name == "words" {
         let phrases: Int = try call.number("phrases", else: 1_000, in: 1...100_000)
-        do { faults = try WordsRun.run(phrases: phrases, seed: seed, tell: say) } catch { faults = ["\(error)"] }
+        do { faults = try WordsRun.run(phrases: phrases, seed: seed, report: say) } catch { faults = ["\(error)"] }
     } else if name == "timing" {
         var settings: TimingRun.Settings = .init()
         settings.count = try call.number("count", else: settings.count, in: 10...1_000_000)
         settings.costly = try call.number("costly", else: settings.costly, in: 10...100_000)
         settings.seed = seed
         do throws(ProcessError) {
-            faults = try TimingRun.run(settings, tell: say)
+            faults = try TimingRun.run(settings, report: say)
         } catch {
             faults = ["\(error)"]
         }
@@ -56,7 +56,7 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
         settings.requests = try call.number("requests", else: settings.requests, in: 1...100_000_000)
         settings.first = try call.number("first", else: 0, in: 0...100_000_000)
         settings.seed = seed
-        let outcome: HostileRun.Outcome = HostileRun.run(settings, tell: say)
+        let outcome: HostileRun.Outcome = HostileRun.run(settings, report: say)
         outcome.lines.forEach(say)
         faults = outcome.faults
     }

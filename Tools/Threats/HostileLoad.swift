@@ -121,7 +121,7 @@ final class HostileLoad {
                 else { break }
                 place = UnsafeRawPointer(found) - bytes.baseAddress!
                 if bytes[place...].starts(with: Self.mark), place + 12 <= bytes.count {
-                    note(bytes[(place + 9)...], link.input)
+                    record(bytes[(place + 9)...], link.input)
                 }
                 place += 1
             }
@@ -130,7 +130,7 @@ final class HostileLoad {
         if text.contains(#""error":500"#) { fault(link.input, "error 500 in the stream: \(text.prefix(200))") }
     }
 
-    private func note(_ answer: Slice<UnsafeRawBufferPointer>, _ input: HostileCase) {
+    private func record(_ answer: Slice<UnsafeRawBufferPointer>, _ input: HostileCase) {
         guard let status: Int = Int(String(decoding: answer.prefix(3), as: UTF8.self)) else { return }
         statuses[status, default: 0] += 1
         guard status >= 500 else { return }

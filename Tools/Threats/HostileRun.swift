@@ -22,19 +22,19 @@ public enum HostileRun {
         public var lines: [String] = []
     }
 
-    /// - Parameter tell: gets a line now and then.
-    public static func run(_ settings: Settings, tell: (String) -> Void = { _ in }) -> Outcome {
+    /// - Parameter report: gets a line now and then.
+    public static func run(_ settings: Settings, report: (String) -> Void = { _ in }) -> Outcome {
         do throws(ProcessError) {
             let house: ThreatHouse = try .init(
                 "hostile", ["--log-level", "warning", "--changes-wait", "1s", "--sockjs-patience", "1s"])
-            return try attack(house, settings, tell)
+            return try attack(house, settings, report)
         } catch {
             return Outcome(faults: ["\(error)"])
         }
     }
 
     private static func attack(
-        _ house: ThreatHouse, _ settings: Settings, _ tell: (String) -> Void
+        _ house: ThreatHouse, _ settings: Settings, _ report: (String) -> Void
     ) throws(ProcessError) -> Outcome {
         let corpus: HostileCorpus = try .init(house)
         let witness: HostileWitness = .init(port: house.port, token: corpus.witness)
@@ -45,7 +45,7 @@ public enum HostileRun {
         for place: Int in 0..<settings.requests {
             load.add(HostileCase(number: settings.first + place, seed: settings.seed, corpus: corpus))
             if place == settings.requests / 5 { early = resident(house.daemon.process.id) }
-            if place % 20_000 == 19_999 { tell(line(place + 1, begun, house, witness)) }
+            if place % 20_000 == 19_999 { report(line(place + 1, begun, house, witness)) }
             if witness.current.fault != nil || !load.faults.isEmpty { break }
         }
         load.finish()
@@ -94,14 +94,14 @@ public enum HostileRun {
     /// Resident bytes when the server has had time for what it still had to do: a starved one has much of it when the last
     /// connection is given up, and that is not kept. Waits no longer than until they are within the bound.
     private static func atRest(_ id: pid_t, atMost bound: Int) -> Int {
-        Steady.waitFor(seconds: restSeconds) { () -> Int? in
+        Steady.waitFor(seconds: pauseSeconds) { () -> Int? in
             let bytes: Int = resident(id)
             return bytes <= bound ? bytes : nil
         } ?? resident(id)
     }
 
     /// Longest wait for memory to be given back.
-    private static let restSeconds: Int = 20
+    private static let pauseSeconds: Int = 20
 
     /// Resident bytes of a process; 0 when it is gone.
     private static func resident(_ id: pid_t) -> Int {

@@ -108,12 +108,12 @@ public final class RecordingProxy: @unchecked Sendable {
             }
             for link: Link in links where ended.contains(link.number) { end(link) }
             links.removeAll { ended.contains($0.number) }
-            if watched[1].revents != 0, let link: Link = take() { links.append(link) }
+            if watched[1].revents != 0, let link: Link = acceptLink() { links.append(link) }
         }
         for link: Link in links { end(link) }
     }
 
-    private func take() -> Link? {
+    private func acceptLink() -> Link? {
         let client: Int32 = accept(listener, nil, nil)
         guard client >= 0 else { return nil }
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)

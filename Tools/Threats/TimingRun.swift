@@ -21,7 +21,7 @@ public enum TimingRun {
     private static let patience: Double = 50
 
     /// - Returns: what is wrong, as lines for a person.
-    public static func run(_ settings: Settings, tell: (String) -> Void) throws(ProcessError) -> [String] {
+    public static func run(_ settings: Settings, report: (String) -> Void) throws(ProcessError) -> [String] {
         let house: ThreatHouse = try .init(
             "timing",
             [
@@ -33,16 +33,16 @@ public enum TimingRun {
         var faults: [String] = []
         for probe: TimingProbe in try probes(house, settings) {
             var result: TimingProbe.Result = try probe.measure(port: house.port, addresses: &addresses, random: &random)
-            tell(line(probe, result))
+            report(line(probe, result))
             if !result.isPassed {
                 // One in a thousand is told apart by chance; what is there is there again.
                 result = try probe.measure(port: house.port, addresses: &addresses, random: &random)
-                tell("  again: " + line(probe, result))
+                report("  again: " + line(probe, result))
             }
             if !result.isPassed { faults.append(line(probe, result)) }
         }
         let slow: (name: String, milliseconds: Double) = try slowest(house)
-        tell(
+        report(
             "T15: 60 KiB and 2,500 levels: the slowest, \(slow.name), takes \(rounded(slow.milliseconds)) ms (bound: 50)"
         )
         if slow.milliseconds > patience { faults.append("T15: \(slow.name) takes \(rounded(slow.milliseconds)) ms") }

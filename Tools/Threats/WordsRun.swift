@@ -9,7 +9,7 @@ public enum WordsRun {
 
     /// - Parameter phrases: how many are changed.
     /// - Returns: what was wrong.
-    public static func run(phrases: Int, seed: UInt64, tell: (String) -> Void) throws -> [String] {
+    public static func run(phrases: Int, seed: UInt64, report: (String) -> Void) throws -> [String] {
         var random: SeededRandom = .init(seed: seed)
         // Each word is the first one of the phrase whose first eleven bits are its number.
         let list: [[UInt8]] = try (0..<listCount).map { (number: Int) in
@@ -32,16 +32,16 @@ public enum WordsRun {
                 }
             }
         }
-        return judged(tried: tried, taken: taken, same: same, wanted: phrases * wordCount * (listCount - 1), tell)
+        return judged(tried: tried, taken: taken, same: same, wanted: phrases * wordCount * (listCount - 1), report)
     }
 
     /// The last word has eight bits of checksum and three of the key: 7 of its 2,047 changes fit, the others 1 in 256.
     private static func judged(
-        tried: Int, taken: Int, same: Int, wanted: Int, _ tell: (String) -> Void
+        tried: Int, taken: Int, same: Int, wanted: Int, _ report: (String) -> Void
     ) -> [String] {
         let expected: Double = Double(tried) * (23.0 / 256 + 7.0 / 2_047) / 24
         let deviation: Double = expected.squareRoot()
-        tell("\(tried) phrases with one other word: \(taken) taken, \(Int(expected)) expected, ± \(Int(deviation))")
+        report("\(tried) phrases with one other word: \(taken) taken, \(Int(expected)) expected, ± \(Int(deviation))")
         var faults: [String] = []
         if tried != wanted { faults.append("\(tried) phrases, not \(wanted)") }
         if abs(Double(taken) - expected) > 5 * deviation {

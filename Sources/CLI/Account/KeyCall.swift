@@ -49,11 +49,11 @@ struct KeyCall {
     }
 
     /// The account, after finishing a change of the access key that was begun on this machine and cut short.
-    func settled(_ what: String) async throws(Failure) -> OpenAccount {
+    func finishingKeyChange(_ what: String) async throws(Failure) -> OpenAccount {
         guard keys.next != nil else { return try open() }
         let token = account.profile.token
         let settled: OpenAccount
-        do throws(AccountError) { settled = try await accounts.settle(keys, accessToken: token) } catch {
+        do throws(AccountError) { settled = try await accounts.finishKeyChange(keys, accessToken: token) } catch {
             // Another device's key won; the next key of this machine will never become the access key.
             if error == .keyChanged { try keep(try open(), next: .goes) }
             throw Failure(

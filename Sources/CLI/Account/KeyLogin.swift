@@ -81,7 +81,7 @@ struct KeyLogin {
                 try await accounts.unlock(locked, accessKey: nil)
             }
         }
-        guard locked.takesOldPassword, call.value("password-file") == nil else {
+        guard locked.acceptsOldPassword, call.value("password-file") == nil else {
             throw Failure("not logged in", keys: AccountError.locked)
         }
         Terminal.writeError(

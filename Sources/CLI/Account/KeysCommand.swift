@@ -23,7 +23,7 @@ enum WordsCommand {
     /// the day they are needed.
     private static func newest(_ keys: KeyCall) async throws(Failure) -> AccessKey {
         let what = "the words are not shown"
-        let account = try await keys.settled(what)
+        let account = try await keys.finishingKeyChange(what)
         let token = keys.account.profile.token
         do throws(AccountError) {
             return try await keys.accounts.refresh(account, accessToken: token).accessKey
@@ -122,7 +122,7 @@ enum VerifyCommand {
     static func run(_ call: Call) async throws(Failure) {
         let keys = try KeyCall(call, "nothing was verified")
         let key = try await BackupInput.read(call)
-        let known = try await keys.settled("nothing was verified")
+        let known = try await keys.finishingKeyChange("nothing was verified")
         guard key == known.accessKey else {
             throw Failure(
                 "this is a good backup, but not of this account as this machine knows it. Look for the words of "
@@ -179,7 +179,7 @@ enum PasswdCommand {
     private static func change(_ call: Call) async throws(Failure) {
         let what = "the password was not changed"
         let keys = try KeyCall(call, what)
-        let known = try await keys.settled(what)
+        let known = try await keys.finishingKeyChange(what)
         let old = try await Secrets.secret(call, label: "Password now: ", isNew: false)
         let login = Secrets.isTyped(call, "new-password") ? try await proved(keys, known, old, what) : nil
         let token = login?.accessToken ?? keys.account.profile.token
@@ -229,7 +229,7 @@ enum PasswdCommand {
     private static func passphrase(_ call: Call) async throws(Failure) {
         let what = "the passphrase was not changed"
         let keys = try KeyCall(call, what)
-        let known = try await keys.settled(what)
+        let known = try await keys.finishingKeyChange(what)
         let new = try await Secrets.secret(call, "new-password", label: "New passphrase: ", isNew: true)
         let token = keys.account.profile.token
         let account = try await keyed(what) { () throws(AccountError) in
@@ -255,7 +255,9 @@ enum KeysCommand {
                 "\(what): this is for users of partners. An account of the server gets its keys with 'thicket login'.",
                 .usage)
         }
-        if try home.readKeys(account.profileName)?.next != nil { _ = try await KeyCall(call, what).settled(what) }
+        if try home.readKeys(account.profileName)?.next != nil {
+            _ = try await KeyCall(call, what).finishingKeyChange(what)
+        }
         let known = try home.readKeys(account.profileName)
         let accounts = try KeyCall.accounts(account)
         let token = account.profile.token

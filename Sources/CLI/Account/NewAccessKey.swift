@@ -14,10 +14,10 @@ enum NewAccessKey {
         // Two processes that make a key each could discard the one that the server accepted.
         let lock = try FolderLock(keys.home.folder(keys.account.profileName), "renew.lock", waits: false)
         defer { lock.end() }
-        let account = try await keys.settled(what)
+        let account = try await keys.finishingKeyChange(what)
         guard account.accessKey == keys.keys.accessKey else {
             // An earlier call began the change and the server has made it: these are the new words.
-            tell(isPartner: isPartner(keys))
+            report(isPartner: isPartner(keys))
             return account.accessKey
         }
         let password = try await secret(call, keys, account)
@@ -25,7 +25,7 @@ enum NewAccessKey {
         try keys.keep(account, next: .follows(next))
         let changed = try await change(keys, account, next, password)
         try keys.keep(changed)
-        tell(isPartner: isPartner(keys))
+        report(isPartner: isPartner(keys))
         return next
     }
 
@@ -73,7 +73,7 @@ enum NewAccessKey {
         }
     }
 
-    private static func tell(isPartner: Bool) {
+    private static func report(isPartner: Bool) {
         let paper =
             "the access key is changed, and with it the words. Old words, codes and pieces open nothing any more that the server "
             + "gives out"

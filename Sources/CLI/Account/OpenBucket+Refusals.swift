@@ -6,22 +6,22 @@ import ThicketProtocol
 /// The refused edits that a command has reported, and the exit code that follows from them.
 final class RefusalBook: Sendable {
     private struct State {
-        var told = Set<String>()
+        var reported = Set<String>()
         var isRefused = false
         var isUnauthorized = false
     }
 
     private let state = Mutex(State())
 
-    /// Remembers an edit that is refused and kept.
-    func note(_ edit: RefusedEdit) {
+    /// Records an edit that is refused and kept.
+    func record(_ edit: RefusedEdit) {
         state.withLock { state in
             if edit.error.code == .unauthorized { state.isUnauthorized = true } else { state.isRefused = true }
         }
     }
 
     /// - Returns: true if the object's refusal was not reported before.
-    func tell(_ key: String) -> Bool { state.withLock { $0.told.insert(key).inserted } }
+    func markReported(_ key: String) -> Bool { state.withLock { $0.reported.insert(key).inserted } }
 
     /// A command that runs until it is interrupted ends with success.
     func forget() { state.withLock { $0 = State() } }
@@ -59,7 +59,7 @@ extension OpenBucket {
 
     /// The failure that says that an edit was refused and stays on this machine.
     func keptRefusal(_ key: String, _ what: String, _ number: Int?) -> Failure {
-        _ = refusals.tell(key)
+        _ = refusals.markReported(key)
         guard let number else {
             return Failure(
                 "the token permits reading only, so '\(what)' is kept here and was not sent: log in with another token; "
@@ -74,7 +74,7 @@ extension OpenBucket {
 
     /// Names each refused edit that is kept on this machine and that the command has not named itself, one line each,
     /// on standard error.
-    func tellRefused() async {
+    func reportRefused() async {
         let edits: [RefusedEdit]
         do throws(ClientError) { edits = try await bucket.refused() } catch {
             // A session that has ended has already given its reason.
@@ -83,8 +83,8 @@ extension OpenBucket {
             }
             return
         }
-        for edit in edits { refusals.note(edit) }
-        let undelivered = edits.filter { refusals.tell($0.key) }
+        for edit in edits { refusals.record(edit) }
+        let undelivered = edits.filter { refusals.markReported($0.key) }
         for edit in undelivered.prefix(Self.refusalsShownMax) {
             Terminal.writeError("thicket: \(Self.line(edit, in: name))\n")
         }

@@ -175,7 +175,7 @@ struct OpenBucket: Sendable {
             }
             if error.code == .refused { try await opening?.checkMode(session) }
         }
-        try await opening?.tellOthers(session)
+        try await opening?.listAsSealed(session)
     }
 
     /// Waits until the server has acknowledged the edit of an object. A refused edit is undone, unless the object had
@@ -191,7 +191,7 @@ struct OpenBucket: Sendable {
             waited = nil
         } catch { waited = error }
         guard let waited else {
-            try await opening?.tellOthers(session)
+            try await opening?.listAsSealed(session)
             return
         }
         let info = try await trying(what) { () throws(ClientError) in try await bucket.info(key) }
@@ -216,7 +216,7 @@ struct OpenBucket: Sendable {
                     "'\(what)' is not confirmed: the object is read-only here ('\(repair)' shows why). The edit is kept "
                         + "here.")
             }
-            try await opening?.tellOthers(session)
+            try await opening?.listAsSealed(session)
             return
         }
         let hope =
@@ -316,10 +316,10 @@ struct OpenBucket: Sendable {
     /// Ends the session: unsent edits stay in the stored copy. Pending events are printed on standard error. A second
     /// call does nothing.
     ///
-    /// - Parameter tellsRefused: false: the command reports refused edits itself.
-    func close(tellsRefused: Bool = true) async {
+    /// - Parameter reportsRefused: false: the command reports refused edits itself.
+    func close(reportsRefused: Bool = true) async {
         await reportUndelivered()
-        if tellsRefused { await tellRefused() }
+        if reportsRefused { await reportRefused() }
         await end()
     }
 

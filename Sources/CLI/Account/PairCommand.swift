@@ -18,7 +18,7 @@ enum PairCommand {
 
     private static func give(_ call: Call, _ code: String) async throws(Failure) {
         let keys = try KeyCall(call, "nothing was given away")
-        let account = try await keys.settled("nothing was given away")
+        let account = try await keys.finishingKeyChange("nothing was given away")
         let token = keys.account.profile.token
         let lost =
             "The other machine shows four words if it was. If it shows none, start again with 'thicket pair' there; "

@@ -18,7 +18,7 @@ enum RestoredKeys {
             throw Failure("\(nothing): --restored puts back what this machine has; leave --\(stray) out", .usage)
         }
         let keys = try KeyCall(call, nothing)
-        // A change that was begun on this machine and not finished is left out: the next command settles it with the
+        // A change that was begun on this machine and not finished is left out: the next command finishes it with the
         // server as it is then.
         let kept = try keys.open()
         Terminal.writeError(

@@ -71,7 +71,7 @@ struct SealedOpening: Sendable {
 
     /// Lists the bucket as sealed in the account's bundle, for the account's other machines: once, when the server
     /// stores it as sealed.
-    func tellOthers(_ session: Session) async throws(Failure) {
+    func listAsSealed(_ session: Session) async throws(Failure) {
         // A bare token may be read-only, and has no keys (`KeyCall`).
         guard account.profile.kind == .keys || account.profile.kind == .partner, let keys,
             let home = account.home, keys.bundle.buckets[name] == nil,

@@ -14,7 +14,7 @@ enum ImportCommand {
         var changed = [(file: FileName, hadEdits: Bool)]()
         var count = 0
         for file in scan.sorted {
-            switch try await take(file, folder, open) {
+            switch try await importFile(file, folder, open) {
             case .failure(let problem): problems.append((file.name, problem.text))
             case .success(let making):
                 count += 1
@@ -31,7 +31,7 @@ enum ImportCommand {
     }
 
     /// Makes the object equal to the file's content.
-    private static func take(
+    private static func importFile(
         _ file: FileName, _ folder: String, _ open: OpenBucket
     ) async throws(Failure) -> Result<Making, FileContent.Problem> {
         if let reason = Files.obstacle(folder + "/" + file.name) { return .failure(FileContent.Problem(text: reason)) }

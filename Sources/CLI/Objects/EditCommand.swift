@@ -74,7 +74,7 @@ enum EditCommand {
         _ mine: JSONObject, _ base: JSONObject?, _ key: String, in open: OpenBucket
     ) async throws(Failure) {
         let what = "save \(open.name)/\(key)"
-        var notes = [String]()
+        var remarks = [String]()
         let hadEdits = try await trying("cannot \(what)") { () throws(ClientError) in
             try await open.bucket.info(key).hasUnconfirmedEdits
         }
@@ -89,7 +89,7 @@ enum EditCommand {
             } catch {
                 throw Failure("cannot \(what): what you wrote does not fit what others wrote meanwhile (\(error))")
             }
-            notes = EditCommand.notes(merge, wasThere: base != nil, isThere: current != nil)
+            remarks = EditCommand.remarks(merge, wasThere: base != nil, isThere: current != nil)
             let isTaken = try await trying("cannot \(what)") { () throws(ClientError) in
                 try await open.bucket.replace(key) { object, _ in object == current ? merge.diff : nil }
             }
@@ -98,11 +98,11 @@ enum EditCommand {
         try await open.confirm(key, what, hadEdits: hadEdits)
         let version = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
-        for note in notes { Terminal.writeError("\(note)\n") }
+        for remark in remarks { Terminal.writeError("\(remark)\n") }
         Terminal.write("\(open.name)/\(key) is at version \(version)\n")
     }
 
-    private static func notes(_ merge: ThreeWayMerge, wasThere: Bool, isThere: Bool) -> [String] {
+    private static func remarks(_ merge: ThreeWayMerge, wasThere: Bool, isThere: Bool) -> [String] {
         if wasThere, !isThere {
             return ["It was removed elsewhere while you edited it; it exists again, with your edit."]
         }

@@ -34,7 +34,7 @@ enum WatchCommand {
             name: open.name, keys: keys, isJSON: call.flag("json"), isRepeating: call.flag("all"),
             renewal: open.renewal)
         view.describe(server: account.profile.server)
-        await tellRefused(account, open.name)
+        await reportRefused(account, open.name)
         await withTaskGroup { group in
             group.addTask { for await event in events { continuation.yield(.event(event)) } }
             group.addTask { for await status in statuses { continuation.yield(.status(status)) } }
@@ -56,7 +56,7 @@ enum WatchCommand {
 
     /// The copy that this command uses holds no edits. Refused edits in the profile's copy are named at the beginning;
     /// while another command uses that copy, the other command names them.
-    private static func tellRefused(_ account: Account, _ name: String) async {
+    private static func reportRefused(_ account: Account, _ name: String) async {
         guard let folder = account.folder, Files.stamp("\(folder)/objects/\(name).db") != nil,
             let kept = try? await OpenBucket.count(account, bucket: name)
         else { return }

@@ -57,8 +57,8 @@ struct OnionCall: Sendable {
         keyedName = isSame && hasKeys && !isKeyed ? kept?.user : nil
         self.kind = kind
         guard isKeyed || isOld else { throw Self.unsaid(try Account.profileName(call)) }
-        let takesKey = isSame && (isKeyed || kept?.kind != .partner)
-        let apiKey = call.setting("api-key") ?? (takesKey ? kept?.login?.apiKey : nil)
+        let keepsKey = isSame && (isKeyed || kept?.kind != .partner)
+        let apiKey = call.setting("api-key") ?? (keepsKey ? kept?.login?.apiKey : nil)
         guard let server, let app, let apiKey else {
             throw LoginPlace.missing([
                 server == nil ? "--server URL, such as https://sync.example.com" : nil,
@@ -208,7 +208,7 @@ struct OnionCall: Sendable {
     }
 
     /// Reports that a newer version exists.
-    func tellNewerVersion() async {
+    func reportNewerVersion() async {
         guard let newest = try? await account.newerVersion() else { return }
         Terminal.writeError(
             "note: the server says that version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)\n"

@@ -18,7 +18,7 @@ enum OnionCommands {
     static func list(_ call: Call) async throws(Failure) {
         let onions = try OnionCall(call)
         try await onions.with("cannot list the notes") { vault throws(Failure) in
-            await onions.tellNewerVersion()
+            await onions.reportNewerVersion()
             let titles = try await titles(of: vault)
             for (number, title) in zip(1..., titles) {
                 guard Terminal.write(call.flag("json") ? json(title) : row(number, title)) else { break }
@@ -181,7 +181,7 @@ enum OnionCommands {
         } catch {
             throw stopped(error, isBegun: isBegun.withLock { $0 })
         }
-        try tell(done)
+        try report(done)
     }
 
     private static func stopped(_ error: OnionError, isBegun: Bool) -> Failure {
@@ -208,7 +208,7 @@ enum OnionCommands {
         return typed.shownText
     }
 
-    private static func tell(_ done: OnionUpgrade) throws(Failure) {
+    private static func report(_ done: OnionUpgrade) throws(Failure) {
         for (id, error) in done.notes.left.sorted(by: { $0.key < $1.key }) {
             Terminal.writeError("stays as it was: \(id.prefix(8)): \(error)\n")
         }

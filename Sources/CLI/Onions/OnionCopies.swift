@@ -19,7 +19,7 @@ enum OnionCopies {
     static func export(_ call: Call) async throws(Failure) {
         let path = call.argument("FILE")
         // Checked before a password is asked for.
-        if isTaken(path), !call.flag("force") { throw taken(path) }
+        if isTaken(path), !call.flag("force") { throw alreadyExists(path) }
         try await OnionCall(call).with("cannot export the notes", copies: call.flag("sealed")) {
             vault throws(Failure) in
             let onions = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
@@ -42,7 +42,7 @@ enum OnionCopies {
                 } else {
                     let outcome = try Files.replace(
                         path, expecting: nil, lines, bytesMax: bytesMax, newMode: 0o600)
-                    guard outcome == .done else { throw taken(path) }
+                    guard outcome == .done else { throw alreadyExists(path) }
                 }
                 let how = call.flag("sealed") ? "sealed" : "in clear: every reader of the file can read them"
                 Terminal.write("wrote \(Words.notes(onions.count - left)) to \(path), \(how)\n")
@@ -53,7 +53,7 @@ enum OnionCopies {
 
     private static func isTaken(_ path: String) -> Bool { !same(path, "-") && access(path, F_OK) == 0 }
 
-    private static func taken(_ path: String) -> Failure {
+    private static func alreadyExists(_ path: String) -> Failure {
         Failure("nothing was written: \(path) exists already; --force replaces it")
     }
 
@@ -91,7 +91,7 @@ enum OnionCopies {
         var (taken, there, failed) = (0, 0, 0)
         for (number, copy) in zip(1..., copies) {
             do throws(OnionError) {
-                if try await take(copy, into: vault, call) { taken += 1 } else { there += 1 }
+                if try await importNote(copy, into: vault, call) { taken += 1 } else { there += 1 }
             } catch {
                 failed += 1
                 Terminal.writeError("note \(number) was not taken: \(error)\n")
@@ -106,7 +106,8 @@ enum OnionCopies {
     }
 
     /// - Returns: false for a note that already exists.
-    private static func take(_ copy: JSONObject, into vault: Vault, _ call: Call) async throws(OnionError) -> Bool {
+    private static func importNote(_ copy: JSONObject, into vault: Vault, _ call: Call) async throws(OnionError) -> Bool
+    {
         let text: NoteText
         if copy["onionTitle"] != nil || copy["onionInfo"] != nil {
             text = try await vault.open(copy, consents: call.flag("slow"))

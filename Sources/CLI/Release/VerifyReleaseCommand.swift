@@ -88,7 +88,7 @@ enum VerifyReleaseCommand {
         var (hash, size): (SHA256, Int64) = (.init(), 0)
         var room = [UInt8](repeating: 0, count: 1 << 20)
         while true {
-            let count = take(file, &room, room.count)
+            let count = systemRead(file, &room, room.count)
             guard count >= 0 else { throw Failure("\(path) cannot be read: \(Files.reason())") }
             guard count > 0 else { break }
             room.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
@@ -133,4 +133,6 @@ struct KnownReleases: Sendable {
 }
 
 /// The system call, which a method named `read` would shadow.
-private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }
+private func systemRead(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int {
+    read(file, bytes, count)
+}

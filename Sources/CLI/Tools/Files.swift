@@ -68,7 +68,7 @@ enum Files {
         // One byte more than permitted shows that the content is too long.
         let room = SecureBytes(count: bytesMax + 1) { room in
             while used < room.count {
-                let count = take(file, room.baseAddress.map { $0 + used }, room.count - used)
+                let count = systemRead(file, room.baseAddress.map { $0 + used }, room.count - used)
                 if count < 0, errno == EINTR { continue }
                 if count < 0 { problem = reason() }
                 guard count > 0 else { return }
@@ -84,7 +84,7 @@ enum Files {
         var bytes = [UInt8]()
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = take(file, &chunk, chunk.count)
+            let count = systemRead(file, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { return .failed(reason()) }
             guard count > 0 else { return .bytes(bytes) }
@@ -256,7 +256,7 @@ enum Files {
 
     /// The content of a file that was moved aside, where no program opens it any more, after the last writer has closed
     /// it; nil when that takes longer than `patience` milliseconds.
-    private static func settled(_ path: String, bytesMax: Int, patience: Int) -> Contents? {
+    private static func readAfterWriters(_ path: String, bytesMax: Int, patience: Int) -> Contents? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return .failed(reason()) }
         defer { close(file) }
@@ -297,7 +297,7 @@ enum Files {
         }
         let problem = thicket_rename_exchange(temporary, path)
         if problem == 0 {
-            if settled(temporary, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
+            if readAfterWriters(temporary, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
                 unlink(temporary)
                 return .done
             }
@@ -306,7 +306,7 @@ enum Files {
             guard thicket_rename_exchange(temporary, path) == 0 else {
                 throw Failure("\(path) was changed while it was written; one version is in \(temporary)")
             }
-            guard settled(temporary, bytesMax: bytesMax, patience: patience) == .bytes(bytes) else {
+            guard readAfterWriters(temporary, bytesMax: bytesMax, patience: patience) == .bytes(bytes) else {
                 throw Failure("\(path) was changed twice while it was written; one version is in \(temporary)")
             }
             unlink(temporary)
@@ -335,7 +335,7 @@ enum Files {
             if problem == ENOENT { return .changedMeanwhile }
             throw Failure("cannot remove \(path): \(reason(problem))")
         }
-        if settled(aside, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
+        if readAfterWriters(aside, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
             unlink(aside)
             return .done
         }
@@ -358,4 +358,6 @@ enum Files {
 }
 
 /// The system call, which a method of this type would shadow.
-private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int { read(file, bytes, count) }
+private func systemRead(_ file: Int32, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+    read(file, bytes, count)
+}

@@ -69,10 +69,10 @@ enum SecretPrompt {
         var line = SecretLine()
         while true {
             var byte: UInt8 = 0
-            let count = take(file, &byte, 1)
+            let count = systemRead(file, &byte, 1)
             if count < 0, errno == EINTR { continue }
             guard count == 1 else { return nil }
-            switch line.take(byte) {
+            switch line.enter(byte) {
             case .more: break
             case .done: return line
             case .cancelled: return nil
@@ -124,7 +124,7 @@ struct SecretLine {
         return last
     }
 
-    mutating func take(_ byte: UInt8) -> Step {
+    mutating func enter(_ byte: UInt8) -> Step {
         if skips(byte) { return .more }
         switch byte {
         case 0x0A, 0x0D: return .done
@@ -153,4 +153,6 @@ struct SecretLine {
 }
 
 /// The system call, which a method of this type would shadow.
-private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }
+private func systemRead(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int {
+    read(file, bytes, count)
+}

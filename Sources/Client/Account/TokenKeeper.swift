@@ -203,7 +203,7 @@ package actor TokenKeeper {
                         ((), machine.signOut(reason.text, now: now))
                     }
                 }
-            case .tell(let event): hub.yield(event)
+            case .report(let event): hub.yield(event)
             }
         }
         schedule()

@@ -33,7 +33,7 @@ package struct TokenMachine: Sendable {
         case adopt(Token)
         /// The live connection ends.
         case park(SignOutReason)
-        case tell(SessionEvent)
+        case report(SessionEvent)
     }
 
     private enum Phase: Equatable {
@@ -102,7 +102,7 @@ package struct TokenMachine: Sendable {
         var actions = [Action]()
         if !isOver {
             isOver = true
-            actions.append(.tell(.expired))
+            actions.append(.report(.expired))
         }
         guard hasSource || isRenewing else {
             actions += end(.expired)
@@ -153,7 +153,7 @@ package struct TokenMachine: Sendable {
         guard case .renewing(renewal, _, _) = phase else { return [] }
         backoff.reset()
         isFresh = true
-        return take(text, lifetime, now, random) + [.tell(.renewed)]
+        return adopt(text, lifetime, now, random) + [.report(.renewed)]
     }
 
     /// The renewal of this number failed.
@@ -177,7 +177,7 @@ package struct TokenMachine: Sendable {
         return [begin(now)]
     }
 
-    private mutating func take(_ text: String, _ lifetime: Int64?, _ now: Int64, _ random: UInt64) -> [Action] {
+    private mutating func adopt(_ text: String, _ lifetime: Int64?, _ now: Int64, _ random: UInt64) -> [Action] {
         token = Token(text: text, number: token.number + 1)
         phase = .good
         isOver = false
@@ -231,7 +231,7 @@ package struct TokenMachine: Sendable {
         phase = .signedOut(reason)
         isOver = true
         renewAt = nil
-        return actions + [.resume(.failed(reason.error)), .park(reason), .tell(.signedOut(reason))]
+        return actions + [.resume(.failed(reason.error)), .park(reason), .report(.signedOut(reason))]
     }
 
     /// A new sign-in brought this token; it may replace a valid one.
@@ -240,7 +240,7 @@ package struct TokenMachine: Sendable {
         if case .renewing(let number, _, _) = phase { actions.append(.cancel(number)) }
         backoff.reset()
         isFresh = false
-        return actions + take(text, lifetime, now, random)
+        return actions + adopt(text, lifetime, now, random)
     }
 
     private static let overdue = ClientError(

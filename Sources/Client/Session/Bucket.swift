@@ -337,15 +337,15 @@ public struct Bucket: Sendable {
     /// reader takes them.
     ///
     /// To wait for `caughtUp`, use `changesTellingCaughtUp`: the event may have occurred before this stream began.
-    public var changes: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: false) } }
+    public var changes: AsyncStream<BucketEvent> { get async { await follow(reportsCaughtUp: false) } }
 
     /// As `changes`, but the stream begins with `caughtUp` when the bucket had caught up before.
-    public var changesTellingCaughtUp: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: true) } }
+    public var changesTellingCaughtUp: AsyncStream<BucketEvent> { get async { await follow(reportsCaughtUp: true) } }
 
-    private func follow(tellsCaughtUp: Bool) async -> AsyncStream<BucketEvent> {
+    private func follow(reportsCaughtUp: Bool) async -> AsyncStream<BucketEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: BucketEvent.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
-        await engine.listen(bucket, tellsCaughtUp: tellsCaughtUp, continuation)
+        await engine.listen(bucket, reportsCaughtUp: reportsCaughtUp, continuation)
         return stream
     }
 

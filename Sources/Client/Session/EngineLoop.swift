@@ -21,13 +21,13 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         var jobs = [UnownedJob]()
         var isStopped = false
         /// The thread sleeps, or is about to, and no other thread has woken it yet.
-        var isResting = false
+        var isAsleep = false
         var thread: pthread_t?
 
         /// Ends the sleep. Returns true to the one caller that has to write the wake-up byte.
-        mutating func takeRest() -> Bool {
-            defer { isResting = false }
-            return isResting
+        mutating func endSleep() -> Bool {
+            defer { isAsleep = false }
+            return isAsleep
         }
     }
 
@@ -67,11 +67,11 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let isResting = state.withLock { state in
+        let isAsleep = state.withLock { state in
             state.jobs.append(job)
-            return state.takeRest()
+            return state.endSleep()
         }
-        if isResting { ring() }
+        if isAsleep { ring() }
     }
 
     package func checkIsolated() {
@@ -96,7 +96,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     /// Ends the sleep. May be called from any thread.
     package func wake() {
-        if state.withLock({ $0.takeRest() }) { ring() }
+        if state.withLock({ $0.endSleep() }) { ring() }
     }
 
     private func ring() {
@@ -107,11 +107,11 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     /// Ends the thread when its jobs are done. May be called from any thread.
     package func stop() {
-        let isResting = state.withLock { state in
+        let isAsleep = state.withLock { state in
             state.isStopped = true
-            return state.takeRest()
+            return state.endSleep()
         }
-        if isResting { ring() }
+        if isAsleep { ring() }
     }
 
     private func run() {
@@ -125,15 +125,15 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
             let pause = turn?() ?? -1
             let isIdle = state.withLock { state in
-                state.isResting = state.jobs.isEmpty && !state.isStopped
-                return state.isResting
+                state.isAsleep = state.jobs.isEmpty && !state.isStopped
+                return state.isAsleep
             }
-            if isIdle { rest(Int32(clamping: pause)) }
+            if isIdle { awaitEvent(Int32(clamping: pause)) }
         }
         release()
     }
 
-    private func rest(_ milliseconds: Int32) {
+    private func awaitEvent(_ milliseconds: Int32) {
         if let sleep {
             sleep(pipeEnds.read, milliseconds)
         } else {
@@ -141,7 +141,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             _ = poll(&watched, 1, milliseconds)
         }
         // A thread that ended the sleep has written a byte into the pipe, or is about to.
-        let isRung = state.withLock { !$0.takeRest() }
+        let isRung = state.withLock { !$0.endSleep() }
         guard isRung else { return }
         var byte: UInt8 = 0
         while read(pipeEnds.read, &byte, 1) != 1 {

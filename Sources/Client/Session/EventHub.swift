@@ -71,7 +71,7 @@ struct EventHub<Element: Sendable> {
     }
 
     /// Reports their misses to the readers that have room again.
-    mutating func settle() {
+    mutating func reportMissed() {
         for index in readers.indices.reversed() where readers[index].missed > 0 {
             _ = admit(index, counting: false)
         }

@@ -99,7 +99,9 @@ package actor SyncEngine {
 
     /// A store belongs to one app for good.
     private static func claim(_ store: any LocalStore, _ app: AppID) throws(ClientError) {
-        guard let owner: String = try store.note("app") else { return try store.setNote("app", to: app.text) }
+        guard let owner: String = try store.namedValue("app") else {
+            return try store.setNamedValue("app", to: app.text)
+        }
         guard owner.utf8.elementsEqual(app.text.utf8) else {
             throw ClientError(.storeMismatch, "the local store belongs to the app \(owner)")
         }
@@ -197,7 +199,7 @@ package actor SyncEngine {
 
     private func perform(_ actions: [SyncAction]) {
         var notices = [TokenNotice]()
-        var told = [BucketName: Int]()
+        var delivered = [BucketName: Int]()
         for action in actions {
             switch action {
             case .connect: core?.transport.connect()
@@ -207,7 +209,7 @@ package actor SyncEngine {
                 traffic.bytesSent += Int64(text.count)
                 core?.transport.send(text)
             case .event(let bucket, let event):
-                if publish(event, in: bucket) { told[bucket, default: 0] += 1 }
+                if publish(event, in: bucket) { delivered[bucket, default: 0] += 1 }
             case .status(let status):
                 statusHub.yield(status)
                 if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }
@@ -222,8 +224,8 @@ package actor SyncEngine {
             case .tokenGood(let number): notices.append(.good(number))
             }
         }
-        for (bucket, count) in told {
-            feed { machine, now in machine.told(bucket, count: count, now: now) }
+        for (bucket, count) in delivered {
+            feed { machine, now in machine.delivered(bucket, count: count, now: now) }
         }
         for notice in notices { tokenHandler?(notice) }
     }
@@ -234,7 +236,7 @@ package actor SyncEngine {
         let now: Int64 = monotonicMilliseconds()
         var next: Int64? = core?.machine.deadline
         if isSomebodySlow { next = min(next ?? .max, now + Self.overrunPause) }
-        for (id, waiter) in syncWaiters { settle(id, waiter, now, &next) }
+        for (id, waiter) in syncWaiters { resumeIfDone(id, waiter, now, &next) }
         for (id, waiters) in fetchWaiters {
             for waiter in waiters where waiter.deadline <= now {
                 waiter.continuation.resume(returning: .failure(ClientError(.deadline, "the server did not answer")))
@@ -251,16 +253,16 @@ package actor SyncEngine {
 
     /// Adds a reader of the bucket's events.
     ///
-    /// - Parameter tellsCaughtUp: whether the stream begins with `caughtUp` when the bucket had caught up before.
+    /// - Parameter reportsCaughtUp: whether the stream begins with `caughtUp` when the bucket had caught up before.
     package func listen(
-        _ bucket: BucketName, tellsCaughtUp: Bool = false, _ continuation: AsyncStream<BucketEvent>.Continuation
+        _ bucket: BucketName, reportsCaughtUp: Bool = false, _ continuation: AsyncStream<BucketEvent>.Continuation
     ) {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
         // Before the undelivered events, which may fill the buffer.
-        if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
-        // A refusal lasts until it is resolved, so each reader is told. If the store cannot be read now, `refused()`
+        if reportsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
+        // A refusal lasts until it is resolved, so each reader gets it. If the store cannot be read now, `refused()`
         // lists the refusals later.
         for edit in (try? core?.machine.refusals(bucket)) ?? [] {
             bucketHubs[bucket]?.greet(.refused(edit))
@@ -316,7 +318,7 @@ package actor SyncEngine {
         var isSomebodySlow = false
         // This runs after every turn, and mostly no reader is slow.
         for name in bucketHubs.keys where undelivered[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
-            bucketHubs[name]?.settle()
+            bucketHubs[name]?.reportMissed()
             deliver(name)
             guard let hub: EventHub<BucketEvent> = bucketHubs[name] else { continue }
             if hub.hasOverrun || (undelivered[name] != nil && !hub.isEmpty) { isSomebodySlow = true }
@@ -360,7 +362,7 @@ package actor SyncEngine {
             returning: .failure(ClientError(.deadline, "the wait was cancelled")))
     }
 
-    private func settle(_ id: UInt64, _ waiter: SyncWaiter, _ now: Int64, _ next: inout Int64?) {
+    private func resumeIfDone(_ id: UInt64, _ waiter: SyncWaiter, _ now: Int64, _ next: inout Int64?) {
         guard let machine: SyncMachine = core?.machine else { return }
         let result: Result<Void, ClientError>
         if machine.isSynced(waiter.bucket) {

@@ -44,20 +44,20 @@ extension JSONObject {
     /// Whether the object holds at least that many bytes of text. Stops as soon as the answer is known.
     func holds(bytes: Int) -> Bool {
         var left = bytes
-        Self.take(.object(self), &left)
+        Self.deduct(.object(self), &left)
         return left <= 0
     }
 
-    private static func take(_ value: JSONValue, _ left: inout Int) {
+    private static func deduct(_ value: JSONValue, _ left: inout Int) {
         switch value {
         case .null, .bool, .number: left -= 4
         case .string(let text): left -= text.utf8.count + 2
         case .array(let elements):
-            for element in elements where left > 0 { take(element, &left) }
+            for element in elements where left > 0 { deduct(element, &left) }
         case .object(let object):
             for (key, value) in object.pairs where left > 0 {
                 left -= key.utf8.count + 4
-                take(value, &left)
+                deduct(value, &left)
             }
         }
     }

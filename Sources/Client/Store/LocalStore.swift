@@ -79,8 +79,8 @@ package struct LocalBatch: Sendable {
     package var entities: [EntityWrite] = []
     package var buckets: [BucketRecord] = []
     /// Buckets whose undelivered conflicts and integrity reports have been delivered: the stored ones are deleted.
-    package var told: Set<BucketName> = []
-    /// Conflicts and integrity reports of this turn; stored after `told` has been processed.
+    package var delivered: Set<BucketName> = []
+    /// Conflicts and integrity reports of this turn; stored after `delivered` has been processed.
     package var undelivered: [UndeliveredWrite] = []
     /// Buckets whose removals belong to another server store: their versions become 0. Done before `entities` are
     /// written.
@@ -90,7 +90,7 @@ package struct LocalBatch: Sendable {
     package var isOnDisk: Bool = false
     package init() {}
     package var isEmpty: Bool {
-        arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && told.isEmpty && undelivered.isEmpty
+        arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && delivered.isEmpty && undelivered.isEmpty
             && forgottenRemovals.isEmpty
     }
 }
@@ -122,8 +122,8 @@ package protocol LocalStore: AnyObject {
     /// An identifier of this copy that never changes; the first call stores `fresh`.
     func clientID(fresh: ClientID) throws(ClientError) -> ClientID
     /// A named value, such as the account to which the store belongs; nil when never set.
-    func note(_ name: String) throws(ClientError) -> String?
-    func setNote(_ name: String, to value: String) throws(ClientError)
+    func namedValue(_ name: String) throws(ClientError) -> String?
+    func setNamedValue(_ name: String, to value: String) throws(ClientError)
 
     func buckets() throws(ClientError) -> [BucketRecord]
     /// nil when the store has no record of that object.

@@ -3,7 +3,7 @@ package import ThicketProtocol
 /// Keeps everything in memory, for tests and for clients that need no persistence.
 package final class MemoryLocalStore: LocalStore {
     private var identity: ClientID?
-    private var notes = [String: String]()
+    private var namedValues = [String: String]()
     private var bucketRecords = [BucketName: BucketRecord]()
     private var entities = [BucketName: [EntityKey: EntityRecord]]()
     private var undelivered = [BucketName: [Int: BucketEvent]]()
@@ -31,8 +31,8 @@ package final class MemoryLocalStore: LocalStore {
         identity = fresh
         return fresh
     }
-    package func note(_ name: String) -> String? { notes[name] }
-    package func setNote(_ name: String, to value: String) { notes[name] = value }
+    package func namedValue(_ name: String) -> String? { namedValues[name] }
+    package func setNamedValue(_ name: String, to value: String) { namedValues[name] = value }
 
     package func buckets() -> [BucketRecord] { bucketRecords.values.sorted { $0.name < $1.name } }
     package func entity(_ address: EntityAddress) -> EntityRecord? { entities[address.bucket]?[address.key] }
@@ -78,7 +78,7 @@ package final class MemoryLocalStore: LocalStore {
         newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record in batch.buckets { bucketRecords[record.name] = record }
-        for bucket in batch.told { undelivered[bucket] = nil }
+        for bucket in batch.delivered { undelivered[bucket] = nil }
         for write in batch.undelivered { undelivered[write.bucket, default: [:]][write.place] = write.event }
         for bucket in batch.forgottenRemovals {
             for (key, record) in entities[bucket] ?? [:] where record.ghost.object == nil {

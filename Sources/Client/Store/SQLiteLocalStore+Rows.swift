@@ -77,7 +77,7 @@ struct EntityRows {
 
     subscript(address: EntityAddress) -> Int64? { ids[address] }
 
-    mutating func note(_ id: Int64, _ address: EntityAddress) {
+    mutating func record(_ id: Int64, _ address: EntityAddress) {
         if ids.count >= Self.idsMax { ids.removeAll(keepingCapacity: true) }
         ids[address] = id
     }
@@ -107,9 +107,9 @@ extension SQLiteLocalStore {
 
     /// Deletes the delivered events, and inserts the new undelivered ones.
     static func write(
-        told: Set<BucketName>, undelivered: [UndeliveredWrite], _ rows: [BucketName: Int64], to database: Database
+        delivered: Set<BucketName>, undelivered: [UndeliveredWrite], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
-        for name in told.sorted() {
+        for name in delivered.sorted() {
             guard let bucket = rows[name] else { continue }
             try database.statement("DELETE FROM untold WHERE bucket = ?1").bind(1, bucket).run()
         }

@@ -65,7 +65,7 @@ package final class SQLiteLocalStore: LocalStore {
         } catch {
             if error.isBusy { throw ClientError(.storeInUse, "another program has this store's file open (\(path))") }
             guard key != nil, error.extended == SealedFileSystem.notOpening || error.isCorrupt else {
-                throw Self.told(error)
+                throw Self.clientError(error)
             }
             throw ClientError(
                 .store,
@@ -202,10 +202,10 @@ package final class SQLiteLocalStore: LocalStore {
     // MARK: - Calls to SQLite
 
     private static func guarded<Value>(_ body: () throws(SQLiteError) -> Value) throws(ClientError) -> Value {
-        do { return try body() } catch { throw told(error) }
+        do { return try body() } catch { throw clientError(error) }
     }
 
-    static func told(_ error: SQLiteError) -> ClientError {
+    static func clientError(_ error: SQLiteError) -> ClientError {
         ClientError(.store, "local store: \(error)", number: Int(error.extended))
     }
 
@@ -230,18 +230,18 @@ package final class SQLiteLocalStore: LocalStore {
     // MARK: - Reading
 
     package func clientID(fresh: ClientID) throws(ClientError) -> ClientID {
-        if let kept = try note("client"), let known = try? ClientID(kept) { return known }
-        try setNote("client", to: fresh.text)
+        if let kept = try namedValue("client"), let known = try? ClientID(kept) { return known }
+        try setNamedValue("client", to: fresh.text)
         return fresh
     }
 
-    package func note(_ name: String) throws(ClientError) -> String? {
+    package func namedValue(_ name: String) throws(ClientError) -> String? {
         try sql { (database) throws(SQLiteError) in
             try database.statement("SELECT value FROM note WHERE name = ?1").bind(1, name).first { $0.text(0) }
         }
     }
 
-    package func setNote(_ name: String, to value: String) throws(ClientError) {
+    package func setNamedValue(_ name: String, to value: String) throws(ClientError) {
         try sql { (database) throws(SQLiteError) in
             try database.statement("INSERT OR REPLACE INTO note (name, value) VALUES (?1, ?2)")
                 .bind(1, name).bind(2, value).run()
@@ -292,7 +292,7 @@ package final class SQLiteLocalStore: LocalStore {
             return try database.statement(query).bind(1, bucket).bind(2, address.key.text).first { EntityRow($0) }
         }
         guard let found, let journal else { return nil }
-        entityRows.note(found.id, address)
+        entityRows.record(found.id, address)
         return try journal.read(found.id, over: try found.record())
     }
 
@@ -421,7 +421,7 @@ package final class SQLiteLocalStore: LocalStore {
                     for record in batch.buckets {
                         rows[record.name] = try Self.write(record, to: database)
                     }
-                    try Self.write(told: batch.told, undelivered: batch.undelivered, rows, to: database)
+                    try Self.write(delivered: batch.delivered, undelivered: batch.undelivered, rows, to: database)
                     for name in batch.forgottenRemovals.sorted() {
                         guard let bucket = rows[name] else { throw SQLiteError.unknownBucket }
                         let change = "UPDATE entity SET version = 0 WHERE bucket = ?1 AND is_there = 0 AND version <> 0"

@@ -115,7 +115,7 @@ final class StoreJournal {
         do {
             rows = try self.rows(id)
         } catch {
-            throw SQLiteLocalStore.told(error)
+            throw SQLiteLocalStore.clientError(error)
         }
         var record = whole
         do throws(DiffError) {

@@ -30,7 +30,7 @@ extension BucketMachine {
         // `entity` has read the object into memory.
         let (result, edited) = EntityChange.make(key, &turn.entities.values[place!], &done, change)
         if !done.parts.isEmpty { turn.touch(address, done) }
-        if let edited { keys.note(edited) }
+        if let edited { keys.update(edited) }
         return result
     }
 
@@ -64,12 +64,12 @@ extension BucketMachine {
     /// Reads from the store which objects have edits, and the undelivered events.
     mutating func read(_ store: any LocalStore) throws(ClientError) {
         keys = EditedKeys()
-        for object in try store.edited(record.name) { keys.note(object) }
+        for object in try store.edited(record.name) { keys.update(object) }
         undelivered = UndeliveredEvents(try store.undelivered(record.name), after: undelivered)
     }
 
     /// Reports to the app that the object under `key` changed from `before` to `after`.
-    func tell(
+    func report(
         _ key: EntityKey, before: JSONObject?, after: JSONObject?, by change: Edit,
         _ origin: ChangeOrigin, _ turn: inout SyncTurn
     ) {
@@ -102,7 +102,7 @@ extension BucketMachine {
     }
 
     /// Reports an event to the app, and stores it until it is delivered.
-    mutating func tellOnce(_ event: BucketEvent, _ turn: inout SyncTurn) {
+    mutating func reportOnce(_ event: BucketEvent, _ turn: inout SyncTurn) {
         let bucket = record.name
         turn.actions.append(.event(bucket, event))
         let (place, kept) = undelivered.add(event)
@@ -114,7 +114,7 @@ extension BucketMachine {
         turn.forgotten[number] = turn.forgotten[number] ?? undelivered
         undelivered = UndeliveredEvents()
         turn.undeliveredWrites.removeAll { $0.bucket == bucket }
-        turn.toldBuckets.insert(bucket)
+        turn.deliveredBuckets.insert(bucket)
     }
 
     /// The app's key of an object and its edits; nil for the internal object of a sealed bucket. Reads only the record:

@@ -28,10 +28,10 @@ extension BucketMachine {
     ///   syncing it as another user would mix two users' data.
     mutating func authorized(user: String, _ turn: inout SyncTurn) throws(ClientError) {
         guard phase == .opening || phase == .renewing else { return }
-        if let owner = try turn.store.note("user") {
+        if let owner = try turn.store.namedValue("user") {
             guard owner.utf8.elementsEqual(user.utf8) else { return turn.park(.wrongAccount(user)) }
         } else {
-            try turn.store.setNote("user", to: user)
+            try turn.store.setNamedValue("user", to: user)
         }
         turn.tokenWorked(token.number)
         if phase == .renewing { return goOn(&turn) }
@@ -85,7 +85,7 @@ extension BucketMachine {
     mutating func caughtUp(isCertain: Bool = false, _ turn: inout SyncTurn) throws(ClientError) {
         guard phase == .catchingUp else { return }
         if isCertain { positionIsKnown(&turn) }
-        try rules.tellMissing(&self, &turn)
+        try rules.reportMissing(&self, &turn)
         phase = .live
         scan.walked = nil
         answerDue = nil
@@ -131,7 +131,7 @@ extension BucketMachine {
             sealing?.isModeTold = true
             sealing?.isServed = false
             let detail = "the server no longer reports the bucket as sealed; this device continues to seal it"
-            tellOnce(.integrity(IntegrityReport(modeChanged: detail)), &turn)
+            reportOnce(.integrity(IntegrityReport(modeChanged: detail)), &turn)
         } else if isSealed {
             let error = ClientError(
                 .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it unencrypted")

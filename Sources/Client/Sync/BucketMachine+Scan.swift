@@ -62,22 +62,23 @@ extension BucketMachine {
         walk.mark = page.mark
         record.walk = walk
         turn.touch(number)
-        try take(page.entries, walk: walk.id, &turn)
+        try receive(page.entries, walk: walk.id, &turn)
         if isStuck { return turn.hangUp("the index scan makes no progress") }
         guard page.mark == nil else { return isAsked ? () : requestPage(&turn) }
         try finishWalk(walk, &turn)
     }
 
-    /// Most objects of a first scan are new. They are taken in the quick way (`takeNew`) only when the bucket has no
-    /// reader to be notified of them.
-    private mutating func take(_ entries: [IndexPage.Entry], walk: Int64, _ turn: inout SyncTurn) throws(ClientError) {
+    /// Most objects of a first scan are new. They are received in the quick way (`receiveNew`) only when the bucket has
+    /// no reader to be notified of them.
+    private mutating func receive(_ entries: [IndexPage.Entry], walk: Int64, _ turn: inout SyncTurn) throws(ClientError)
+    {
         let name = record.name
         guard !turn.isHeard(name) else {
             for entry in entries { try indexed(entry, walk: walk, &turn) }
             return
         }
         let known = try turn.store.known(name, among: entries.map(\.key))
-        try rules.takeNew(&self, entries, known, walk: walk, &turn)
+        try rules.receiveNew(&self, entries, known, walk: walk, &turn)
     }
 
     mutating func indexed(_ object: IndexPage.Entry, walk: Int64, _ turn: inout SyncTurn) throws(ClientError) {
@@ -133,7 +134,7 @@ extension BucketMachine {
         for key in keys.edited.sorted() {
             let entity = try entity(key, &turn)
             guard entity.record.edits.pending?.isConfirmed == true, entity.record.edits.wanted == nil else { continue }
-            try rules.settle(&self, key, at: entity.newest, &turn)
+            try rules.confirm(&self, key, at: entity.newest, &turn)
         }
         scan.walked = walk
         record.walk = nil

@@ -141,7 +141,7 @@ package enum Edits {
     ///
     /// If the only difference is that the server placed this client's insertion elsewhere, the edit follows the
     /// inserted text. Treating that as a deletion and an insertion would lose an edit that deletes inserted text.
-    package static func settle(
+    package static func rebase(
         _ edit: Edit?, over difference: Edit?, as move: Move?, base: JSONObject?
     ) throws(DiffError) -> Edit? {
         guard let move, case .modify(let later)? = edit, case .modify(let made)? = move.made,

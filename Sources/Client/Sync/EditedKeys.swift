@@ -11,7 +11,7 @@ struct EditedKeys {
     private(set) var stale = Set<EntityKey>()
 
     /// Updates the sets of keys after a change of an object's edits.
-    mutating func note(_ object: EditedKey) {
+    mutating func update(_ object: EditedKey) {
         if edited.contains(object.key), refused.contains(object.key) { refusedEdits -= 1 }
         if object.hasEdits, object.isRefused { refusedEdits += 1 }
         if object.hasEdits { edited.insert(object.key) } else { edited.remove(object.key) }

@@ -68,7 +68,7 @@ extension LocalEntity {
     /// this client.
     ///
     /// - Parameter step: the step that leads exactly from the ghost to `target`.
-    mutating func settle(at target: Ghost, step: GhostStep?) -> Seen {
+    mutating func confirm(at target: Ghost, step: GhostStep?) -> Seen {
         let edits = record.edits
         let difference = base == target.object ? nil : Edits.gap(base, target.object)
         var seen = Seen(before: local, change: difference)
@@ -101,7 +101,7 @@ extension LocalEntity {
         let move = step.map { step in
             Edits.Move(made: edits.pending?.edit, applied: step.diff, ghost: record.ghost.object)
         }
-        record.edits.later = try Edits.settle(edits.later, over: difference, as: move, base: known)
+        record.edits.later = try Edits.rebase(edits.later, over: difference, as: move, base: known)
         base = target.object
         spareLater()
         local = try Edits.apply(record.edits.later, to: target.object)
@@ -145,7 +145,7 @@ extension LocalEntity {
     }
 
     /// Turns a change that was certainly not applied back into an unsent edit, together with the later edits.
-    mutating func takeBack() {
+    mutating func unsendPending() {
         var edits = record.edits
         let isWhole = edits.isAllWhole
         // The state wanted before other changes moved the edits; that of the pending edit only if no later edit follows

@@ -53,7 +53,7 @@ protocol ObjectRules {
         _ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn
     ) throws(ClientError)
     /// The pending change is included in `target`.
-    static func settle(
+    static func confirm(
         _ bucket: inout BucketMachine, _ key: EntityKey, at target: Ghost, _ turn: inout SyncTurn
     ) throws(ClientError)
 
@@ -84,10 +84,10 @@ protocol ObjectRules {
 
     // MARK: - Index scans
 
-    /// Takes the objects of a page; those that are new are stored as received, unparsed and bypassing the cache.
+    /// Receives the objects of a page; those that are new are stored as received, unparsed and bypassing the cache.
     ///
     /// - Parameter known: the keys of the page that have a record in the store.
-    static func takeNew(
+    static func receiveNew(
         _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64,
         _ turn: inout SyncTurn
     ) throws(ClientError)
@@ -121,7 +121,7 @@ protocol ObjectRules {
     /// - Returns: whether any object waited; the changes since the index are then requested.
     static func missedForGood(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) -> Bool
     /// The changes for which `setAside` waits have arrived.
-    static func tellMissing(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError)
+    static func reportMissing(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError)
     /// Everything the server has was read.
     static func caughtUp(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError)
 }
@@ -148,6 +148,6 @@ extension ObjectRules {
     static func missedForGood(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) -> Bool {
         false
     }
-    static func tellMissing(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) {}
+    static func reportMissing(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) {}
     static func caughtUp(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) {}
 }

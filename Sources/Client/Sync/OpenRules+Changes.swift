@@ -72,7 +72,7 @@ extension OpenRules {
         _ bucket: inout BucketMachine, _ change: RemoteChange, _ entity: LocalEntity, _ turn: inout SyncTurn
     ) throws(ClientError) {
         let newest = entity.newest
-        if change.end <= newest.version { return try settle(&bucket, change.key, at: newest, &turn) }
+        if change.end <= newest.version { return try confirm(&bucket, change.key, at: newest, &turn) }
         var isRemoval = false
         if case .remove = change.effect { isRemoval = true }
         let edits = entity.record.edits
@@ -80,7 +80,7 @@ extension OpenRules {
         if edits.wanted == nil || isRemoval,
             let next = state(after: change, of: newest, edit: isOnGhost ? edits.pending?.edit : nil, made: entity.base)
         {
-            return try settle(&bucket, change.key, at: next, step: isOnGhost ? step(change, from: newest) : nil, &turn)
+            return try confirm(&bucket, change.key, at: next, step: isOnGhost ? step(change, from: newest) : nil, &turn)
         }
         try bucket.withEntity(change.key, .edits, &turn) { $0.record.edits.pending?.appliedAt = change.end }
         try bucket.want(change.key, change.end, &turn)
@@ -98,28 +98,28 @@ extension OpenRules {
             return entity.advance(to: next, by: change, isStep: step != nil)
         }
         if let known = seen.merged {
-            tellGaveWay(
+            reportGaveWay(
                 &bucket, key, known.edits, over: change, ghost: known.ghost.object, next: next.object,
                 local: seen.after, &turn)
         }
-        tell(&bucket, key, seen, &turn)
+        report(&bucket, key, seen, &turn)
     }
 
-    static func settle(
+    static func confirm(
         _ bucket: inout BucketMachine, _ key: EntityKey, at target: Ghost, _ turn: inout SyncTurn
     ) throws(ClientError) {
-        try settle(&bucket, key, at: target, step: nil, &turn)
+        try confirm(&bucket, key, at: target, step: nil, &turn)
     }
 
     /// - Parameter step: the step that leads exactly from the ghost to `target`.
-    private static func settle(
+    private static func confirm(
         _ bucket: inout BucketMachine, _ key: EntityKey, at target: Ghost, step: GhostStep?, _ turn: inout SyncTurn
     ) throws(ClientError) {
         let seen = try bucket.withEntity(key, &turn) { entity, done in
             (done.parts, done.ghostStep) = ([.ghost, .edits], step)
-            return entity.settle(at: target, step: step)
+            return entity.confirm(at: target, step: step)
         }
-        tell(&bucket, key, seen, &turn)
+        report(&bucket, key, seen, &turn)
     }
 
     static func jump(
@@ -133,19 +133,19 @@ extension OpenRules {
             return try advance(&bucket, key, to: next, by: change, &turn)
         }
         if pending.isConfirmed || pending.appliedAt.map({ $0 <= next.version }) ?? false {
-            return try settle(&bucket, key, at: next, &turn)
+            return try confirm(&bucket, key, at: next, &turn)
         }
         if bucket.outbox.refusedWaiting.contains(key) { return try rebaseAndResend(&bucket, key, of: next, &turn) }
         try bucket.withEntity(key, .edits, &turn) { $0.record.edits.held = next }
     }
 
     /// Queues what the move of the ghost has left, and reports the move.
-    private static func tell(
+    private static func report(
         _ bucket: inout BucketMachine, _ key: EntityKey, _ seen: LocalEntity.Seen, _ turn: inout SyncTurn
     ) {
         if seen.isWaiting { bucket.outbox.ready.append(key) }
         guard turn.isHeard(bucket.record.name) else { return turn.revision += 1 }
         guard let change = seen.exactChange else { return }
-        bucket.tell(key, before: seen.before, after: seen.after, by: change, .remote, &turn)
+        bucket.report(key, before: seen.before, after: seen.after, by: change, .remote, &turn)
     }
 }

@@ -16,7 +16,7 @@ extension OpenRules {
             (entity.record.edits, entity.local) = (after.edits, after.local)
         }
         if after.edits.isWaiting { bucket.outbox.ready.append(key) }
-        bucket.tell(key, before: known.local, after: after.local, by: edit, .local, &turn)
+        bucket.report(key, before: known.local, after: after.local, by: edit, .local, &turn)
     }
 
     /// - Throws: `misfit` when the edit does not fit the object.
@@ -54,7 +54,7 @@ extension OpenRules {
             return (before, entity.local)
         }
         guard let change = Edits.between(before, after) else { return }
-        bucket.tell(key, before: before, after: after, by: change, .local, &turn)
+        bucket.report(key, before: before, after: after, by: change, .local, &turn)
     }
 
     /// The edit, if nothing else happened than composing it with the earlier edits.
@@ -143,7 +143,7 @@ extension OpenRules {
         throws(ClientError)
     {
         let edits = try bucket.entity(key, &turn).record.edits
-        if let held = edits.held, edits.wanted == nil { return try settle(&bucket, key, at: held, &turn) }
+        if let held = edits.held, edits.wanted == nil { return try confirm(&bucket, key, at: held, &turn) }
         try bucket.withEntity(key, .edits, &turn) { $0.record.edits.pending?.isConfirmed = true }
         bucket.scan.isNeeded = true
     }
@@ -159,7 +159,7 @@ extension OpenRules {
         // A removal without effect: the object is gone, and the message about that is still to come. A held newer state
         // is more recent than that.
         if edits.pending?.edit == .remove, edits.held == nil { target.object = nil }
-        try settle(&bucket, key, at: target, &turn)
+        try confirm(&bucket, key, at: target, &turn)
     }
 
     /// 400, 413 and unknown codes: sending the same change again would fail again.
@@ -167,7 +167,7 @@ extension OpenRules {
         throws(ClientError)
     {
         let held = try bucket.entity(key, &turn).record.edits.held
-        try takeBack(&bucket, key, &turn)
+        try unsendPending(&bucket, key, &turn)
         if let held { try bucket.jump(key, to: held, &turn) }
         try bucket.stall(key, code: code, &turn)
     }
@@ -177,12 +177,12 @@ extension OpenRules {
     /// - Parameter change: changes the result further.
     /// - Returns: the result.
     @discardableResult
-    static func takeBack(
+    static func unsendPending(
         _ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn,
         _ change: (inout EditState) -> Void = { _ in }
     ) throws(ClientError) -> EditState {
         try bucket.withEntity(key, .edits, &turn) { entity in
-            entity.takeBack()
+            entity.unsendPending()
             change(&entity.record.edits)
             return entity.record.edits
         }

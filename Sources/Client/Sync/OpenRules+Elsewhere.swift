@@ -57,14 +57,14 @@ extension OpenRules {
         if theirs != entity.record.ghost.object, theirs != entity.base, let mine {
             let report = ConflictReport(
                 key: bucket.shownKey(key, &turn), path: [], losing: .object(mine), winning: .object(theirs))
-            bucket.tellOnce(.conflict(report), &turn)
+            bucket.reportOnce(.conflict(report), &turn)
         }
         if let pending = entity.record.edits.pending {
             guard isMisread(pending, at: next.version, bucket.served.store) else {
                 // Only the server knows whether the state includes the change.
                 return try bucket.withEntity(key, .edits, &turn) { $0.record.edits.held = next }
             }
-            if theirs == entity.base { return try settle(&bucket, key, at: next, &turn) }
+            if theirs == entity.base { return try confirm(&bucket, key, at: next, &turn) }
             try sendAsNew(&bucket, pending, key, &turn)
             return try rebaseAndResend(&bucket, key, of: next, &turn)
         }

@@ -10,7 +10,7 @@ extension OpenRules {
     ///   - ghost: the state from which both were made.
     ///   - next: the object after the foreign change.
     ///   - local: the object with the local edits on top.
-    static func tellGaveWay(
+    static func reportGaveWay(
         _ bucket: inout BucketMachine, _ key: EntityKey, _ edits: EditState, over change: Edit?, ghost: JSONObject?,
         next: JSONObject?,
         local: JSONObject?, _ turn: inout SyncTurn
@@ -26,7 +26,7 @@ extension OpenRules {
             let (losing, winning) = (Self.value(at: path, in: next), Self.value(at: path, in: local))
             guard losing != winning, !Self.isOnTop(winning, of: losing, path) else { continue }
             let report = ConflictReport(key: bucket.shownKey(key, &turn), path: path, losing: losing, winning: winning)
-            bucket.tellOnce(.conflict(report), &turn)
+            bucket.reportOnce(.conflict(report), &turn)
         }
     }
 

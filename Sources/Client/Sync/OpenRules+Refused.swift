@@ -12,9 +12,9 @@ extension OpenRules {
         let edits = entity.record.edits
         if isMadeAnew(entity.record) { return try editAnew(&bucket, key, &turn) }
         let gone = Ghost(version: entity.newest.version, object: nil)
-        if edits.pending?.edit == .remove { return try settle(&bucket, key, at: gone, &turn) }
+        if edits.pending?.edit == .remove { return try confirm(&bucket, key, at: gone, &turn) }
         guard !isRemoval(edits), edits.attempts < SyncLimits.attemptsMax else {
-            try takeBack(&bucket, key, &turn)
+            try unsendPending(&bucket, key, &turn)
             try bucket.jump(key, to: gone, &turn)
             if isRemoval(edits) { return queue(&bucket, key, &turn) }
             return try bucket.stall(key, code: ErrorCode.notFound.rawValue, &turn)
@@ -47,7 +47,7 @@ extension OpenRules {
             return (entity.record.edits, entity.record.ghost)
         }
         guard isRemoval(edits) else { return try rebaseAndResend(&bucket, key, &turn) }
-        try takeBack(&bucket, key, &turn) { edits in
+        try unsendPending(&bucket, key, &turn) { edits in
             edits.forgetRefusals()
             if edits.later == .remove { edits.later = nil }
         }
@@ -71,7 +71,7 @@ extension OpenRules {
             edits.held == nil && edits.wanted == nil && (source == nil || source == record.ghost.version)
         let attempts = isNewest ? edits.attempts + 1 : 1
         guard attempts <= SyncLimits.attemptsMax else {
-            try takeBack(&bucket, key, &turn)
+            try unsendPending(&bucket, key, &turn)
             return try bucket.stall(key, code: code, &turn)
         }
         // A 405 on the newest version is improbable, except when a request that arrived twice is refused twice: the
@@ -79,7 +79,7 @@ extension OpenRules {
         // others, comes last.
         let isLast = attempts == SyncLimits.attemptsMax
         try bucket.withEntity(key, .edits, &turn) { entity in
-            if isRemoval { entity.takeBack() }
+            if isRemoval { entity.unsendPending() }
             entity.record.edits.attempts = attempts
             entity.record.edits.sendsWhole = isNewest && (code == ErrorCode.invalidDiff.rawValue || isLast)
             // A removal after the edit was not itself refused: it names its version.
@@ -120,7 +120,7 @@ extension OpenRules {
     private static func foldRemoval(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
         throws(ClientError)
     {
-        try takeBack(&bucket, key, &turn) { $0.forgetRefusals() }
+        try unsendPending(&bucket, key, &turn) { $0.forgetRefusals() }
     }
 
     /// Sends what `rebaseAndResend` has prepared.
@@ -160,7 +160,7 @@ extension OpenRules {
         let entity = try bucket.entity(key, &turn)
         guard let edit = pending.edit else {
             // The change has no effect any more, so the newest known state already equals its result.
-            return try settle(&bucket, key, at: entity.newest, &turn)
+            return try confirm(&bucket, key, at: entity.newest, &turn)
         }
         let ghost = entity.record.ghost
         let source = ghost.object == nil ? nil : ghost.version

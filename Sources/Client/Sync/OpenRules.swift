@@ -19,7 +19,7 @@ enum OpenRules: ObjectRules {
         FetchedVersion(object: value, stored: value)
     }
 
-    static func takeNew(
+    static func receiveNew(
         _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64,
         _ turn: inout SyncTurn
     ) throws(ClientError) {

@@ -61,7 +61,7 @@ enum SealedChoices {
     /// The object becomes the server's state.
     ///
     /// - Parameter keepsDeletion: the object is removed again at once, so that the removal does not give way.
-    static func take(
+    static func adopt(
         _ bucket: inout BucketMachine, _ theirs: Theirs, _ key: EntityKey, _ known: LocalEntity,
         keepsDeletion: Bool = false, _ turn: inout SyncTurn
     ) throws(ClientError) {
@@ -79,16 +79,16 @@ enum SealedChoices {
                 guard keepsDeletion, case .conflict(let conflict) = event else { return true }
                 return !conflict.path.isEmpty || conflict.losing != nil
             }
-            try SealedRules.tell(&bucket, key, before: known.local, told, origin: .local, &turn)
+            try SealedRules.report(&bucket, key, before: known.local, told, origin: .local, &turn)
             try SealedUpkeep.correctHeads(&bucket, key, &turn)
         case .gone:
             guard var sealed = known.sealed else { return }
-            let events = sealed.takeRemoval()
+            let events = sealed.acceptRemoval()
             sealed.removedAfterTombstone()
             try SealedRules.keep(&bucket, key, sealed, isGhostNew: true, &turn) { record in
                 (record.ghost, record.edits) = (known.newest, EditState())
             }
-            try SealedRules.tell(&bucket, key, before: known.local, events, origin: .local, &turn)
+            try SealedRules.report(&bucket, key, before: known.local, events, origin: .local, &turn)
         case .unreadable, .apart: break
         }
     }

@@ -14,7 +14,7 @@ extension SealedRules {
         }
         let newest = entity.newest
         guard change.end > newest.version else {
-            return isOwn ? try settlePending(&bucket, change.key, &turn) : ()
+            return isOwn ? try confirmPending(&bucket, change.key, &turn) : ()
         }
         guard case .modify(let diff) = change.effect else {
             return try vanish(&bucket, change.key, at: change.end, before: change.end - 1, &turn)
@@ -113,7 +113,7 @@ extension SealedRules {
                 if isBack { record.edits.comeBack() }
                 record.edits.held = next
             }
-            return try tell(&bucket, key, before: before, events, &turn)
+            return try report(&bucket, key, before: before, events, &turn)
         }
         let events =
             operation.map { sealed.receive($0, with: sealer) } ?? sealed.adopt(shown, with: sealer)
@@ -121,7 +121,7 @@ extension SealedRules {
         let state = Shown(next: next, entity: shown, isSame: isSame, step: step)
         try finish(&bucket, key, sealed, state, events, &turn) { if isBack { $0.comeBack() } }
         if isBack { sendOn(&bucket, key, &turn) }
-        try tell(&bucket, key, before: before, events, &turn)
+        try report(&bucket, key, before: before, events, &turn)
     }
 
     /// An object that did not exist here: another client created it.
@@ -165,7 +165,7 @@ extension SealedRules {
                 record.edits.held = next
             }
         }
-        try tell(&bucket, key, before: before, events, &turn)
+        try report(&bucket, key, before: before, events, &turn)
     }
 
     /// The server's state, and the result of processing it.

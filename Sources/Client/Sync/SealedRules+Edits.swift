@@ -60,7 +60,7 @@ extension SealedRules {
         if edit == .remove { try SealedUpkeep.forgetInHeads(&bucket, key, &turn) }
         let (shown, after) = (entity.local, shownObject(sealed))
         guard shown != nil || after != nil else { return }
-        bucket.tell(key, before: shown, after: after, by: edit, .local, &turn)
+        bucket.report(key, before: shown, after: after, by: edit, .local, &turn)
     }
 
     /// Applies a diff; an operation that the sealed rules cannot express is applied as the difference that it makes.
@@ -106,6 +106,6 @@ extension SealedRules {
             record.edits = EditState()
             record.edits.held = held
         }
-        try tell(&bucket, key, before: entity.local, [.changed(nil)], origin: .local, &turn)
+        try report(&bucket, key, before: entity.local, [.changed(nil)], origin: .local, &turn)
     }
 }

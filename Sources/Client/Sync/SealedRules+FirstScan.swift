@@ -5,7 +5,7 @@ import ThicketSealed
 extension SealedRules {
     /// New objects are opened many at a time and stored as received, bypassing the cache, as in open buckets. An object
     /// with a problem, or with something to report to the app, is processed like all others.
-    static func takeNew(
+    static func receiveNew(
         _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64,
         _ turn: inout SyncTurn
     ) throws(ClientError) {

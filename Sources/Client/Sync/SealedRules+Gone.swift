@@ -56,7 +56,7 @@ extension SealedRules {
                 forget(&record)
                 record.edits.held = gone
             }
-            return try tell(&bucket, key, before: entity.local, events, &turn)
+            return try report(&bucket, key, before: entity.local, events, &turn)
         }
         if isSent { bucket.outbox.answered(key) }
         try keep(&bucket, key, sealed, isGhostNew: true, &turn) { record in
@@ -64,20 +64,20 @@ extension SealedRules {
             (record.ghost, record.edits.held) = (gone, nil)
             (record.edits.pending, record.edits.attempts) = (nil, 0)
         }
-        bucket.sealing?.noteChanged(key)
+        bucket.sealing?.recordChanged(key)
         queue(&bucket, key, &turn)
-        try tell(&bucket, key, before: entity.local, [.changed(nil)], &turn)
+        try report(&bucket, key, before: entity.local, [.changed(nil)], &turn)
     }
 
-    static func settle(
+    static func confirm(
         _ bucket: inout BucketMachine, _ key: EntityKey, at target: Ghost, _ turn: inout SyncTurn
     ) throws(ClientError) {
-        try settlePending(&bucket, key, &turn)
+        try confirmPending(&bucket, key, &turn)
     }
 
     /// The server has the pending change (409, or an acknowledgement of something already read), and everything it has
     /// was received: what is still pending has no effect.
-    static func settlePending(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
+    static func confirmPending(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
         throws(ClientError)
     {
         let entity = try bucket.entity(key, &turn)
@@ -100,7 +100,7 @@ extension SealedRules {
         }
         try keep(&bucket, key, sealed, &turn) { $0.edits.pending = nil }
         queue(&bucket, key, &turn)
-        try tell(&bucket, key, before: entity.local, events, &turn)
+        try report(&bucket, key, before: entity.local, events, &turn)
     }
 
     /// The server does not have the requested version. For a read-only object any state that it shows is sufficient.
@@ -164,14 +164,14 @@ extension SealedRules {
         guard let walked = bucket.scan.walked, bucket.sealing?.missing.isEmpty == false else {
             return false
         }
-        try tellMissing(&bucket, &turn)
+        try reportMissing(&bucket, &turn)
         bucket.record.changeVersion = walked.current
         turn.touch(bucket.number)
         bucket.askSince(&turn)
         return true
     }
 
-    static func tellMissing(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) {
+    static func reportMissing(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) {
         guard let missing = bucket.sealing?.missing, !missing.isEmpty else { return }
         bucket.sealing?.missing = []
         for key in missing.sorted() {

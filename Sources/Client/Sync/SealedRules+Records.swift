@@ -99,13 +99,13 @@ extension SealedRules {
 
     /// Reports the changes of an object to the app, in the order of the events. Conflicts and integrity reports are
     /// produced even without a reader, because they come only once.
-    static func tell(
+    static func report(
         _ bucket: inout BucketMachine, _ key: EntityKey, before: JSONObject?, _ events: [SealedEvent],
         origin: ChangeOrigin = .remote, _ turn: inout SyncTurn
     ) throws(ClientError) {
         let after = try bucket.entity(key, &turn).local
-        if before != after, let change = toldEdit(events, before, after) {
-            bucket.tell(key, before: before, after: after, by: change, origin, &turn)
+        if before != after, let change = reportedEdit(events, before, after) {
+            bucket.report(key, before: before, after: after, by: change, origin, &turn)
         }
         for event in events {
             switch event {
@@ -113,11 +113,11 @@ extension SealedRules {
                 let name = bucket.shownKey(key, &turn)
                 // The internal object is of no interest to the app.
                 guard !SealedHeads.isReserved(name) else { continue }
-                bucket.tellOnce(.conflict(ConflictReport(key: name, conflict)), &turn)
+                bucket.reportOnce(.conflict(ConflictReport(key: name, conflict)), &turn)
             case .integrity(let integrity):
-                bucket.tellOnce(.integrity(IntegrityReport(key: bucket.shownKey(key, &turn), integrity)), &turn)
+                bucket.reportOnce(.integrity(IntegrityReport(key: bucket.shownKey(key, &turn), integrity)), &turn)
             case .stopped(let after):
-                bucket.tellOnce(
+                bucket.reportOnce(
                     .integrity(IntegrityReport(key: bucket.shownKey(key, &turn), stoppedAfter: after)), &turn)
             case .changed, .acknowledged, .rebased, .recreated: break
             }
@@ -125,7 +125,7 @@ extension SealedRules {
     }
 
     /// The single reported edit, if it leads exactly from `before` to `after`; otherwise their difference.
-    private static func toldEdit(_ events: [SealedEvent], _ before: JSONObject?, _ after: JSONObject?) -> Edit? {
+    private static func reportedEdit(_ events: [SealedEvent], _ before: JSONObject?, _ after: JSONObject?) -> Edit? {
         var edits = [ThicketSealed.Edit?]()
         for event in events { if case .changed(let edit) = event { edits.append(edit) } }
         if edits.count == 1, case .object(let diff)? = edits[0]?.operation, before != nil, after != nil,

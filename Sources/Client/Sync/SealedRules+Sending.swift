@@ -110,7 +110,7 @@ extension SealedRules {
         switch ErrorCode(rawValue: code) {
         case .duplicateChange, .emptyChange:
             if isRemoval, code == ErrorCode.emptyChange.rawValue { return try isGone(&bucket, key, &turn) }
-            if isCreation, entity.record.edits.held != nil { return try settlePending(&bucket, key, &turn) }
+            if isCreation, entity.record.edits.held != nil { return try confirmPending(&bucket, key, &turn) }
             try keep(&bucket, key, sealed, &turn) { $0.edits.pending?.isConfirmed = true }
             bucket.scan.isNeeded = true
         case .notFound where isRemoval: try isGone(&bucket, key, &turn)
@@ -154,7 +154,7 @@ extension SealedRules {
             record.edits.attempts += 1
         }
         queue(&bucket, key, &turn)
-        try tell(&bucket, key, before: entity.local, events, &turn)
+        try report(&bucket, key, before: entity.local, events, &turn)
     }
 
     private static func isTailFull(_ entity: LocalEntity) -> Bool {
@@ -182,7 +182,7 @@ extension SealedRules {
             bucket.outbox.resend.append(key)
             return
         }
-        if try isOurs(&bucket, held, entity, key) { return try settlePending(&bucket, key, &turn) }
+        if try isOurs(&bucket, held, entity, key) { return try confirmPending(&bucket, key, &turn) }
         var sealed = entity.sealed
         sealed?.notCreated()
         try keep(&bucket, key, sealed, &turn) { ($0.edits.pending, $0.edits.held) = (nil, nil) }
@@ -213,7 +213,7 @@ extension SealedRules {
         if entity.record.ghost.object == nil, let held = entity.record.edits.held,
             try isOurs(&bucket, held, entity, key)
         {
-            return try settlePending(&bucket, key, &turn)
+            return try confirmPending(&bucket, key, &turn)
         }
         var events = [SealedEvent]()
         if sealed.pending != nil {
@@ -222,7 +222,7 @@ extension SealedRules {
             sealed.notCreated()
         }
         try keep(&bucket, key, sealed, &turn) { $0.edits.pending = nil }
-        try tell(&bucket, key, before: entity.local, events, &turn)
+        try report(&bucket, key, before: entity.local, events, &turn)
         if let held = entity.record.edits.held, sealed.problem == nil { try jump(&bucket, key, to: held, &turn) }
         try bucket.stall(key, code: code, &turn)
     }

@@ -12,7 +12,7 @@ extension SealedRules {
         guard var sealed = entity.sealed else { return }
         let events = sealed.serverShowedNewerShape()
         try keep(&bucket, key, sealed, &turn) { $0.edits.held = next }
-        try tell(&bucket, key, before: entity.local, events, &turn)
+        try report(&bucket, key, before: entity.local, events, &turn)
     }
 
     /// Sends what has waited: the change that was in flight again, or a new one.

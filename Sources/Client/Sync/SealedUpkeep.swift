@@ -23,7 +23,7 @@ enum SealedUpkeep {
         _ bucket: inout BucketMachine, _ key: EntityKey, ownPosition: Int?, tail: Int, _ turn: inout SyncTurn
     ) {
         planCompaction(&bucket, key, ownPosition: ownPosition, tail: tail, &turn)
-        noteForHeads(&bucket, key, &turn)
+        includeInHeads(&bucket, key, &turn)
     }
 
     // In place, for the reason given at `Sealing.keptSealer`: the first scan calls this for each object.
@@ -34,8 +34,8 @@ enum SealedUpkeep {
     }
 
     /// Includes the object in the next write of `heads`.
-    private static func noteForHeads(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) {
-        bucket.sealing?.noteForHeads(key, now: turn.now, &turn.random)
+    private static func includeInHeads(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) {
+        bucket.sealing?.includeInHeads(key, now: turn.now, &turn.random)
     }
 
     /// Does what is due, on a live channel.
@@ -197,7 +197,7 @@ enum SealedUpkeep {
                 !sealed.isStopped
             {
                 logs[key] = sealed.log
-                if SealedHeads.isBehind(content, sealed.log) { noteForHeads(&bucket, wire, &turn) }
+                if SealedHeads.isBehind(content, sealed.log) { includeInHeads(&bucket, wire, &turn) }
             } else if entity.record.ghost != Ghost() || seen == nil || !entity.record.edits.isEmpty {
                 // Removed, about to arrive, or already reported; or from before this copy existed, when it may have
                 // been removed.
@@ -224,6 +224,6 @@ enum SealedUpkeep {
             // The server's current state must be available for the user's choice.
             try bucket.want(key, entity.record.ghost.version, &turn)
         }
-        try SealedRules.tell(&bucket, key, before: entity.local, events, &turn)
+        try SealedRules.report(&bucket, key, before: entity.local, events, &turn)
     }
 }

@@ -82,13 +82,13 @@ struct Sealing {
         missing = []
     }
 
-    mutating func noteChanged(_ key: EntityKey) { changed.insert(key) }
+    mutating func recordChanged(_ key: EntityKey) { changed.insert(key) }
 
     /// Includes the object in the next write of `heads`.
-    mutating func noteForHeads(
+    mutating func includeInHeads(
         _ key: EntityKey, now: Int64, _ random: inout any RandomNumberGenerator & Sendable
     ) {
-        noteChanged(key)
+        recordChanged(key)
         guard headsDue == nil else { return }
         let interval = SealedHeads.intervalSeconds * 1_000
         // The first write happens within the hour, at a random time so that devices do not coincide.

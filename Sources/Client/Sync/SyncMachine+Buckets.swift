@@ -37,14 +37,14 @@ extension SyncMachine {
     }
 
     mutating func makeSealing(_ keys: SealedBucketKeys) throws(ClientError) -> Sealing {
-        if let kept = try turn.store.note("author") {
+        if let kept = try turn.store.namedValue("author") {
             guard let author = UInt64(kept, radix: 16) else {
                 throw ClientError(.store, "this device's id in the local store is damaged")
             }
             return Sealing(keys: keys, author: AuthorID(rawValue: author))
         }
         let author = turn.random.next()
-        try turn.store.setNote("author", to: hexText(author))
+        try turn.store.setNamedValue("author", to: hexText(author))
         return Sealing(keys: keys, author: AuthorID(rawValue: author))
     }
 

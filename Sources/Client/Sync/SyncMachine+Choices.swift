@@ -40,7 +40,8 @@ extension SyncMachine {
         let theirs = sealed.object == nil ? try SealedChoices.theirs(&buckets[number], key, known) : .unreadable
         let actions = try runTurn(now) { machine throws(ClientError) in
             if case .opened = theirs {
-                try SealedChoices.take(&machine.buckets[number], theirs, key, known, keepsDeletion: true, &machine.turn)
+                try SealedChoices.adopt(
+                    &machine.buckets[number], theirs, key, known, keepsDeletion: true, &machine.turn)
                 guard try machine.buckets[number].entity(key, &machine.turn).local != nil else { return }
                 return try SealedRules.append(
                     &machine.buckets[number], .remove, key, name: sealed.log.appKey, &machine.turn)
@@ -62,7 +63,7 @@ extension SyncMachine {
         guard let problem = known.sealed?.problem else { return (false, []) }
         let theirs = try SealedChoices.readable(&buckets[number], key, known, problem)
         let actions = try runTurn(now) { machine throws(ClientError) in
-            try SealedChoices.take(&machine.buckets[number], theirs, key, known, &machine.turn)
+            try SealedChoices.adopt(&machine.buckets[number], theirs, key, known, &machine.turn)
         }
         return (true, actions)
     }

@@ -168,7 +168,7 @@ extension SyncMachine {
     }
 
     /// The server's name for this user; nil until the server has reported it once.
-    package func user() throws(ClientError) -> String? { try turn.store.note("user") }
+    package func user() throws(ClientError) -> String? { try turn.store.namedValue("user") }
 
     /// The buckets that are synced, in byte order.
     package var bucketNames: [BucketName] { buckets.map(\.record.name).sorted() }

@@ -27,13 +27,13 @@ extension SyncMachine {
         case .read(.log(let level)): setLogLevel(level)
         case .read(.channel(let channel, let reply)):
             guard buckets.indices.contains(Int(channel)) else { return }
-            defer { takeProof() }
+            defer { applyProof() }
             try buckets[Int(channel)].handle(reply, &turn)
         }
     }
 
     /// A server that answers changes while all buckets are settled does not refuse connections.
-    private mutating func takeProof() {
+    private mutating func applyProof() {
         guard turn.provesLink else { return }
         turn.provesLink = false
         if isSettled { turn.link.backoff.reset() }

@@ -23,8 +23,8 @@ extension SyncMachine {
 
     /// Records that `count` conflicts and integrity reports of the bucket were delivered as they occurred. When none is
     /// left, all are deleted; otherwise the next reader gets the remaining ones, or, after a restart, all of them.
-    package mutating func told(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
-        guard let number = numbers[bucket], buckets[number].undelivered.tell(count) else { return [] }
+    package mutating func delivered(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
+        guard let number = numbers[bucket], buckets[number].undelivered.markDelivered(count) else { return [] }
         return runQuietTurn(now) { machine throws(ClientError) in
             machine.buckets[number].forgetUndelivered(&machine.turn)
         }

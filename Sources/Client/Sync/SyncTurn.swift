@@ -25,7 +25,7 @@ struct SyncTurn {
     var forgottenRemovals = Set<BucketName>()
     /// The conflicts and integrity reports of this turn, and the buckets whose earlier ones have been delivered.
     var undeliveredWrites = [UndeliveredWrite]()
-    var toldBuckets = Set<BucketName>()
+    var deliveredBuckets = Set<BucketName>()
     /// The undelivered events that this turn drops, by bucket; restored if the store does not accept the turn.
     var forgotten = [Int: UndeliveredEvents]()
     /// Whether the turn sends a change for the first time.
@@ -97,7 +97,7 @@ struct SyncTurn {
     /// Whether the turn has something to store.
     var hasDecided: Bool {
         !touched.isEmpty || !touchedBuckets.isEmpty || !arrivals.isEmpty || !undeliveredWrites.isEmpty
-            || !toldBuckets.isEmpty || !forgottenRemovals.isEmpty
+            || !deliveredBuckets.isEmpty || !forgottenRemovals.isEmpty
     }
 
     /// Everything that the turn stores.
@@ -110,7 +110,7 @@ struct SyncTurn {
             batch.entities.append(touch.write(address, entity.record))
         }
         for number in touchedBuckets.sorted() { batch.buckets.append(buckets[number].record) }
-        (batch.told, batch.undelivered) = (toldBuckets, undeliveredWrites)
+        (batch.delivered, batch.undelivered) = (deliveredBuckets, undeliveredWrites)
         batch.forgottenRemovals = forgottenRemovals
         batch.isOnDisk = sendsNewChange
         return batch
@@ -121,7 +121,7 @@ struct SyncTurn {
         touched.removeAll(keepingCapacity: true)
         touchedBuckets.removeAll(keepingCapacity: true)
         arrivals.removeAll()
-        (toldBuckets, undeliveredWrites, forgotten) = ([], [], [:])
+        (deliveredBuckets, undeliveredWrites, forgotten) = ([], [], [:])
         if entities.count > SyncLimits.cachedObjectsMax || !forgottenRemovals.isEmpty {
             entities.removeAll(keepingCapacity: true)
         }
@@ -133,7 +133,7 @@ struct SyncTurn {
         touched.removeAll()
         touchedBuckets.removeAll()
         arrivals.removeAll()
-        (toldBuckets, undeliveredWrites, forgotten) = ([], [], [:])
+        (deliveredBuckets, undeliveredWrites, forgotten) = ([], [], [:])
         forgottenRemovals = []
         entities.removeAll()
     }

@@ -6,9 +6,9 @@ struct UndeliveredEvents: Equatable {
     private(set) var count = 0
     /// The number of events, from the first on, that were delivered in this run; they are deleted only with all the
     /// others.
-    private(set) var told = 0
+    private(set) var delivered = 0
     /// The number of delivered events among those beyond the bound.
-    private var toldMissed = 0
+    private var deliveredMissed = 0
     /// Size of the events as JSON: a conflict may hold a whole object.
     private var bytes = 0
     /// The number of events beyond the bound.
@@ -23,7 +23,7 @@ struct UndeliveredEvents: Equatable {
         for event in kept {
             if case .overrun(let more) = event { missed += more } else { hold(Self.size(of: event)) }
         }
-        (told, toldMissed) = (min(known.told, count), min(known.toldMissed, missed))
+        (delivered, deliveredMissed) = (min(known.delivered, count), min(known.deliveredMissed, missed))
     }
 
     /// All events, including those beyond the bound.
@@ -32,33 +32,33 @@ struct UndeliveredEvents: Equatable {
 
     /// The events among `kept` that are still to be delivered.
     func left(of kept: [BucketEvent]) -> [BucketEvent] {
-        var left = Array(kept.dropFirst(told))
-        guard toldMissed > 0, case .overrun(let all)? = left.last else { return left }
+        var left = Array(kept.dropFirst(delivered))
+        guard deliveredMissed > 0, case .overrun(let all)? = left.last else { return left }
         left.removeLast()
-        if all > toldMissed { left.append(.overrun(missed: all - toldMissed)) }
+        if all > deliveredMissed { left.append(.overrun(missed: all - deliveredMissed)) }
         return left
     }
 
     /// Records that the next `more` events, in order of occurrence, were delivered one by one.
     ///
     /// - Returns: whether all events are delivered.
-    mutating func tell(_ more: Int) -> Bool {
-        if told + toldMissed + more == total { return isAllTold() }
+    mutating func markDelivered(_ more: Int) -> Bool {
+        if delivered + deliveredMissed + more == total { return markAllDelivered() }
         // When some events are beyond the bound, it is unknown which ones were delivered.
-        if missed == 0, told + more < count { told += more }
+        if missed == 0, delivered + more < count { delivered += more }
         return false
     }
 
     /// As above, for the first `more` events of `left(of:)`, where the events beyond the bound are one entry.
     mutating func give(_ more: Int) -> Bool {
-        if told + more == count + (missed > toldMissed ? 1 : 0) { return isAllTold() }
-        if told + more <= count { told += more }
+        if delivered + more == count + (missed > deliveredMissed ? 1 : 0) { return markAllDelivered() }
+        if delivered + more <= count { delivered += more }
         return false
     }
 
     /// Remembered until the events are deleted, which needs the store.
-    private mutating func isAllTold() -> Bool {
-        (told, toldMissed) = (count, missed)
+    private mutating func markAllDelivered() -> Bool {
+        (delivered, deliveredMissed) = (count, missed)
         return true
     }
 

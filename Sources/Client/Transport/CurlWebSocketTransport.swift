@@ -176,13 +176,13 @@ package final class CurlWebSocketTransport: Transport {
             guard result == CURLE_OK else { return fail(handle.text(result), &events) }
             guard count > 0 else { return fail("the server closed the connection", &events) }
             hasReceived = true
-            take(count, &events)
+            process(count, &events)
         }
         hasMore = handle != nil
     }
 
     /// Processes the first `count` bytes of the scratch buffer.
-    private func take(_ count: Int, _ events: inout [TransportEvent]) {
+    private func process(_ count: Int, _ events: inout [TransportEvent]) {
         var buffer = [UInt8]()
         swap(&buffer, &scratch)
         buffer.withUnsafeMutableBytes { whole in

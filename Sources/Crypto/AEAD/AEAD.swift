@@ -69,7 +69,7 @@ public final class AEAD: Sendable {
         precondition(room.count == clear.count + AEADSuite.tagBytes, "a sealed text is 16 bytes longer")
         precondition(clear.count <= algorithm.clearBytesMax, "the text is too long for one nonce")
         #if DEBUG
-            SealRecorder.note(key: keyID, nonce: nonce, clear, data)
+            SealRecorder.record(key: keyID, nonce: nonce, clear, data)
         #endif
         let context = contexts.take() ?? make()
         defer { contexts.give(context) }

@@ -68,7 +68,7 @@
             return Array(hash.digest().prefix(8))
         }
 
-        static func note(
+        static func record(
             key: [UInt8], nonce: AEADNonce, _ clear: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer
         ) {
             guard let recorder: SealRecorder = current else { return }
@@ -76,10 +76,10 @@
             withUnsafeBytes(of: UInt64(data.count).bigEndian) { hash.update($0) }
             hash.update(data)
             hash.update(clear)
-            recorder.note(key, nonce.octets, input: Array(hash.digest().prefix(16)))
+            recorder.record(key, nonce.octets, input: Array(hash.digest().prefix(16)))
         }
 
-        private func note(_ key: [UInt8], _ nonce: [UInt8], input: [UInt8]) {
+        private func record(_ key: [UInt8], _ nonce: [UInt8], input: [UInt8]) {
             if let file {
                 let record = key + nonce + input
                 // A single call with O_APPEND, so that the records of several threads and processes do not mix.

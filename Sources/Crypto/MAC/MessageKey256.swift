@@ -100,7 +100,7 @@ private protocol HashState: Sendable {
 
     /// The state before the first byte.
     static func begun() -> Self
-    mutating func take(_ bytes: UnsafeRawBufferPointer)
+    mutating func update(_ bytes: UnsafeRawBufferPointer)
     mutating func finish(_ code: UnsafeMutablePointer<UInt8>)
 }
 
@@ -114,7 +114,7 @@ extension SHA256_CTX: HashState {
         thicket_sha256_init(&state)
         return state
     }
-    fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer) {
+    fileprivate mutating func update(_ bytes: UnsafeRawBufferPointer) {
         thicket_sha256_update(&self, bytes.octets, bytes.count)
     }
     fileprivate mutating func finish(_ code: UnsafeMutablePointer<UInt8>) { thicket_sha256_final(code, &self) }
@@ -130,7 +130,7 @@ extension SHA512_CTX: HashState {
         thicket_sha512_init(&state)
         return state
     }
-    fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer) {
+    fileprivate mutating func update(_ bytes: UnsafeRawBufferPointer) {
         thicket_sha512_update(&self, bytes.octets, bytes.count)
     }
     fileprivate mutating func finish(_ code: UnsafeMutablePointer<UInt8>) { thicket_sha512_final(code, &self) }
@@ -158,7 +158,7 @@ private struct KeyedStates<State: HashState>: Sendable {
     private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> State {
         for place in block.indices { block[place] ^= mark }
         var state = State.begun()
-        state.take(UnsafeRawBufferPointer(block))
+        state.update(UnsafeRawBufferPointer(block))
         return state
     }
 
@@ -171,9 +171,9 @@ private struct KeyedStates<State: HashState>: Sendable {
 
     func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
         var (first, second) = (inner, outer)
-        first.take(message)
+        first.update(message)
         first.finish(code)
-        second.take(UnsafeRawBufferPointer(start: code, count: State.codeBytes))
+        second.update(UnsafeRawBufferPointer(start: code, count: State.codeBytes))
         second.finish(code)
         // This state contains the code, which may be a key.
         withUnsafeMutableBytes(of: &second) { $0.cleanse() }

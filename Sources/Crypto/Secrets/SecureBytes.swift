@@ -19,7 +19,7 @@ public final class SecureBytes: @unchecked Sendable {
     public init<E: Error>(
         count: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Void
     ) throws(E) {
-        room = .init(start: SecureMemory.take(count), count: count)
+        room = .init(start: SecureMemory.allocate(count), count: count)
         try fill(room)
     }
 

@@ -26,7 +26,7 @@ enum SecureMemory {
 
     /// - Parameter count: 0 or more; the slot has space for at least one byte.
     /// - Returns: memory filled with zeros.
-    static func take(_ count: Int) -> UnsafeMutableRawPointer {
+    static func allocate(_ count: Int) -> UnsafeMutableRawPointer {
         precondition(count >= 0, "a secret has at least 0 bytes")
         guard count <= placeBytesMax else { return map(wholePages(count)) }
         let size = sizeClass(count)
@@ -45,7 +45,7 @@ enum SecureMemory {
     }
 
     /// - Parameters:
-    ///   - place: the result of `take` for this count, filled with zeros again.
+    ///   - place: the result of `allocate` for this count, filled with zeros again.
     static func give(_ place: UnsafeMutableRawPointer, _ count: Int) {
         guard count <= placeBytesMax else {
             munmap(place, wholePages(count))

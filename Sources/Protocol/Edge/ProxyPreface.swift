@@ -39,7 +39,7 @@ public struct ProxyPreface: Sendable {
     ///
     /// - Returns: whether the header is complete.
     /// - Throws: `Failure` when the bytes are not a valid header.
-    public mutating func take(_ input: inout UnsafeRawBufferPointer) throws(Failure) -> Bool {
+    public mutating func consume(_ input: inout UnsafeRawBufferPointer) throws(Failure) -> Bool {
         while let byte = input.first {
             bytes.append(byte)
             input = .init(rebasing: input.dropFirst())

@@ -15,7 +15,7 @@ struct HTTPChunkedBody {
     /// Consumes input up to the end of the body.
     ///
     /// - Returns: whether the body is complete.
-    mutating func take(
+    mutating func consume(
         _ input: inout UnsafeRawBufferPointer, into body: inout [UInt8], limits: HTTPLimits
     ) throws(HTTPFailure) -> Bool {
         while !input.isEmpty {
@@ -31,7 +31,7 @@ struct HTTPChunkedBody {
             guard try endsLine(byte, limits: limits) else { continue }
             let complete = line[...]
             line = []
-            if try take(line: complete, bodyCount: body.count, limits: limits) { return true }
+            if try consume(line: complete, bodyCount: body.count, limits: limits) { return true }
         }
         return false
     }
@@ -61,7 +61,7 @@ struct HTTPChunkedBody {
     }
 
     /// Processes a whole line. Returns true if it was the last line of the body.
-    private mutating func take(
+    private mutating func consume(
         line: ArraySlice<UInt8>, bodyCount: Int, limits: HTTPLimits
     ) throws(HTTPFailure) -> Bool {
         switch state {

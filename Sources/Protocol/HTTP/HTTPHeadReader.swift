@@ -15,7 +15,7 @@ struct HTTPHeadReader {
     /// Consumes input up to and including the empty line.
     ///
     /// - Returns: whether the head is complete; its lines are then in `lines`.
-    mutating func take(_ input: inout UnsafeRawBufferPointer, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
+    mutating func consume(_ input: inout UnsafeRawBufferPointer, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
         var index = 0
         defer { input = .init(rebasing: input[index...]) }
         while index < input.count {
@@ -26,7 +26,7 @@ struct HTTPHeadReader {
                 index = end
             } else {
                 index += 1
-                if try takeControl(input[index - 1]) { return true }
+                if try consumeControl(input[index - 1]) { return true }
             }
         }
         return false
@@ -74,9 +74,9 @@ struct HTTPHeadReader {
         previous = text[text.count - 1]
     }
 
-    /// Takes a byte that is not text.
+    /// Consumes a byte that is not text.
     /// - Returns: whether it ends the head.
-    private mutating func takeControl(_ byte: UInt8) throws(HTTPFailure) -> Bool {
+    private mutating func consumeControl(_ byte: UInt8) throws(HTTPFailure) -> Bool {
         let last = previous
         previous = byte
         if byte == 0x0A {

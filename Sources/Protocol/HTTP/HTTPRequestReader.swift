@@ -41,12 +41,12 @@ public struct HTTPRequestReader {
     /// - Throws: `HTTPFailure` with the status of the answer.
     public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPRequest? {
         if request == nil {
-            guard try head.take(&input, limits: limits) else { return nil }
+            guard try head.consume(&input, limits: limits) else { return nil }
             let parsed = try HTTPRequest(lines: head.lines, limits: limits)
             head = .init()
             try begin(parsed)
         }
-        guard try takeBody(&input), let complete = request else { return nil }
+        guard try consumeBody(&input), let complete = request else { return nil }
         request = nil
         (body, owesContinue) = (.none, false)
         return complete
@@ -63,7 +63,7 @@ public struct HTTPRequestReader {
         owesContinue = parsed.expectsContinue
     }
 
-    private mutating func takeBody(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> Bool {
+    private mutating func consumeBody(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> Bool {
         if !input.isEmpty { owesContinue = false }
         switch body {
         case .none: return true
@@ -77,7 +77,7 @@ public struct HTTPRequestReader {
             var joined = request?.body ?? []
             request?.body = []
             body = .none
-            let isComplete = try decoder.take(&input, into: &joined, limits: limits)
+            let isComplete = try decoder.consume(&input, into: &joined, limits: limits)
             body = .chunked(decoder)
             request?.body = joined
             return isComplete

@@ -35,7 +35,7 @@ public struct HTTPResponseHeadReader {
     /// - Returns: the head, or nil when the input is used up.
     /// - Throws: `HTTPFailure`; the connection must be closed then.
     public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPResponseHead? {
-        guard try head.take(&input, limits: limits) else { return nil }
+        guard try head.consume(&input, limits: limits) else { return nil }
         defer { head = .init() }
         return try HTTPResponseHead(lines: head.lines, limits: limits)
     }

@@ -13,7 +13,7 @@ enum JavaScriptNumber {
         while let byte = bytes.next() {
             switch byte {
             case UInt8(ascii: "."): isPastPoint = true
-            case UInt8(ascii: "e"): exponent = rest(&bytes)
+            case UInt8(ascii: "e"): exponent = readExponent(&bytes)
             default:
                 digits.append(byte &- 0x30)
                 if !isPastPoint { point += 1 }
@@ -26,7 +26,7 @@ enum JavaScriptNumber {
             point: point + exponent - zeros, plainMax: 21)
     }
 
-    private static func rest(_ bytes: inout String.UTF8View.Iterator) -> Int {
+    private static func readExponent(_ bytes: inout String.UTF8View.Iterator) -> Int {
         var value = 0
         var isNegative = false
         while let byte = bytes.next() {

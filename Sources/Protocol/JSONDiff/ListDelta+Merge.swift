@@ -44,7 +44,7 @@ private struct ListCursor {
         return count - used
     }
 
-    mutating func useKept(_ count: Int) {
+    mutating func skipKept(_ count: Int) {
         guard place < steps.count, case .retain(let all) = steps[place] else { return }
         used += count
         if used == all {
@@ -74,8 +74,8 @@ extension ListDelta {
             if both == .max { break }
             if both > 0 {
                 result.retain(both)
-                own.useKept(both)
-                other.useKept(both)
+                own.skipKept(both)
+                other.skipKept(both)
                 place += both
                 continue
             }
@@ -144,8 +144,8 @@ extension ListDelta {
             let both = min(before.kept, after.kept)
             if both > 0, both < .max {
                 result.retain(both)
-                before.useKept(both)
-                after.useKept(both)
+                before.skipKept(both)
+                after.skipKept(both)
             } else {
                 result.append(try compose(before.takeElement(), after.takeElement(), depth))
             }

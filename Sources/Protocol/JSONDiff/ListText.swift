@@ -62,7 +62,7 @@ enum ListText {
             throw DiffError(.delta(.lengthMismatch(delta: delta.sourceLength, text: length)))
         }
         var reader = LineReader(lines)
-        for operation in delta.operations { reader.take(operation) }
+        for operation in delta.operations { reader.apply(operation) }
         reader.finish()
         var result = ListDelta()
         for part in reader.parts {
@@ -149,7 +149,7 @@ private struct LineReader {
 
     init(_ lines: [[UInt16]]) { self.lines = lines }
 
-    mutating func take(_ operation: TextOperation) {
+    mutating func apply(_ operation: TextOperation) {
         switch operation {
         case .retain(let count): walk(count, keeping: true)
         case .delete(let count): walk(count, keeping: false)

@@ -173,7 +173,7 @@ extension ListDelta {
     /// This edit of the result of `made` as an edit of the result of `applied`, as for texts; `count` is the number of
     /// elements of their source. Both must also edit elements in the same way.
     func following(from made: ListDelta, to applied: ListDelta, count: Int) -> ListDelta? {
-        let (first, second) = (made.told(count), applied.told(count))
+        let (first, second) = (made.summary(count), applied.summary(count))
         guard first.inserted == second.inserted, first.edits == second.edits,
             let change = Rearrangement(from: first.runs, to: second.runs)
         else { return nil }
@@ -201,7 +201,7 @@ extension ListDelta {
         var edits = [Int: Operation]()
     }
 
-    private func told(_ count: Int) -> Told {
+    private func summary(_ count: Int) -> Told {
         var result = Told()
         var place = 0
         for step in steps {

@@ -29,8 +29,8 @@ private struct Cursor {
         }
     }
 
-    /// Uses `count` units (at most `left`) of the current step.
-    mutating func use(_ count: Int) {
+    /// Skips `count` units (at most `left`) of the current step.
+    mutating func skip(_ count: Int) {
         if count == left {
             place += 1
             used = 0
@@ -73,10 +73,10 @@ extension Cursor {
             switch operation {
             case .insert(let units):
                 found.append(Insertion(units: units, rank: rank))
-                use(units.count)
+                skip(units.count)
             case .delete(0):
                 rank = isAtGone ? .behindGapAtGone : .behindGap
-                use(0)
+                skip(0)
             default: return found
             }
         }
@@ -132,14 +132,14 @@ extension TextDelta {
             switch operation {
             case .delete(0):
                 isMarked = true
-                cursor.use(0)
+                cursor.skip(0)
             case .delete:
                 carryDeletion(&cursor)
                 isMarked = false
             case .retain:
                 let part = min(left, cursor.left)
                 if keeping { retain(part) } else { delete(part) }
-                cursor.use(part)
+                cursor.skip(part)
                 left -= part
                 isMarked = false
             case .insert(let units):
@@ -148,7 +148,7 @@ extension TextDelta {
                     insert(Array(cursor.inserted(units, part)), isBehindGone: isMarked)
                     isMarked = false
                 }
-                cursor.use(part)
+                cursor.skip(part)
                 left -= part
             }
         }
@@ -158,7 +158,7 @@ extension TextDelta {
         guard case .delete? = cursor.operation, cursor.left > 0 else { return }
         let count = cursor.left
         delete(count)
-        cursor.use(count)
+        cursor.skip(count)
     }
 
     /// Adjusts `a` so that it can follow `b`, when both were made from the same text.
@@ -194,8 +194,8 @@ extension TextDelta {
             if case .delete? = own.operation { ownDeleted = true }
             if case .delete? = other.operation { otherDeleted = true }
             if !otherDeleted { if ownDeleted { result.delete(part) } else { result.retain(part) } }
-            own.use(part)
-            other.use(part)
+            own.skip(part)
+            other.skip(part)
         }
         return result
     }

@@ -32,7 +32,7 @@ extension TextDelta {
     /// Splits the edit into whole characters.
     private func widened(in text: [UInt16]) -> TextDelta {
         var parts = PairReader(text)
-        for operation in operations { parts.take(operation) }
+        for operation in operations { parts.apply(operation) }
         return parts.finish()
     }
 }
@@ -49,13 +49,13 @@ private struct PairReader {
 
     init(_ text: [UInt16]) { self.text = text }
 
-    mutating func take(_ operation: TextOperation) {
+    mutating func apply(_ operation: TextOperation) {
         switch operation {
-        case .retain(let count): for _ in 0..<count { takeUnit(keeping: true) }
-        case .delete(let count): for _ in 0..<count { takeUnit(keeping: false) }
+        case .retain(let count): for _ in 0..<count { walkUnit(keeping: true) }
+        case .delete(let count): for _ in 0..<count { walkUnit(keeping: false) }
         case .insert(let units):
             waiting.append(contentsOf: units)
-            settle()
+            flush()
         }
     }
 
@@ -69,7 +69,7 @@ private struct PairReader {
         place > 0 && place < text.count && UTF16Text.isHigh(text[place - 1]) && UTF16Text.isLow(text[place])
     }
 
-    private mutating func takeUnit(keeping: Bool) {
+    private mutating func walkUnit(keeping: Bool) {
         let isFirstHalf =
             UTF16Text.isHigh(text[place]) && place + 1 < text.count && UTF16Text.isLow(text[place + 1])
         if covered == 0, waiting.isEmpty, !isFirstHalf {
@@ -80,11 +80,11 @@ private struct PairReader {
         if keeping { waiting.append(text[place]) }
         covered += 1
         place += 1
-        settle()
+        flush()
     }
 
     /// Writes the waiting units, once neither text is inside a pair.
-    private mutating func settle() {
+    private mutating func flush() {
         guard !isInsidePair, waiting.last.map(UTF16Text.isHigh) != true else { return }
         let whole = text[(place - covered)..<place]
         if whole.elementsEqual(waiting) {

@@ -8,7 +8,7 @@ extension TextDiff {
         var candidates = [(place: Int, before: Edits)]()
         var givenUp = Set<Int>()
         var run: Edits = []
-        func settle() {
+        func giveUpShort() {
             while let (place, before) = candidates.last {
                 let length = segments[place].units.count
                 let edits = before.number + run.number
@@ -23,7 +23,7 @@ extension TextDiff {
                 run.insert(segment.kind == .delete ? .deletion : .insertion)
                 continue
             }
-            settle()
+            giveUpShort()
             if segment.units.count < editCost, !run.isEmpty {
                 candidates.append((place: place, before: run))
             } else {
@@ -31,7 +31,7 @@ extension TextDiff {
             }
             run = []
         }
-        settle()
+        giveUpShort()
         replace(givenUp, in: &segments)
         if !givenUp.isEmpty { cleanupMerge(&segments) }
     }

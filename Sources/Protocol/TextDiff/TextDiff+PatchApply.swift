@@ -102,11 +102,11 @@ private struct PatchSplitter {
                 segment.kind == .delete && patch.segments.count == 1 && patch.segments[0].kind == .equal
                 && segment.units.count > 2 * TextPatch.searchMax
             if segment.kind == .insert || isLongDeletion {
-                take(segment, &patch)
+                append(segment, &patch)
                 rest.removeFirst()
             } else {
                 let room = TextPatch.searchMax - patch.sourceLength - TextPatch.margin
-                take(DiffSegment(segment.kind, segment.units.prefix(room)), &patch)
+                append(DiffSegment(segment.kind, segment.units.prefix(room)), &patch)
                 if segment.units.count <= room {
                     rest.removeFirst()
                 } else {
@@ -118,7 +118,7 @@ private struct PatchSplitter {
         return edits
     }
 
-    private mutating func take(_ segment: DiffSegment, _ patch: inout TextPatch) {
+    private mutating func append(_ segment: DiffSegment, _ patch: inout TextPatch) {
         if segment.kind != .insert {
             patch.sourceLength += segment.units.count
         }

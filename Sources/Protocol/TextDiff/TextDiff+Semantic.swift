@@ -24,7 +24,7 @@ extension TextDiff {
         var kept = [(place: Int, before: Amount)]()
         var givenUp = Set<Int>()
         var run = Amount()
-        func settle() {
+        func giveUpShort() {
             // Removing an equality makes the run longer, and so may also remove the equality before it.
             while let (place, before) = kept.last {
                 let length = segments[place].units.count
@@ -40,11 +40,11 @@ extension TextDiff {
                 run.add(segment)
                 continue
             }
-            settle()
+            giveUpShort()
             kept.append((place: place, before: run))
             run = Amount()
         }
-        settle()
+        giveUpShort()
         replace(givenUp, in: &segments)
         return !givenUp.isEmpty
     }

@@ -31,7 +31,7 @@ extension TextDiff {
     ) -> [TextPatch] {
         var maker = PatchMaker(source: source, target: target(of: segments), budget: budget)
         for (place, segment) in segments.enumerated() {
-            maker.take(segment, isLast: place == segments.count - 1)
+            maker.append(segment, isLast: place == segments.count - 1)
         }
         maker.finish()
         budget = maker.budget
@@ -58,7 +58,7 @@ private struct PatchMaker {
         self.budget = budget
     }
 
-    mutating func take(_ segment: DiffSegment, isLast: Bool) {
+    mutating func append(_ segment: DiffSegment, isLast: Bool) {
         let count = segment.units.count
         if patch.segments.isEmpty, segment.kind != .equal {
             patch.start = targetPlace

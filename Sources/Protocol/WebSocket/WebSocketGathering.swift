@@ -82,7 +82,7 @@ final class WebSocketGathering {
     ///
     /// - Returns: whether the frame is complete.
     /// - Throws: at the first byte that cannot be UTF-8 in a text message.
-    func takePayload(_ input: inout UnsafeMutableRawBufferPointer) throws(WebSocketFailure) -> Bool {
+    func consumePayload(_ input: inout UnsafeMutableRawBufferPointer) throws(WebSocketFailure) -> Bool {
         guard let header else { return false }
         let taken = min(header.length - payloadCount, input.count)
         let piece = UnsafeMutableRawBufferPointer(rebasing: input[..<taken])

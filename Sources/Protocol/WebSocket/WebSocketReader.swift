@@ -27,7 +27,7 @@ public struct WebSocketReader: ~Copyable {
     /// arrives.
     public let messageBytesMax: Int
     private let role: WebSocketRole
-    private let takesBinary: Bool
+    private let acceptsBinary: Bool
     private var isOver = false
     private var gathering: WebSocketGathering?
 
@@ -36,11 +36,11 @@ public struct WebSocketReader: ~Copyable {
     /// - Parameters:
     ///   - role: this side's end of the connection.
     ///   - messageBytesMax: bytes of one message at most, 1 or more.
-    ///   - takesBinary: when false, the header of a binary message ends the connection with 1003.
-    public init(role: WebSocketRole, messageBytesMax: Int, takesBinary: Bool = true) {
+    ///   - acceptsBinary: when false, the header of a binary message ends the connection with 1003.
+    public init(role: WebSocketRole, messageBytesMax: Int, acceptsBinary: Bool = true) {
         self.role = role
         self.messageBytesMax = messageBytesMax
-        self.takesBinary = takesBinary
+        self.acceptsBinary = acceptsBinary
     }
 
     /// True after a close frame or a failure: all later input is consumed and ignored.
@@ -117,7 +117,7 @@ public struct WebSocketReader: ~Copyable {
         let isInside = gathering?.messageOpcode != nil
         if header.opcode == .continuation && !isInside { throw WebSocketFailure(.continuationWithoutStart) }
         if header.opcode != .continuation && isInside { throw WebSocketFailure(.startInsideMessage) }
-        if header.opcode == .binary && !takesBinary { throw WebSocketFailure(.binaryNotTaken) }
+        if header.opcode == .binary && !acceptsBinary { throw WebSocketFailure(.binaryNotTaken) }
         let gathered = gathering?.message.count ?? 0
         guard header.length <= messageBytesMax - gathered else { throw WebSocketFailure(.messageTooBig) }
     }
@@ -143,7 +143,7 @@ public struct WebSocketReader: ~Copyable {
     private mutating func readPayload(
         _ input: inout UnsafeMutableRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketEvent? {
-        guard let gathering, try gathering.takePayload(&input), let frame = try gathering.finishFrame() else {
+        guard let gathering, try gathering.consumePayload(&input), let frame = try gathering.finishFrame() else {
             return nil
         }
         switch frame {

@@ -19,15 +19,15 @@ enum LenientChangeParser {
             var key = ""
             var ccid = ""
             skipSpace()
-            guard take(UInt8(ascii: "{")) else { return (key, ccid) }
+            guard consume(UInt8(ascii: "{")) else { return (key, ccid) }
             while true {
                 skipSpace()
-                guard let name = takeString() else { break }
+                guard let name = readString() else { break }
                 skipSpace()
-                guard take(UInt8(ascii: ":")) else { break }
+                guard consume(UInt8(ascii: ":")) else { break }
                 skipSpace()
                 if byte == UInt8(ascii: "\"") {
-                    guard let text = takeString() else { break }
+                    guard let text = readString() else { break }
                     // Each string is checked by itself: only valid ones are sent back.
                     if WireText.equals(name, "\"id\""), let value = decode(text) { key = value }
                     if WireText.equals(name, "\"ccid\""), let value = decode(text) { ccid = value }
@@ -35,7 +35,7 @@ enum LenientChangeParser {
                     skipValue()
                 }
                 skipSpace()
-                guard take(UInt8(ascii: ",")) else { break }
+                guard consume(UInt8(ascii: ",")) else { break }
             }
             return (key, ccid)
         }
@@ -46,16 +46,16 @@ enum LenientChangeParser {
             while let byte, byte <= 0x20 { at += 1 }
         }
 
-        private mutating func take(_ wanted: UInt8) -> Bool {
+        private mutating func consume(_ wanted: UInt8) -> Bool {
             guard byte == wanted else { return false }
             at += 1
             return true
         }
 
         /// A string with its quotes; nil when it is missing or does not end.
-        private mutating func takeString() -> ArraySlice<UInt8>? {
+        private mutating func readString() -> ArraySlice<UInt8>? {
             let start = at
-            guard take(UInt8(ascii: "\"")) else { return nil }
+            guard consume(UInt8(ascii: "\"")) else { return nil }
             while let byte {
                 at += 1
                 if byte == UInt8(ascii: "\"") { return bytes[start..<at] }
@@ -70,7 +70,7 @@ enum LenientChangeParser {
             while let byte {
                 switch byte {
                 case UInt8(ascii: "\""):
-                    guard takeString() != nil else { return }
+                    guard readString() != nil else { return }
                     continue
                 case UInt8(ascii: "{"), UInt8(ascii: "["):
                     depth += 1

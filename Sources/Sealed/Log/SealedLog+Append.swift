@@ -58,16 +58,16 @@ extension SealedLog {
         do throws(VerdictError) {
             operation = try admitted(clear)
         } catch {
-            if error.verdict.isTaken { take(sealed, nil, nil) }
+            if error.verdict.isTaken { advance(sealed, nil, nil) }
             return error.verdict
         }
         do throws(DiffError) {
             let outcome = try carriedOut(operation)
-            take(sealed, operation, outcome.edit)
+            advance(sealed, operation, outcome.edit)
             object = outcome.value?.objectValue
             return .applied(author: operation.author, edit: outcome.edit, conflicts: outcome.conflicts)
         } catch {
-            take(sealed, operation, nil)
+            advance(sealed, operation, nil)
             return .misfit(author: operation.author, error)
         }
     }
@@ -113,7 +113,7 @@ extension SealedLog {
     private func carriedOut(_ operation: SealedOperation) throws(DiffError) -> Edit.Applied {
         guard var edit = operation.edit else { throw DiffError(.malformed) }
         for place in operation.base..<position {
-            guard let other = settled(at: place + 1) else { continue }
+            guard let other = entry(at: place + 1) else { continue }
             let order = TransformOrder(isLater: true, own: operation.author, other: other.author)
             guard let moved = try edit.transformed(over: other.edit, order) else {
                 return Edit.Applied(value: object.map { .object($0) }, edit: nil)
@@ -125,7 +125,7 @@ extension SealedLog {
 
     /// Advances by one position.
     /// - Parameter operation: nil when it does not count.
-    private mutating func take(_ sealed: [UInt8], _ operation: SealedOperation?, _ edit: Edit?) {
+    private mutating func advance(_ sealed: [UInt8], _ operation: SealedOperation?, _ edit: Edit?) {
         chain.append(sealed)
         if let operation {
             lastPositions[operation.author] = position

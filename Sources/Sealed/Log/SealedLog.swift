@@ -77,7 +77,7 @@ public struct SealedLog: Sendable, Equatable {
     public var incarnationTag: UInt64 { incarnation.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
     /// The settled operation at a position of the window.
-    public func settled(at position: Int) -> Settled? {
+    public func entry(at position: Int) -> Settled? {
         let index = position - (self.position - window.count + 1)
         return window.indices.contains(index) ? window[index] : nil
     }

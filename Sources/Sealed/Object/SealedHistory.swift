@@ -48,12 +48,12 @@ public struct SealedHistory: Sendable {
         states += 1
         let entity: SealedEntity
         do throws(SealedShapeError) { entity = try SealedShape.check(object: state) } catch {
-            return tell(version, error.kind == .newerShape ? .stopped(after: nil) : .integrity(.clear))
+            return record(version, error.kind == .newerShape ? .stopped(after: nil) : .integrity(.clear))
         }
         guard var known = object else { return begin(entity, version) }
         let events = known.adopt(entity, with: sealer)
         object = known
-        tell(version, events)
+        record(version, events)
         // Later states are compared with this one, so that one error does not hide the next.
         if known.problem != nil || known.isStopped { begin(entity, version, isTold: true) }
     }
@@ -64,29 +64,29 @@ public struct SealedHistory: Sendable {
             opened = try SealedObject.open(entity, author: AuthorID(rawValue: 0), place: place, with: sealer)
         } catch {
             object = nil
-            if !isTold { tell(version, .integrity(error.integrity)) }
+            if !isTold { record(version, .integrity(error.integrity)) }
             return
         }
         // An inconsistent state is not a base for the next.
         object = opened.object.problem == nil && !opened.object.isStopped ? opened.object : nil
-        if !isTold { tell(version, opened.events) }
+        if !isTold { record(version, opened.events) }
         if !keys.serverKey(of: opened.object.log.appKey).utf8.elementsEqual(place.serverKey.utf8) {
-            tell(version, .otherName)
+            record(version, .otherName)
         }
     }
 
-    private mutating func tell(_ version: Int64, _ events: [SealedEvent]) {
+    private mutating func record(_ version: Int64, _ events: [SealedEvent]) {
         for event in events {
             switch event {
-            case .integrity(let integrity): tell(version, .integrity(integrity))
-            case .stopped(let after): tell(version, .stopped(after: after))
+            case .integrity(let integrity): record(version, .integrity(integrity))
+            case .stopped(let after): record(version, .stopped(after: after))
             case .recreated: recreations += 1
             case .changed, .acknowledged, .rebased, .conflict: break
             }
         }
     }
 
-    private mutating func tell(_ version: Int64, _ kind: Finding.Kind) {
+    private mutating func record(_ version: Int64, _ kind: Finding.Kind) {
         findings.append(Finding(version: version, kind: kind))
     }
 }

@@ -88,7 +88,7 @@ extension SealedObject {
         if let place = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
         if theirs.position > log.position {
             let events = catchUp(to: theirs, byOthers)
-            settle()
+            showLogObject()
             return events + tail.flatMap { receive($0, with: sealer) }
         }
         return compare(theirs, tail, sealer)
@@ -139,7 +139,7 @@ extension SealedObject {
         var ordered: JSONValue? = log.object.map { .object($0) }
         var counted = claimed(by: snapshot)
         for position in (log.position + 1)...snapshot.position {
-            let settled = snapshot.settled(at: position)
+            let settled = snapshot.entry(at: position)
             if byOthers, position == counted, !isDone(by: settled?.edit, on: ordered) {
                 guard letGo?.author == pendingAuthor else { return nil }
                 // It is the operation that was given up.
@@ -170,7 +170,7 @@ extension SealedObject {
     private func leads(to snapshot: SealedLog) -> Bool {
         var object: JSONValue? = log.object.map { .object($0) }
         for position in (log.position + 1)...snapshot.position {
-            guard let settled = snapshot.settled(at: position) else { continue }
+            guard let settled = snapshot.entry(at: position) else { continue }
             guard let outcome = try? settled.edit.apply(to: object), outcome.edit == settled.edit else {
                 return false
             }
@@ -214,7 +214,7 @@ extension SealedObject {
         letGo = nil
         let before = shown
         var events = [.recreated] + leap(to: theirs, pendingWasCounted: false)
-        settle()
+        showLogObject()
         events += tail.flatMap { receive($0, with: sealer) }
         if before != nil, before != shown {
             events.append(.conflict(SealedConflict(path: [], losing: before, winning: shown)))

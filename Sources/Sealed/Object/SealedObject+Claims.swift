@@ -61,7 +61,7 @@ extension SealedObject {
         let last = snapshot.lastPositions[own] ?? 0
         let begin = max(log.position, snapshot.position - snapshot.window.count)
         for position in (begin + 1)...snapshot.position {
-            let isOwn = snapshot.settled(at: position).map { $0.author == own }
+            let isOwn = snapshot.entry(at: position).map { $0.author == own }
             guard isOwn == nil || isOwn == (position == last) else { return false }
         }
         guard last != log.lastPositions[own] ?? 0 else { return true }

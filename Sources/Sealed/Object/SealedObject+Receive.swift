@@ -21,13 +21,13 @@ extension SealedObject {
         case .misfit where isOwn: events += recover()
         case .void, .misfit, .unknownRules, .forked: break
         }
-        settle()
+        showLogObject()
         return events
     }
 
     /// With no local edits left, the app sees the log's object itself. It equals what the app saw except for the order
     /// of members, which follows the order of operations on the server, on every device.
-    mutating func settle() {
+    mutating func showLogObject() {
         guard pending == nil, later == nil else { return }
         projected = log.object.map { .object($0) }
         (shown, wanted) = (projected, nil)

@@ -42,7 +42,7 @@ extension SealedObject {
     }
 
     /// *Take the server's*, where the server has none: the object is deleted.
-    public mutating func takeRemoval() -> [SealedEvent] {
+    public mutating func acceptRemoval() -> [SealedEvent] {
         let mine = shown
         (log.object, pending, later, projected, shown, problem) = (nil, nil, nil, nil, nil, nil)
         // An object that was deleted here too leaves no conflict.

@@ -105,7 +105,7 @@ extension SealedObject {
     public mutating func edit(_ diff: ObjectDiff) throws(SealedEditError) {
         let edit: Edit
         do throws(DiffError) { edit = try Edit(.object(diff)) } catch { throw .doesNotFit(error) }
-        try take(edit)
+        try apply(edit)
     }
 
     /// Takes the object that the app wants instead: the smallest edit that leads to it.
@@ -115,9 +115,9 @@ extension SealedObject {
     }
 
     /// Deletes the object.
-    public mutating func delete() throws(SealedEditError) { try take(.remove()) }
+    public mutating func delete() throws(SealedEditError) { try apply(.remove()) }
 
-    private mutating func take(_ edit: Edit) throws(SealedEditError) {
+    private mutating func apply(_ edit: Edit) throws(SealedEditError) {
         guard problem == nil, !isStopped else { throw .readOnly }
         guard shown != nil else { throw .deleted }
         do throws(DiffError) {
@@ -175,7 +175,7 @@ extension SealedObject {
         guard let outcome = try? told?.apply(to: projected), let edit = outcome.edit,
             let head = log.chain[log.position]
         else {
-            settle()
+            showLogObject()
             return nil
         }
         // If an operation names a list although the bucket belongs to one account, later ones must name it too in order

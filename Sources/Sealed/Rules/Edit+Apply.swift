@@ -43,7 +43,7 @@ extension Edit {
         var path = [String]()
         var conflicts = [SealedConflict]()
 
-        mutating func note(_ note: Note, losing: JSONValue?, winning: JSONValue?) {
+        mutating func record(_ note: Note, losing: JSONValue?, winning: JSONValue?) {
             guard note.isContested, losing != winning else { return }
             conflicts.append(SealedConflict(path: path, losing: losing, winning: winning))
         }
@@ -58,11 +58,11 @@ extension Edit {
         switch self {
         case .set(let new, let note):
             try walk.checkDepth(of: new)
-            walk.note(note, losing: value, winning: new)
+            walk.record(note, losing: value, winning: new)
             return (new, .set(new, Note(old: value)))
         case .remove(let note):
             guard let value else { return (nil, nil) }
-            walk.note(note, losing: value, winning: nil)
+            walk.record(note, losing: value, winning: nil)
             return (nil, .remove(Note(old: value)))
         default:
             guard let value else { throw DiffError(.missingKey, path: walk.path) }
@@ -118,7 +118,7 @@ extension Edit {
             walk.path.append(String(result.count))
             if case .insert(let value, let note) = step {
                 try walk.checkDepth(of: value)
-                walk.note(note, losing: nil, winning: value)
+                walk.record(note, losing: nil, winning: value)
                 result.append(value)
                 applied.append(.insert(value))
                 walk.path.removeLast()
@@ -131,7 +131,7 @@ extension Edit {
                 result.append(contentsOf: list[read..<(read + count)])
                 applied.add(step)
             case .delete(let note):
-                walk.note(note, losing: list[read], winning: nil)
+                walk.record(note, losing: list[read], winning: nil)
                 applied.append(.delete(Note(old: list[read])))
             case .edit(let edit):
                 let (after, done) = try edit.apply(to: list[read], &walk)

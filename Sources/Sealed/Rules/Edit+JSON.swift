@@ -20,7 +20,7 @@ extension Edit {
             object["v"] = .object(JSONObject(members.map { (key: $0.key, value: $0.edit.settledJSON) }))
         case .list(let steps):
             object["o"] = "L"
-            object["v"] = .object(Self.settled(steps))
+            object["v"] = .object(Self.stepsJSON(steps))
         case .text(let delta):
             object["o"] = "d"
             object["v"] = .string(delta.encoded)
@@ -28,7 +28,7 @@ extension Edit {
         return .object(object)
     }
 
-    private static func settled(_ steps: [ListStep]) -> JSONObject {
+    private static func stepsJSON(_ steps: [ListStep]) -> JSONObject {
         var object = JSONObject(reserving: steps.count)
         var place = 0
         for step in steps {

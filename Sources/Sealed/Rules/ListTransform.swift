@@ -15,8 +15,8 @@ enum ListTransform {
             if both == .max { break }
             if both > 0 {
                 result.add(.retain(both))
-                own.useKept(both)
-                other.useKept(both)
+                own.skipKept(both)
+                other.skipKept(both)
                 continue
             }
             if own.isAtEnd { break }
@@ -82,7 +82,7 @@ enum ListTransform {
                 place += 1
                 return steps[place - 1]
             }
-            useKept(1)
+            skipKept(1)
             return .retain(1)
         }
 
@@ -93,7 +93,7 @@ enum ListTransform {
             return count - used
         }
 
-        mutating func useKept(_ count: Int) {
+        mutating func skipKept(_ count: Int) {
             guard place < steps.count, case .retain(let all) = steps[place] else { return }
             used += count
             guard used == all else { return }

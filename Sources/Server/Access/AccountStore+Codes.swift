@@ -30,7 +30,7 @@ extension AccountStore {
     }
 
     /// Whether the code is the kept one, in time and not used up; every call counts as a try. `now`: milliseconds.
-    public func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
+    public func redeem(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
             let kept: (code: [UInt8], made: Int64, tries: Int64)? = try database.statement(
                 "SELECT code, made, tries FROM account_code WHERE user = ?1"

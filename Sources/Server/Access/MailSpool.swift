@@ -10,19 +10,19 @@ public final class MailSpool: MailOutbox {
 
     private let folder: String
     private let from: String
-    private let told: @Sendable () -> Void
+    private let onAdded: @Sendable () -> Void
 
     /// - Parameters:
     ///   - from: address of the sender.
-    ///   - told: called after each message that was added.
-    public init(folder: String, from: String, told: @escaping @Sendable () -> Void = {}) {
-        (self.folder, self.from, self.told) = (folder, from, told)
+    ///   - onAdded: called after each message that was added.
+    public init(folder: String, from: String, onAdded: @escaping @Sendable () -> Void = {}) {
+        (self.folder, self.from, self.onAdded) = (folder, from, onAdded)
     }
 
     /// Adds a message, on disk when the call returns. `now`: seconds since 1970.
     public func put(_ mail: Mail, now: Double) throws(DirectoryError) {
         try write(mail, now, isKept: true)
-        told()
+        onAdded()
     }
 
     /// Does the same work as `put` and discards the message, so that both take the same time.

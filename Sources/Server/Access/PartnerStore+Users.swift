@@ -133,7 +133,7 @@ extension PartnerStore {
     }
 
     /// Whether the code is the kept one, in time and not used up; every call counts as a try.
-    public func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool {
+    public func redeem(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool {
         let time = Self.milliseconds(now)
         return try writing { () throws(SQLiteError) in
             let kept: (code: [UInt8], made: Int64, tries: Int64)? = try database.statement(

@@ -12,7 +12,7 @@ extension ServerLoop {
         guard let accounts else { return .respond(pages.answer(.unknown, request)) }
         hub.metrics.httpRequests.add(1, .account)
         let methods = route.methods
-        if let early = early(request, methods, takes: route.takes(request.method)) {
+        if let early = early(request, methods, isAccepted: route.accepts(request.method)) {
             return .respond(early)
         }
         let asked = ServerAccounts.Asked(
@@ -32,7 +32,7 @@ extension ServerLoop {
         guard let access else { return .respond(pages.answer(.unknown, request)) }
         hub.metrics.httpRequests.add(1, .partner)
         let methods = PartnerService.methods(of: route)
-        if let early = early(request, methods, takes: PartnerService.takes(request.method, route)) {
+        if let early = early(request, methods, isAccepted: PartnerService.accepts(request.method, route)) {
             return .respond(early)
         }
         let asked = ServerAccess.Asked(
@@ -45,12 +45,12 @@ extension ServerLoop {
         return .later
     }
 
-    /// The answer that follows from the method alone; nil when the path takes the method.
-    private func early(_ request: HTTPRequest, _ methods: String, takes: Bool) -> HTTPResponse? {
+    /// The answer that follows from the method alone; nil when the path accepts the method.
+    private func early(_ request: HTTPRequest, _ methods: String, isAccepted: Bool) -> HTTPResponse? {
         if request.method.utf8.elementsEqual("OPTIONS".utf8) {
             return pages.cors.preflight(request, allowed: methods + ", OPTIONS")
         }
-        return takes
+        return isAccepted
             ? nil : pages.cors.marking(ServerPages.methodNotAllowed(but: methods + ", OPTIONS"), to: request)
     }
 }

@@ -63,7 +63,7 @@ extension Hub {
     }
 
     /// Handles a committed change in a bucket: requests that wait for changes in buckets of that name read again.
-    func tellAll(_ outcome: BucketOutcome) {
+    func notifyAll(_ outcome: BucketOutcome) {
         guard outcome.published != nil else { return }
         for session in allCalls {
             guard let exchange = session.exchange, exchange.call.app == outcome.bucket.app,

@@ -19,15 +19,15 @@ extension Hub {
     /// Bytes of answers passed on for one question.
     public static let answerBytesMax = 64 << 20
 
-    /// Asks all clients of a bucket. Answers come as `tell` actions until the question's time is over, then
+    /// Asks all clients of a bucket. Answers come as `report` actions until the question's time is over, then
     /// `ended`. Some clients never answer, so the question does not end at a number of answers.
     public func ask(_ id: AskID, _ question: RemoteQuestion, now: HubInstant) {
         guard asks.count < Self.asksMax else {
-            return actions.append(.tell(id, .failed("too many questions at once; ask again later")))
+            return actions.append(.report(id, .failed("too many questions at once; ask again later")))
         }
         let asked = put(question)
-        actions.append(.tell(id, .asked(asked)))
-        guard asked > 0 else { return actions.append(.tell(id, .ended)) }
+        actions.append(.report(id, .asked(asked)))
+        guard asked > 0 else { return actions.append(.report(id, .ended)) }
         asks.append(
             Ask(
                 id: id, bucket: question.bucket, isIndex: question.kind == .index,
@@ -88,20 +88,20 @@ extension Hub {
     private func pass(_ json: [UInt8], of channel: Channel, to index: Int) {
         asks[index].bytesLeft -= json.count
         guard asks[index].bytesLeft >= 0 else { return }
-        actions.append(.tell(asks[index].id, .answer(client: channel.clientID.text, json: json)))
+        actions.append(.report(asks[index].id, .answer(client: channel.clientID.text, json: json)))
     }
 
     /// Ends questions whose clients have sent too much.
     private func dropFull() {
         for ask in asks where ask.bytesLeft < 0 {
-            actions.append(.tell(ask.id, .failed("the clients sent more than is passed on")))
+            actions.append(.report(ask.id, .failed("the clients sent more than is passed on")))
         }
         asks.removeAll { $0.bytesLeft < 0 }
     }
 
     func expireAsks(_ now: HubInstant) {
         guard !asks.isEmpty else { return }
-        for ask in asks where ask.deadline <= now.monotonic { actions.append(.tell(ask.id, .ended)) }
+        for ask in asks where ask.deadline <= now.monotonic { actions.append(.report(ask.id, .ended)) }
         asks.removeAll { $0.deadline <= now.monotonic }
     }
 }

@@ -118,9 +118,9 @@ extension Hub {
     }
 
     private func deliver(_ outcome: BucketOutcome, now: HubInstant) {
-        if !allCalls.isEmpty { tellAll(outcome) }
+        if !allCalls.isEmpty { notifyAll(outcome) }
         guard let feed = feeds[outcome.bucket] else { return }
-        if let mode = outcome.mode { settleMode(mode, of: feed, now: now) }
+        if let mode = outcome.mode { receiveMode(mode, of: feed, now: now) }
         let before = feed.tailBytes
         let wasThere = feed.row != nil
         let fresh = feed.publish(outcome, limits: limits)
@@ -161,7 +161,7 @@ extension Hub {
             actions.append(.send(channel.session.id, frame))
             receivers += 1
             guard channel.library == .nodeSimperium else { continue }
-            for key in removals { channel.hints.note(key, at: now.monotonic) }
+            for key in removals { channel.hints.record(key, at: now.monotonic) }
         }
         metrics.deliveries.add(receivers * entries.count)
     }

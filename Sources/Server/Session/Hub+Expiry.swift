@@ -12,7 +12,7 @@ extension Hub {
     func expireDue(_ now: HubInstant) {
         guard !ends.isEmpty else { return }
         if ends.hasJumped(now) { rescheduleEnds(now) }
-        while let note = ends.takeDue(now) { note() }
+        while let action = ends.takeDue(now) { action() }
         let channels = ended
         ended = []
         for channel in channels { end(channel, now: now) }
@@ -49,7 +49,7 @@ extension Hub {
         case .opening:
             let queued = channel.takeQueued().count
             remove(channel)
-            tell(channel, .tokenExpired)
+            sendRefusal(channel, .tokenExpired)
             for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
         case .ready: lapse(channel, now: now)
         case .lapsed:
@@ -68,7 +68,7 @@ extension Hub {
         nextGeneration += 1
         channel.readGeneration = nextGeneration
         metrics.channels.subtract()
-        tell(channel, .tokenExpired)
+        sendRefusal(channel, .tokenExpired)
         schedule(channel, end: now.unix + Self.graceMilliseconds, now: now)
     }
 
@@ -193,7 +193,7 @@ extension Hub {
         found.sort { $0.generation < $1.generation }
         let tokens = found.compactMap { $0.pass?.denied }
         for channel in found {
-            tell(channel, .signedOut)
+            sendRefusal(channel, .signedOut)
             dismiss(channel, "signed out")
         }
         return tokens
@@ -211,9 +211,9 @@ extension Hub {
         if session.channels.isEmpty { close(session, .policyViolation, reason) }
     }
 
-    private func tell(_ channel: Channel, _ refusal: InitRefusal) {
+    private func sendRefusal(_ channel: Channel, _ refusal: InitRefusal) {
         metrics.authorizations.add(1, .ended)
-        tell(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
+        sendRefusal(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
     }
 
     // MARK: Tokens of partners

@@ -211,10 +211,10 @@ extension Hub {
 
     func refuse(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
         metrics.authorizations.add(1, refusal.code == .unauthorized ? .refused : .failed)
-        tell(number, of: session, refusal, expectsExpired: expectsExpired)
+        sendRefusal(number, of: session, refusal, expectsExpired: expectsExpired)
     }
 
-    func tell(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
+    func sendRefusal(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
         guard session.exchange == nil else { return answer(session, RESTAnswer.of(refusal)) }
         if expectsExpired { send(Reply.authExpired(number), to: session) }
         send(Reply.authFailed(number, refusal.code, refusal.message), to: session)

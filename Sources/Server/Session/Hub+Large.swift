@@ -37,7 +37,7 @@ extension Hub {
 
     /// A large change has been parsed.
     func hasRead(_ large: LargeChange, of origin: ReadOrigin, _ answer: ReadAnswer, now: HubInstant) {
-        let tenant = take(large.bytes, of: large.tenant)
+        let tenant = releaseBytes(large.bytes, of: large.tenant)
         // After its own submission, so that the tenant's connections are not resumed for a moment in between.
         defer { if let tenant { hasLess(tenant) } }
         guard let session = session(origin.connection), !session.isClosing else { return }
@@ -70,10 +70,10 @@ extension Hub {
     /// The bytes have been parsed, or their connection has closed.
     /// - Parameter number: `Tenant.number`, 0 for an unauthenticated connection.
     func endReading(_ bytes: Int, of number: TenantID) {
-        if let tenant = take(bytes, of: number) { hasLess(tenant) }
+        if let tenant = releaseBytes(bytes, of: number) { hasLess(tenant) }
     }
 
-    private func take(_ bytes: Int, of number: TenantID) -> Tenant? {
+    private func releaseBytes(_ bytes: Int, of number: TenantID) -> Tenant? {
         bytesBeingRead -= bytes
         guard let tenant = tenantsByID[number] else { return nil }
         tenant.changeBytes -= bytes

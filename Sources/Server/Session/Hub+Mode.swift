@@ -30,10 +30,10 @@ extension Hub {
     /// Sends the bucket's options after an `auth`: the mode of an open bucket only on request, and its identity
     /// only to Thicket's client library.
     func sayOptions(of feed: BucketFeed, to channel: Channel, isAsked: Bool) {
-        let tellsMode = (isAsked && !isUndecided(for: channel, on: feed)) || feed.mode != .open
+        let sendsMode = (isAsked && !isUndecided(for: channel, on: feed)) || feed.mode != .open
         let store = identity(of: feed, for: channel)
-        guard tellsMode || store != nil else { return }
-        send(Reply.options(channel.number, mode: tellsMode ? feed.mode : nil, store: store), to: channel.session)
+        guard sendsMode || store != nil else { return }
+        send(Reply.options(channel.number, mode: sendsMode ? feed.mode : nil, store: store), to: channel.session)
     }
 
     /// nil for other libraries, and while the bucket has no change, because an identity needs a row.
@@ -51,13 +51,13 @@ extension Hub {
     }
 
     /// The shard has reported the bucket's mode.
-    func settleMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
+    func receiveMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
         let waiting = feed.sealing
         switch answer {
         case .unknown:
             for channel in waiting { refuse(channel, .unreadable, now: now) }
         case .mode(let mode):
-            tell(mode, to: feed)
+            notify(mode, to: feed)
             for channel in waiting {
                 // A command kept by an earlier channel may have closed their connection.
                 guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
@@ -73,12 +73,12 @@ extension Hub {
         for (bucket, feed) in feeds where bucket.app == app && bucket.name == name {
             // The shard's copy has the old mode.
             actions.append(.submit(.forget(bucket)))
-            if feed.isOpen { tell(mode, to: feed) }
+            if feed.isOpen { notify(mode, to: feed) }
         }
     }
 
     /// Sets a mode that differs from the one the channels were sent, and notifies them.
-    private func tell(_ mode: BucketMode, to feed: BucketFeed) {
+    private func notify(_ mode: BucketMode, to feed: BucketFeed) {
         guard feed.mode != mode else { return }
         feed.mode = mode
         for channel in feed.subscribers where channel.isReady && channel.session.exchange == nil {

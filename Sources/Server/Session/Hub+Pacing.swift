@@ -8,8 +8,8 @@ extension Hub {
     func meter(
         _ meter: inout RateMeter, of session: Session, limit: Metrics.LimitName, now: HubInstant
     ) -> Bool {
-        switch meter.take(at: now.monotonic) {
-        case .take: return false
+        switch meter.admit(at: now.monotonic) {
+        case .admit: return false
         case .slow(let until):
             if session.slowUntil <= now.monotonic { metrics.limitHits.add(1, limit) }
             session.slowUntil = max(session.slowUntil, until)

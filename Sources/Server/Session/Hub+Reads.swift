@@ -106,7 +106,7 @@ extension Hub {
         send(Reply.changes(channel.number, entries.lazy.map(\.element), bytes: bytes), to: channel.session)
         guard channel.library == .nodeSimperium else { return }
         for entry in entries where entry.isRemoval {
-            channel.hints.note(entry.key, at: now.monotonic)
+            channel.hints.record(entry.key, at: now.monotonic)
         }
     }
 
@@ -128,7 +128,7 @@ extension Hub {
     /// A reader answered. Answers to channels that are gone are dropped.
     public func answered(_ request: ReadRequest, _ answer: ReadAnswer, now: HubInstant) {
         defer { emptyLeaving() }
-        settle(request)
+        finish(request)
         expireDue(now)
         if case .open(let bucket) = request.question {
             if case .opened(let record, let buckets, let mode) = answer {
@@ -166,7 +166,7 @@ extension Hub {
         }
     }
 
-    private func settle(_ request: ReadRequest) {
+    private func finish(_ request: ReadRequest) {
         readsOutstanding -= 1
         metrics.readsQueued.set(readsOutstanding)
         // The HTTP connection of an answered request may already carry the next one.
@@ -178,7 +178,7 @@ extension Hub {
                 tenant.reads -= 1
                 releaseHeld(tenant)
             }
-            if let next = session.settled(request) { actions.append(.readWhenDrained(next)) }
+            if let next = session.finished(request) { actions.append(.readWhenDrained(next)) }
             if session.readsOutstanding * 2 < limits.readsPerConnectionMax, readsOutstanding < limits.readsQueuedMax {
                 resume(session, .reads)
             }
@@ -206,7 +206,7 @@ extension Hub {
         }
         if count > 0 || mustAnswer { send(frame, to: channel.session) }
         if channel.library == .nodeSimperium {
-            for key in removals { channel.hints.note(key, at: now.monotonic) }
+            for key in removals { channel.hints.record(key, at: now.monotonic) }
         }
         guard through < upTo else { return catchUp(channel, from: upTo, mustAnswer: false, now: now) }
         channel.stream = .catchingUp(after: through, upTo: upTo, mustAnswer: false)

@@ -10,7 +10,7 @@ struct SignedOut {
     private var order = [Tenant.Name]()
 
     /// - Parameter generation: the newest generation; channels up to it began before.
-    mutating func note(_ name: Tenant.Name, generation: UInt64) {
+    mutating func record(_ name: Tenant.Name, generation: UInt64) {
         if lives.updateValue(generation, forKey: name) == nil { order.append(name) }
         guard order.count > Self.namesMax else { return }
         lives[order.removeFirst()] = nil
@@ -25,7 +25,7 @@ extension Hub {
     /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. A
     /// client with another good token reconnects with it.
     func signOut(_ name: Tenant.Name) {
-        signedOut.note(name, generation: nextGeneration)
+        signedOut.record(name, generation: nextGeneration)
         for session in sessions {
             if let channel = session.channels.first(where: { isOf($0, name) }) { signOut(channel) }
         }
@@ -35,7 +35,9 @@ extension Hub {
     /// Ends the connection of a channel whose token is no longer good; a request gets its answer.
     func signOut(_ channel: Channel) {
         let session = channel.session
-        if session.exchange != nil { return tell(channel.number, of: session, .signedOut, expectsExpired: false) }
+        if session.exchange != nil {
+            return sendRefusal(channel.number, of: session, .signedOut, expectsExpired: false)
+        }
         close(session, .policyViolation, "signed out")
     }
 

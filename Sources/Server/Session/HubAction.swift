@@ -41,7 +41,7 @@ public enum HubAction: Sendable {
     /// Have a partner's token checked; `Hub.admitted` takes the answer.
     indirect case admit(AdmissionRequest)
     /// Send this reply to the asking administrator.
-    indirect case tell(AskID, RemoteReply)
+    indirect case report(AskID, RemoteReply)
     /// Answer the connection's request. `tenant`: `Tenant.number`, 0 for an unauthenticated connection.
     indirect case respond(ConnectionID, HTTPResponse, tenant: TenantID)
 }

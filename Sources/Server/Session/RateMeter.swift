@@ -3,7 +3,7 @@ struct RateMeter {
     /// What to do with one more event.
     enum Verdict: Equatable {
         /// Within the rate.
-        case take
+        case admit
         /// Above the rate: take this one, and read no more before that time (nanoseconds).
         case slow(until: Int64)
         /// Above the rate by a whole further burst: refuse this one.
@@ -29,12 +29,12 @@ struct RateMeter {
     }
 
     /// Counts one event at `now` (nanoseconds of the monotonic clock).
-    mutating func take(at now: Int64) -> Verdict {
+    mutating func admit(at now: Int64) -> Verdict {
         let start = max(paidAt, now)
         let debt = start - now + cost - credit
         guard debt > 0 else {
             paidAt = start + cost
-            return .take
+            return .admit
         }
         guard debt <= credit else { return .refuse }
         paidAt = start + cost

@@ -12,7 +12,7 @@ struct RemovalHints {
     private var entries = [(key: String, sent: Int64)]()
 
     /// A removal was sent to the channel.
-    mutating func note(_ key: EntityKey, at now: Int64) {
+    mutating func record(_ key: EntityKey, at now: Int64) {
         forget(key.text)
         if entries.count >= Self.countMax { entries.removeFirst() }
         entries.append((key.text, now))

@@ -69,7 +69,7 @@ final class Session {
     }
 
     /// A read was answered. Returns the one that may begin in its place.
-    func settled(_ request: ReadRequest) -> ReadRequest? {
+    func finished(_ request: ReadRequest) -> ReadRequest? {
         guard request.question.hasLargeAnswer else { return nil }
         guard let next = waitingReads.popFirst() else {
             readsAtWork -= 1

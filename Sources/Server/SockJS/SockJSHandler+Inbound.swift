@@ -3,7 +3,7 @@ import ThicketProtocol
 // Messages from clients: passed on a few per turn, and held back while the hub accepts no more.
 extension SockJSHandler {
     /// Accepts the messages of one payload.
-    func take(_ messages: [[UInt8]], _ entry: Entry) {
+    func receive(_ messages: [[UInt8]], _ entry: Entry) {
         entry.inbound.append(contentsOf: messages)
         pump(entry)
     }

@@ -45,7 +45,7 @@ extension SockJSHandler {
     }
 
     private func webSocket(_ request: HTTPRequest) -> HTTPDisposition {
-        guard settings.takesWebSockets else { return .respond(SockJSReplies.notFound(request)) }
+        guard settings.acceptsWebSockets else { return .respond(SockJSReplies.notFound(request)) }
         guard request.method == "GET" else { return .respond(SockJSReplies.methodNotAllowed(but: "GET")) }
         guard request.fields.tokens(of: "upgrade").contains("websocket") else {
             return .respond(SockJSReplies.refusal(400, "Can \"Upgrade\" only to \"WebSocket\".", request))
@@ -144,11 +144,11 @@ extension SockJSHandler {
                 transport == .jsonpSend
                 ? try SockJSPayload.messages(request.body, contentType: request.fields["content-type"])
                 : try SockJSPayload.messages(request.body)
-            take(messages, entry)
+            receive(messages, entry)
         } catch {
             return .respond(SockJSReplies.refusal(error.status, error.text, request))
         }
-        let answer = replies.taken(transport, request)
+        let answer = replies.accepted(transport, request)
         guard !entry.inbound.isEmpty || entry.isPaused else { return .respond(answer) }
         entry.held = (connection, answer)
         return .later

@@ -162,7 +162,7 @@ final class SockJSHandler {
         guard let entry = entry(servedBy: socket) else { return false }
         do throws(SockJSPayload.Failure) {
             let messages = try SockJSPayload.messages(ofSocket: [UInt8](text))
-            take(messages, entry)
+            receive(messages, entry)
             if !entry.inbound.isEmpty { loop.pauseReading(socket) }
         } catch {
             // The protocol requires an end without a session frame before it.

@@ -39,7 +39,7 @@ struct SockJSReplies {
     /// - Parameter entropy: an unpredictable number, for browsers without a random source.
     func info(_ request: HTTPRequest, entropy: UInt32) -> HTTPResponse {
         let body =
-            "{\"websocket\":\(settings.takesWebSockets),\"origins\":[\"*:*\"],"
+            "{\"websocket\":\(settings.acceptsWebSockets),\"origins\":[\"*:*\"],"
             + "\"cookie_needed\":\(settings.setsCookie),\"entropy\":\(entropy)}"
         return HTTPResponse(
             status: 200,
@@ -114,7 +114,7 @@ struct SockJSReplies {
     }
 
     /// The answer to accepted messages.
-    func taken(_ transport: SockJSTransport, _ request: HTTPRequest) -> HTTPResponse {
+    func accepted(_ transport: SockJSTransport, _ request: HTTPRequest) -> HTTPResponse {
         // Some browsers mishandle status 204 for a form.
         guard transport == .jsonpSend else { return head(transport, request, status: 204) }
         var response = head(transport, request)

@@ -12,7 +12,7 @@ struct SockJSSettings: Sendable, Equatable {
     /// Bytes that every session may have queued, however much the others have.
     var queueBytesFree = 4 << 10
     /// Whether sessions may be WebSockets.
-    var takesWebSockets = true
+    var acceptsWebSockets = true
     /// Whether answers carry a cookie for load balancers.
     var setsCookie = false
     /// The client library for the iframe page.
@@ -29,7 +29,7 @@ struct SockJSSettings: Sendable, Equatable {
         sessionsMax = config.limits.sockJSSessionsMax
         queueBytesTotalMax = config.limits.pendingBytesTotalMax / 4
         queueBytesPerUserMax = config.limits.pendingBytesPerUserMax
-        takesWebSockets = config.sockJSWebSocket
+        acceptsWebSockets = config.sockJSWebSocket
         setsCookie = config.sockJSCookie
         library = SockJSLibrary(config.sockJSScript, read: read)
     }

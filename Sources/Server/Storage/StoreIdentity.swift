@@ -54,12 +54,12 @@ enum SipHash {
         var state = State(k0: k0, k1: k1)
         var offset = 0
         while offset + 8 <= bytes.count {
-            state.take(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
+            state.absorb(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
             offset += 8
         }
         var last = UInt64(bytes.count & 0xFF) << 56
         for index in offset..<bytes.count { last |= UInt64(bytes[index]) << UInt64((index - offset) * 8) }
-        state.take(last)
+        state.absorb(last)
         return state.finish()
     }
 
@@ -76,7 +76,7 @@ enum SipHash {
             v3 = k1 ^ 0x7465_6462_7974_6573
         }
 
-        mutating func take(_ word: UInt64) {
+        mutating func absorb(_ word: UInt64) {
             v3 ^= word
             round()
             round()

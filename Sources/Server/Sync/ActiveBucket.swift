@@ -106,7 +106,7 @@ final class ActiveBucket: RecencyNode {
 
     /// Applies the marks of the bucket that background work has moved.
     /// - Parameter run: the archived ccids; if given, only these entries are visited instead of the whole set.
-    func take(_ move: BucketMove, by run: MaintenanceBatch.ChangeIDRun? = nil) {
+    func apply(_ move: BucketMove, by run: MaintenanceBatch.ChangeIDRun? = nil) {
         record?.floor = move.floor
         guard move.archived > archived else { return }
         defer { archived = move.archived }
@@ -121,7 +121,7 @@ final class ActiveBucket: RecencyNode {
         }
     }
 
-    func noteChangeID(hash: UInt64, gid: GlobalID) { changeIDs[hash] = gid }
+    func recordChangeID(hash: UInt64, gid: GlobalID) { changeIDs[hash] = gid }
 
     /// The oldest ccids in memory as one block, if there are enough of them.
     /// - Parameters:

@@ -63,7 +63,7 @@ final class ActiveEntity: RecencyNode {
     func makeValue() { state.makeValue() }
 
     /// Replaces the text by the same state, parsed on another thread.
-    func take(made state: ObjectState) {
+    func adopt(made state: ObjectState) {
         guard !self.state.isMade, state.isMade, state.version == self.state.version else { return }
         self.state = state
     }
@@ -81,7 +81,7 @@ final class ActiveEntity: RecencyNode {
     /// - Parameters:
     ///   - diffBytes: bytes of the diff in the log.
     ///   - isKeyframe: whether the row carries the whole body.
-    func take(_ decision: Decision, gid: GlobalID, diffBytes: Int, isKeyframe: Bool) {
+    func apply(_ decision: Decision, gid: GlobalID, diffBytes: Int, isKeyframe: Bool) {
         let action: RecentChanges.Action =
             switch decision.edit {
             case _ where decision.isRemoval: .value(.remove)
@@ -108,7 +108,7 @@ final class ActiveEntity: RecencyNode {
 
     /// Records that the open group is durable.
     /// - Returns: dropped values that take long to deallocate.
-    func settle(recentCountMax: Int, recentBytesMax: Int) -> [any Sendable] {
+    func markDurable(recentCountMax: Int, recentBytesMax: Int) -> [any Sendable] {
         durableVersion = state.version
         // Allows one previous state, for an edit that is late by one version; for very large objects the log is read
         // instead.

@@ -21,7 +21,7 @@ final class RecencyList<Member: RecencyNode> {
     var oldest: Member? { oldestNode.map { unsafeDowncast($0, to: Member.self) } }
 
     /// Moves a member to the front, counted with `bytes`; adds it if it is not listed.
-    func use(_ member: Member, bytes memberBytes: Int) {
+    func touch(_ member: Member, bytes memberBytes: Int) {
         bytes += memberBytes - member.countedBytes
         member.countedBytes = memberBytes
         guard newest !== member else { return }

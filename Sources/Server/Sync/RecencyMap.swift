@@ -22,7 +22,7 @@ final class RecencyMap<Key: Hashable, Value> {
     /// The value of a key; counts as a use.
     subscript(key: Key) -> Value? {
         guard let entry = entries[key] else { return nil }
-        order.use(entry, bytes: entry.countedBytes)
+        order.touch(entry, bytes: entry.countedBytes)
         return entry.value
     }
 
@@ -30,7 +30,7 @@ final class RecencyMap<Key: Hashable, Value> {
         remove(key)
         let entry = Entry(key, value)
         entries[key] = entry
-        order.use(entry, bytes: weight)
+        order.touch(entry, bytes: weight)
     }
 
     @discardableResult

@@ -74,7 +74,7 @@ extension ShardCore {
     }
 
     private func remove(_ entity: ActiveEntity, isLast: Bool, _ job: inout ClearBucketJob) throws(ChangeRejection) {
-        try takePosition()
+        try ensurePosition()
         let next = nextGlobalID ?? 0
         guard let changeID = isLast ? job.change.changeID : job.changeID(for: entity.key, gid: next) else {
             throw ChangeRejection(.serverError, "no ccid could be created")

@@ -3,17 +3,17 @@ import ThicketProtocol
 /// The end of a group: success, or recovery when the store refuses it.
 extension ShardCore {
     /// Called when the group is durable: its answers may be sent, and readers see its states.
-    func settle() -> CommitOutcome {
+    func publish() -> CommitOutcome {
         for entity in group.entities where entity.isTentative {
-            garbage += entity.settle(
+            garbage += entity.markDurable(
                 recentCountMax: settings.recentChangesMax, recentBytesMax: settings.recentBytesMax)
-            objects.use(entity, share: settings.entityCacheBytesPerUser)
+            objects.touch(entity, share: settings.entityCacheBytesPerUser)
         }
         for bucket in group.buckets {
             bucket.isNew = false
-            bucketRecency.use(bucket, bytes: bucket.memory)
+            bucketRecency.touch(bucket, bytes: bucket.memory)
         }
-        takeRuns()
+        applyRuns()
         var outcome = CommitOutcome()
         outcome.buckets.reserveCapacity(group.parts.count)
         for part in group.parts {
@@ -34,12 +34,12 @@ extension ShardCore {
     }
 
     /// The store looks up the archived ccids of the group from now on.
-    private func takeRuns() {
+    private func applyRuns() {
         for run in group.batch.changeIDRuns {
             guard let bucket = group.buckets.first(where: { $0.record?.row == run.bucket }),
                 let floor = bucket.record?.floor
             else { continue }
-            bucket.take(BucketMove(bucket: run.bucket, floor: floor, archived: run.archived), by: run)
+            bucket.apply(BucketMove(bucket: run.bucket, floor: floor, archived: run.archived), by: run)
         }
     }
 
@@ -80,7 +80,7 @@ extension ShardCore {
         for job in jobs {
             again.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
-        for bucket in unsealed { again.noteModeUnknown(of: bucket, active: nil) }
+        for bucket in unsealed { again.recordModeUnknown(of: bucket, active: nil) }
         clearJobs.removeAll { touched.contains($0.submitted.bucket) || $0.isDone }
         parts.append(contentsOf: again.parts)
         for part in parts {
@@ -115,19 +115,19 @@ extension ShardCore {
             group.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
         clearJobs.removeAll { $0.isDone || touched.contains($0.submitted.bucket) }
-        for bucket in asked { group.noteModeUnknown(of: bucket, active: nil) }
-        outcome.merge(settle())
+        for bucket in asked { group.recordModeUnknown(of: bucket, active: nil) }
+        outcome.merge(publish())
         for submitted in requests {
             group.requests.append(submitted)
             _ = decide(submitted, mayTakeLong: true)
             guard !group.batch.isEmpty else {
-                outcome.merge(settle())
+                outcome.merge(publish())
                 continue
             }
             do {
                 group.finish(runsOf: changeIDRunLength)
                 try store.commit(group.batch)
-                outcome.merge(settle())
+                outcome.merge(publish())
             } catch {
                 let isBadRow = error.kind == .constraint || error.kind == .corrupt
                 let code: ErrorCode = isBadRow ? .serverError : .unavailable

@@ -24,7 +24,7 @@ extension ShardCore {
             if bucket.mayHoldNotes { bucket.noteCount = try noteCount(of: id, record) }
             buckets[id] = bucket
         }
-        bucketRecency.use(bucket, bytes: bucket.memory)
+        bucketRecency.touch(bucket, bytes: bucket.memory)
         return bucket
     }
 
@@ -39,35 +39,35 @@ extension ShardCore {
     func make(_ entity: ActiveEntity) {
         guard !entity.state.isMade else { return }
         entity.makeValue()
-        use(entity)
+        touch(entity)
     }
 
     /// As `activeEntity`, but not parsed: the object may be held as text.
     func foundEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
         if let known = bucket.entities[key] {
-            use(known)
+            touch(known)
             return known
         }
         guard !bucket.hasAllEntities, let row = bucket.record?.row else { return nil }
         let stored = try reading { () throws(StoreError) in try store.head(of: key, in: row) }
         guard let stored else { return nil }
         let state = try Self.objectState(stored)
-        let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored, serial: takeSerial())
+        let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored, serial: nextSerial())
         bucket.add(entity)
-        use(entity)
+        touch(entity)
         return entity
     }
 
-    private func use(_ entity: ActiveEntity) {
-        objects.use(entity, share: settings.entityCacheBytesPerUser)
+    private func touch(_ entity: ActiveEntity) {
+        objects.touch(entity, share: settings.entityCacheBytesPerUser)
         objects.evict(for: entity, share: settings.entityCacheBytesPerUser)
     }
 
     func newEntity(_ key: EntityKey, in bucket: ActiveBucket) -> ActiveEntity {
         let entity = ActiveEntity(
-            newKey: key, bucket: bucket, versionBase: identity.versionBase, serial: takeSerial())
+            newKey: key, bucket: bucket, versionBase: identity.versionBase, serial: nextSerial())
         bucket.add(entity)
-        objects.use(entity, share: settings.entityCacheBytesPerUser)
+        objects.touch(entity, share: settings.entityCacheBytesPerUser)
         return entity
     }
 
@@ -98,8 +98,8 @@ extension ShardCore {
             changesAlways: settings.recentChangesMax)
     }
 
-    /// Takes an object into memory that another thread has read, if it has not changed since.
-    func takeIn(_ result: DeferredChange.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
+    /// Adopts into memory an object that another thread has read, if it has not changed since.
+    func adopt(_ result: DeferredChange.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
         guard let head = result.head, let state = result.state,
             let row = bucket.record?.row, bucket.entities[head.record.key] == nil
         else { return }
@@ -108,9 +108,9 @@ extension ShardCore {
         }
         guard newest == head.record else { return }
         let entity = ActiveEntity(
-            key: head.record.key, bucket: bucket, state: state, head: head, serial: takeSerial())
+            key: head.record.key, bucket: bucket, state: state, head: head, serial: nextSerial())
         bucket.add(entity)
-        use(entity)
+        touch(entity)
     }
 
     static func object(_ body: [UInt8]) throws(ChangeRejection) -> JSONObject {

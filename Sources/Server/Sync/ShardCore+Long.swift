@@ -22,7 +22,7 @@ extension ShardCore {
         let object: DeferredChange.Object
         var known = result
         if let result, case .stored(let record)? = result.basis {
-            try takeIn(result, in: bucket)
+            try adopt(result, in: bucket)
             if bucket.entities[change.key]?.isAs(record) != true { known = nil }
         } else if mayGiveOut, bucket.large.contains(change.key), let row = bucket.record?.row {
             object = .stored(row, history: historyBounds)
@@ -36,7 +36,7 @@ extension ShardCore {
             object = entity.map { .inMemory(knowing($0)) } ?? .none
             return .offloaded(deferredChange(on: change, submitted, object, basis, after: result))
         }
-        if let state = known?.state { entity?.take(made: state) }
+        if let state = known?.state { entity?.adopt(made: state) }
         if let outcome = known?.outcome {
             return .decided(outcome, of: entity, keyframe: known?.keyframe)
         }

@@ -45,7 +45,7 @@ extension ShardCore {
     }
 
     /// Records changed options: the buckets they apply to are loaded again with the next group.
-    func noteOptions(_ key: EntityKey, of app: AppID) { changedOptions.append((app, key)) }
+    func recordOptions(_ key: EntityKey, of app: AppID) { changedOptions.append((app, key)) }
 
     /// Drops the buckets whose options were changed.
     func forgetWhoseOptionsChanged() {

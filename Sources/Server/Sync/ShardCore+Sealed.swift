@@ -23,9 +23,9 @@ extension ShardCore {
                 bucket.record?.mode = .sealed
                 group.add(newRowOf: bucket)
             }
-            group.note(bucket.mode, of: bucket)
+            group.recordMode(bucket.mode, of: bucket)
         } catch {
-            group.noteModeUnknown(of: id, active: buckets[id])
+            group.recordModeUnknown(of: id, active: buckets[id])
         }
     }
 

@@ -120,14 +120,14 @@ public final class ShardCore {
             store.endReads()
             forgetWhatWasAsked()
         }
-        guard group.hasRows else { return settle() }
+        guard group.hasRows else { return publish() }
         do {
             group.finish(runsOf: changeIDRunLength)
             try store.commit(group.batch)
         } catch {
             return recover(from: error)
         }
-        return settle()
+        return publish()
     }
 
     /// Writes background work between two groups.
@@ -146,8 +146,8 @@ public final class ShardCore {
             for cut in work.cuts where cut.bucket == move.bucket {
                 if bucket.record?.floor != move.floor { dropEntities(of: bucket, cut.keys) }
             }
-            bucket.take(move, by: work.changeIDRuns.first { $0.bucket == move.bucket })
-            bucketRecency.use(bucket, bytes: bucket.memory)
+            bucket.apply(move, by: work.changeIDRuns.first { $0.bucket == move.bucket })
+            bucketRecency.touch(bucket, bytes: bucket.memory)
         }
         return moves
     }
@@ -168,14 +168,14 @@ public final class ShardCore {
         _ submitted: SubmittedChange, _ result: DeferredChange.Result? = nil, mayTakeLong: Bool
     ) -> DeferredChange? {
         do {
-            return try take(submitted, result, mayTakeLong: mayTakeLong)
+            return try tryDeciding(submitted, result, mayTakeLong: mayTakeLong)
         } catch {
             refuse(submitted, error)
             return nil
         }
     }
 
-    private func take(
+    private func tryDeciding(
         _ submitted: SubmittedChange, _ result: DeferredChange.Result?, mayTakeLong: Bool
     ) throws(ChangeRejection) -> DeferredChange? {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
@@ -203,7 +203,7 @@ public final class ShardCore {
         let decision = try found.get()
         if bucket.isOptions {
             if !decision.isRemoval { try BucketOptions.check(decision.state.value, of: change.key) }
-            noteOptions(change.key, of: bucket.id.app)
+            recordOptions(change.key, of: bucket.id.app)
         }
         if bucket.mayHoldNotes { try checkNote(decision, before: entity?.state, in: bucket) }
         try admit(bucket)
@@ -216,7 +216,7 @@ public final class ShardCore {
     }
 
     /// A new serial for an object that is loaded.
-    func takeSerial() -> UInt64 {
+    func nextSerial() -> UInt64 {
         lastSerial += 1
         return lastSerial
     }
@@ -246,7 +246,7 @@ public final class ShardCore {
 
     /// Creates a bucket's row before its first change.
     func admit(_ bucket: ActiveBucket) throws(ChangeRejection) {
-        try takePosition()
+        try ensurePosition()
         guard bucket.record == nil else { return }
         let id = bucket.id
         let stored = try reading { () throws(StoreError) in try store.buckets(of: id.app, user: id.user).count }
@@ -259,7 +259,7 @@ public final class ShardCore {
     }
 
     /// Ensures that the next position of the log is known.
-    func takePosition() throws(ChangeRejection) {
+    func ensurePosition() throws(ChangeRejection) {
         guard nextGlobalID == nil else { return }
         nextGlobalID = try reading { () throws(StoreError) in try store.lastGlobalID() } + 1
     }
@@ -290,9 +290,9 @@ public final class ShardCore {
             bucket.noteCount = count + (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
         let before = entity.state.memory
-        entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
+        entity.apply(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
         bucket.record?.head = gid
-        bucket.noteChangeID(hash: hash, gid: gid)
+        bucket.recordChangeID(hash: hash, gid: gid)
         if let sent = author.request.sv, let source = decision.source, sent != source {
             group.rebasedCount += 1
         }

@@ -69,11 +69,11 @@ struct ShardGroup {
     }
 
     /// Answers a `seal` request. The answer is valid once the group is durable.
-    mutating func note(_ mode: BucketMode, of bucket: ActiveBucket) {
+    mutating func recordMode(_ mode: BucketMode, of bucket: ActiveBucket) {
         parts[partIndex(of: bucket.id, bucket)].mode = .mode(mode)
     }
 
-    mutating func noteModeUnknown(of bucket: BucketID, active: ActiveBucket?) {
+    mutating func recordModeUnknown(of bucket: BucketID, active: ActiveBucket?) {
         parts[partIndex(of: bucket, active)].mode = .unknown
     }
 

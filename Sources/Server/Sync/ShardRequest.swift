@@ -65,7 +65,7 @@ public final class SubmittedChange: Sendable {
     public let request: ChangeRequest
     /// Time of arrival, milliseconds since 1970.
     public let now: Int64
-    /// The quota reservation of the hub; returned in `CommitOutcome.settled`.
+    /// The quota reservation of the hub; returned in `CommitOutcome.released`.
     public let reservation: QuotaReservation
     /// Conditions that only HTTP requests can set; nil for changes from sockets.
     public let terms: ChangeTerms?

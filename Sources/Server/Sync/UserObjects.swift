@@ -50,11 +50,11 @@ struct ObjectCache {
 
     /// Marks the object as used and updates its bytes.
     /// - Parameter share: maximum bytes of its user; `evict` drops what exceeds it.
-    mutating func use(_ entity: ActiveEntity, share: Int) {
+    mutating func touch(_ entity: ActiveEntity, share: Int) {
         let user = entity.bucket.owner
         if !entity.isListed { count += 1 }
-        user.recency.use(entity, bytes: entity.memory)
-        recency.use(user, bytes: user.recency.bytes)
+        user.recency.touch(entity, bytes: entity.memory)
+        recency.touch(user, bytes: user.recency.bytes)
         guard user.recency.bytes > share, !user.isCrowded else { return }
         user.isCrowded = true
         crowded.append(user)

@@ -8,10 +8,10 @@ import ThicketProtocol
 final class MaintenanceWorker: Sendable {
     /// Seconds between two checks after one without work: under load the write-ahead log grows by tens of MiB per
     /// second.
-    private static let restSeconds: Double = 1
+    private static let pauseSeconds: Double = 1
     private static let niceness: Int32 = 10
     /// Seconds between two log lines about heads that were not written: each check tries again.
-    private static let tellingSeconds: Int64 = 60
+    private static let logSeconds: Int64 = 60
 
     /// Retention settings, which can change while the thread runs.
     private final class Settings: Sendable {
@@ -69,8 +69,8 @@ final class MaintenanceWorker: Sendable {
                 maintenance = nil
             }
             measure(store, metrics)
-            tell(&failures, store, log)
-            _ = done.takeAll(until: SystemClock.steadyTime() + .seconds(restSeconds))
+            logFailures(&failures, store, log)
+            _ = done.takeAll(until: SystemClock.steadyTime() + .seconds(pauseSeconds))
             guard !done.isOver else { return }
         }
     }
@@ -78,20 +78,20 @@ final class MaintenanceWorker: Sendable {
     /// How many failures to write heads were seen, and when the next one may be logged.
     private struct HeadFailures {
         var seen = 0
-        var tellsAgain = Int64.min
+        var logsAgain = Int64.min
     }
 
     /// Logs that heads were not written, at most once a minute.
-    private static func tell(_ failures: inout HeadFailures, _ store: any Store, _ log: Log) {
+    private static func logFailures(_ failures: inout HeadFailures, _ store: any Store, _ log: Log) {
         guard let (count, last) = (store as? SQLiteStore)?.headFailures, count > failures.seen else {
             return
         }
         failures.seen = count
         let now = SystemClock.monotonic()
         // A lasting problem produces more failures after the pause.
-        guard now >= failures.tellsAgain else { return }
+        guard now >= failures.logsAgain else { return }
         log.error("store.heads_failed", ["error": .text(last), "next": "run 'thicketd check'"])
-        failures.tellsAgain = now + tellingSeconds * 1_000_000_000
+        failures.logsAgain = now + logSeconds * 1_000_000_000
     }
 
     /// Records the sizes of the files.

@@ -19,7 +19,7 @@ extension NetSettings {
         requestTimeout = config.requestTimeout
         paceBytesPerSecond = config.paceBytesPerSecond
         trustedProxies = config.trustedProxies
-        takesPrefaces = config.proxyProtocol
+        acceptsPrefaces = config.proxyProtocol
         hstsSeconds = config.hsts.components.seconds
     }
 }

@@ -207,16 +207,16 @@ public struct ServerHandle: Sendable {
 
     /// Asks the clients of a bucket; for the control socket.
     ///
-    /// `tell` is called on the loop's thread and must not block. The returned function cancels the question.
+    /// `report` is called on the loop's thread and must not block. The returned function cancels the question.
     public func ask(
-        _ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void
+        _ question: RemoteQuestion, report: @escaping @Sendable (RemoteReply) -> Void
     ) -> @Sendable () -> Void {
         let place = AskPlace()
         loop.post { loop in
             guard let server = loop.delegate as? ServerLoop else {
-                return tell(.failed("the server is stopping"))
+                return report(.failed("the server is stopping"))
             }
-            place.id = server.ask(question, tell: tell)
+            place.id = server.ask(question, report: report)
         }
         return {
             loop.post { loop in

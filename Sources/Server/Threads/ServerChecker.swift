@@ -13,12 +13,12 @@ final class ServerChecker: Sendable {
         let done = self.done
         thread = OwnThread("checker", stackBytes: 1 << 20) {
             guard seconds > 0, let store = store as? SQLiteStore else { return }
-            var rest: Double = min(seconds, Self.firstSeconds)
+            var pause: Double = min(seconds, Self.firstSeconds)
             while true {
-                _ = done.takeAll(until: SystemClock.steadyTime() + .seconds(rest))
+                _ = done.takeAll(until: SystemClock.steadyTime() + .seconds(pause))
                 guard !done.isOver else { return }
                 Self.check(store, metrics, log)
-                rest = seconds
+                pause = seconds
             }
         }
     }

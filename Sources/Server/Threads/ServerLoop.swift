@@ -258,13 +258,13 @@ final class ServerLoop: LoopDelegate {
             waitingReads.append(request)
             freshReads += 1
         case .admit(let request): access?.admit(request, from: address(of: request.origin.connection))
-        case .tell(let id, let reply): tell(id, reply)
+        case .report(let id, let reply): report(id, reply)
         case .respond(let connection, let response, let tenant): loop.respond(connection, response, tenant: tenant)
         }
     }
 
     /// Moves reads to the readers, the users in turn. A client that does not take its answers waits for its next ones.
-    private func takeReads() {
+    private func dispatchReads() {
         while let (tenant, request) = window.takeOne() {
             if request.question.hasLargeAnswer, !mayAnswer(request.origin.connection) {
                 window.done(request, of: tenant)
@@ -292,7 +292,7 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func handOverReads() {
-        takeReads()
+        dispatchReads()
         guard !reads.isEmpty else { return }
         readers.push(reads)
         reads.removeAll(keepingCapacity: true)
@@ -373,9 +373,9 @@ final class ServerLoop: LoopDelegate {
 
     // MARK: Asking clients
 
-    func ask(_ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void) -> AskID {
+    func ask(_ question: RemoteQuestion, report: @escaping @Sendable (RemoteReply) -> Void) -> AskID {
         lastAsk += 1
-        askers[lastAsk] = tell
+        askers[lastAsk] = report
         hub.ask(lastAsk, question, now: now())
         perform()
         return lastAsk
@@ -386,9 +386,9 @@ final class ServerLoop: LoopDelegate {
         hub.cancelAsk(id)
     }
 
-    private func tell(_ id: AskID, _ reply: RemoteReply) {
-        guard let tell = askers[id] else { return }
-        tell(reply)
+    private func report(_ id: AskID, _ reply: RemoteReply) {
+        guard let report = askers[id] else { return }
+        report(reply)
         switch reply {
         case .ended, .failed: askers[id] = nil
         case .asked, .answer: break

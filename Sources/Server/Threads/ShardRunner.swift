@@ -74,7 +74,7 @@ final class ShardRunner: @unchecked Sendable {
         while queue.awaitWork(seconds: patience) {
             patience = turn.withLock { _ in
                 let (share, weightMax) = share
-                take(queue.take(most: Self.takenAtOnce, share: share, weightMax: weightMax), queue)
+                process(queue.take(most: Self.takenAtOnce, share: share, weightMax: weightMax), queue)
                 return self.patience
             }
         }
@@ -108,7 +108,7 @@ final class ShardRunner: @unchecked Sendable {
         guard core.beginCommit(of: changes) else { return nil }
         metrics.commitsInline.add()
         inline = []
-        take(changes.map { .request($0) }, queue)
+        process(changes.map { .request($0) }, queue)
         defer { inline = nil }
         // The thread sleeps, and has work that is not queued: the rest of a group, or a store to try again.
         if core.hasBacklog || !health.isReady { queue.rouse() }
@@ -126,13 +126,13 @@ final class ShardRunner: @unchecked Sendable {
         return (most, most)
     }
 
-    private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
+    private func process(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
         for case .settings(let settings, let limits) in batch where core == nil { use(settings, limits) }
         guard let core = core ?? openCore() else { return refuse(batch) }
         let taken = ThreadMoment()
         groupBegun = taken.time
         commitsOfTurn = 0
-        defer { settleShares(since: taken, queue) }
+        defer { chargeShares(since: taken, queue) }
         var host = Batch(runner: self, core: core, queue: queue, work: batch)
         core.run(batch, for: &host)
         // The wait may have ended early, before `triesAgain`; then the probe is not due yet.
@@ -234,11 +234,11 @@ final class ShardRunner: @unchecked Sendable {
 
     /// Charges the thread's time since `taken` to the users of the work taken then. A user that exceeds its share is
     /// throttled.
-    private func settleShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
+    private func chargeShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
         let now = ThreadMoment()
         let used = fairness.waits.used(
             computed: now.processor - taken.processor, passed: now.time - taken.time, commits: commitsOfTurn)
-        fairness.shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { tenant, until in
+        fairness.shares.charge(used: used, percent: limits.threadPercentPerUser, now: now.time) { tenant, until in
             metrics.limitHits.add(1, .shardShare)
             queue.throttle(tenant, until: until)
         }
@@ -269,7 +269,7 @@ final class ShardRunner: @unchecked Sendable {
         // A group's changes leave about 250 KiB in memory; this reserves room for those of the next group.
         if inline == nil { EventLoop.padHeap() }
         if outcome.appliedCount > 0 {
-            gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun)
+            gate.record(changes: outcome.appliedCount, nanoseconds: end - groupBegun)
             commitsOfTurn += 1
         }
         groupBegun = end

@@ -36,7 +36,7 @@ public struct KeyLog: Sendable {
     /// - Throws: what `append` throws.
     public init(app: String, entries: [[UInt8]]) throws(KeyLogError) {
         try self.init(app: app)
-        for bytes in entries { take(try checked(KeyLogEntry(bytes), isResetAuthorised: true)) }
+        for bytes in entries { append(try checked(KeyLogEntry(bytes), isResetAuthorised: true)) }
     }
 
     /// Number of leaves in the log.
@@ -70,7 +70,7 @@ public struct KeyLog: Sendable {
         guard entry.validFrom <= max(now &+ KeyLogLimits.skewMilliseconds, last?.validFrom ?? 0) else {
             throw KeyLogError(.time, "the entry is valid from a future time: is the device's clock right?")
         }
-        take(try checked(entry, isResetAuthorised: isResetAuthorised))
+        append(try checked(entry, isResetAuthorised: isResetAuthorised))
         return .new
     }
 
@@ -88,7 +88,7 @@ public struct KeyLog: Sendable {
         return entry
     }
 
-    private mutating func take(_ entry: KeyLogEntry) {
+    private mutating func append(_ entry: KeyLogEntry) {
         let user = KeyLogEntry.mapKey(of: entry.user)
         chains[user, default: []].append(entries.count)
         entries.append(entry.bytes)

@@ -15,9 +15,9 @@ extension KeyLogReader {
     ///   - now: milliseconds since 1970.
     public mutating func receive(_ lookup: KeyLogLookup, of user: String, now: UInt64) -> KeyLogVerdict {
         do throws(Stop) {
-            try takeHead(of: lookup, now: now)
+            try acceptHead(of: lookup, now: now)
             guard try isCommitted(lookup, user) else { return .absent }
-            return try take(lookup, user)
+            return try accept(lookup, user)
         } catch {
             switch error {
             case .refused(let why): return .refused(why)
@@ -28,7 +28,7 @@ extension KeyLogReader {
 
     /// Verifies the head of an answer, and stores it if it is the newest. It is stored even if the rest of the answer
     /// is refused, because the server cannot withdraw a signed head.
-    mutating func takeHead(of lookup: KeyLogLookup, now: UInt64) throws(Stop) {
+    mutating func acceptHead(of lookup: KeyLogLookup, now: UInt64) throws(Stop) {
         if let fork { throw .alarm(.fork(fork)) }
         let new = lookup.head
         try refusing { () throws(KeyLogError) in
@@ -128,7 +128,7 @@ extension KeyLogReader {
         }
     }
 
-    private mutating func take(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> KeyLogVerdict {
+    private mutating func accept(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> KeyLogVerdict {
         try checkChain(lookup, user)
         let key = KeyLogEntry.mapKey(of: user)
         guard let newest = lookup.chain.last else { return .absent }

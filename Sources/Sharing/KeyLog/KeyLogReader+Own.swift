@@ -45,7 +45,7 @@ extension KeyLogReader {
         _ lookup: KeyLogLookup, _ own: KeyLogOwnKeys, _ now: UInt64
     ) throws(Stop) -> KeyLogOwnVerdict {
         let user = own.current.user
-        try takeHead(of: lookup, now: now)
+        try acceptHead(of: lookup, now: now)
         guard try isCommitted(lookup, user), let newest = lookup.chain.last else { return .missing }
         guard lookup.chain.first?.sequence == 0 else {
             throw .refused(KeyLogError(.sequence, "the answer does not contain all of the user's own entries"))

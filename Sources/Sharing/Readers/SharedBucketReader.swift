@@ -17,7 +17,7 @@ public struct SharedBucketReader: Sendable, Equatable {
     /// The verdict on received lists.
     public enum Verdict: Sendable, Equatable {
         /// The lists were accepted: seal under the newest one from now on. Store the state before sealing.
-        case taken(Step)
+        case accepted(Step)
         /// All lists were known already.
         case known
         /// The server's newest list has this version, but this device has received a newer one.
@@ -71,7 +71,7 @@ public struct SharedBucketReader: Sendable, Equatable {
     ///   - shown: ascending, without gaps; known lists may be included. The newest must be signed with the owner's
     ///     current key; the earlier ones are bound to it by their digests.
     ///   - keys: the verified keys.
-    public mutating func take(_ shown: [SignedReaderList], keys: VerifiedKeys) -> Verdict {
+    public mutating func accept(_ shown: [SignedReaderList], keys: VerifiedKeys) -> Verdict {
         if let fork { return .forked(fork) }
         guard let first = shown.first, let last = shown.last else { return .known }
         do throws(ReaderListError) {
@@ -87,7 +87,7 @@ public struct SharedBucketReader: Sendable, Equatable {
                 return last.list.version == version ? .known : .older(last.list.version)
             }
             guard first.list.version <= version + 1 else { return .needs((version + 1)...(first.list.version - 1)) }
-            return .taken(try append(shown.filter { $0.list.version > version }, keys))
+            return .accepted(try append(shown.filter { $0.list.version > version }, keys))
         } catch { return .refused(error) }
     }
 

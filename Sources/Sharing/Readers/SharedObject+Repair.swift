@@ -55,7 +55,7 @@ extension SharedObject {
     ) throws(SharedOpenError) -> [SharedEvent] {
         guard object.problem != nil else { return [] }
         guard let entity else {
-            let events = object.takeRemoval()
+            let events = object.acceptRemoval()
             object.removedAfterTombstone()
             return events.map { .object($0) }
         }

@@ -89,17 +89,17 @@ final class FakeEdge: @unchecked Sendable {
             for (place, link) in links.enumerated() {
                 var link = link
                 var isOpen = true
-                if watched[2 + 2 * place].revents != 0 { isOpen = takeFromClient(&link) }
-                if isOpen, watched[3 + 2 * place].revents != 0 { isOpen = takeFromServer(&link) }
+                if watched[2 + 2 * place].revents != 0 { isOpen = relayFromClient(&link) }
+                if isOpen, watched[3 + 2 * place].revents != 0 { isOpen = relayFromServer(&link) }
                 if isOpen { kept.append(link) } else { end(link) }
             }
             links = kept
-            if watched[1].revents != 0 { take() }
+            if watched[1].revents != 0 { acceptLink() }
         }
         for link in links { end(link) }
     }
 
-    private func take() {
+    private func acceptLink() {
         let client = accept(listener, nil, nil)
         guard client >= 0 else { return }
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)
@@ -116,7 +116,7 @@ final class FakeEdge: @unchecked Sendable {
         if status == 0 { links.append(link) } else { end(link) }
     }
 
-    private func takeFromClient(_ link: inout Link) -> Bool {
+    private func relayFromClient(_ link: inout Link) -> Bool {
         guard let bytes = bytes(link.client) else { return false }
         guard case .answer(let text) = manner else { return send(bytes, to: link.server) }
         link.seen += bytes
@@ -126,7 +126,7 @@ final class FakeEdge: @unchecked Sendable {
         return false
     }
 
-    private func takeFromServer(_ link: inout Link) -> Bool {
+    private func relayFromServer(_ link: inout Link) -> Bool {
         guard case .relay(_, let mark) = manner, let bytes = bytes(link.server) else { return false }
         link.seen += bytes
         if String(decoding: link.seen, as: UTF8.self).contains(mark) { state.withLock { $0.isStalled = true } }

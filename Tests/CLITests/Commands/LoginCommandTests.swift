@@ -264,7 +264,7 @@ struct LoginCommandTests {
     func line(typed: String, expected: String?) {
         var line: SecretLine = SecretLine()
         var last: SecretLine.Step = .more
-        for byte: UInt8 in typed.utf8 where last == .more { last = line.take(byte) }
+        for byte: UInt8 in typed.utf8 where last == .more { last = line.enter(byte) }
         #expect((last == .done ? line.text : nil) == expected)
         #expect(last != .more)
     }

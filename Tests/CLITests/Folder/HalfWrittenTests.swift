@@ -124,18 +124,18 @@ struct HalfWrittenTests {
                 (close, "b", true, true), (Int(IN_Q_OVERFLOW), "b", false, true),
             ]
             for (number, row): (Int, (mask: Int, name: String, isWritten: Bool, isNews: Bool)) in cases.enumerated() {
-                #expect(files.take(event(row.mask, row.name)[...]) == row.isNews, "\(number)")
+                #expect(files.apply(event(row.mask, row.name)[...]) == row.isNews, "\(number)")
                 #expect(files.contains(row.name) == row.isWritten, "\(number)")
             }
             // Several at once count together; a piece of one counts for nothing.
-            #expect(files.take((event(modify, "c") + event(close, "c"))[...]) == true)
+            #expect(files.apply((event(modify, "c") + event(close, "c"))[...]) == true)
             #expect(files.contains("c"))
-            #expect(files.take(event(close, "d").dropLast()) == false)
+            #expect(files.apply(event(close, "d").dropLast()) == false)
             #expect(!files.contains("d"))
             #expect(!files.contains("e\u{301}"))
-            #expect(files.take(event(close, "\u{e9}")[...]) == true)
+            #expect(files.apply(event(close, "\u{e9}")[...]) == true)
             #expect(!files.contains("e\u{301}"))
-            for number: Int in 0...WrittenFiles.namesMax { _ = files.take(event(close, "n\(number)")[...]) }
+            for number: Int in 0...WrittenFiles.namesMax { _ = files.apply(event(close, "n\(number)")[...]) }
             #expect(!files.contains("n0"))
             #expect(files.contains("n\(WrittenFiles.namesMax)"))
         }

@@ -19,7 +19,7 @@ struct TokenMachineTests {
         var machine: TokenMachine = Self.machine()
         #expect(machine.wanted(now: 0).0 == .call(.init(text: "t1", number: 1)))
         let (verdict, actions): (TokenMachine.Verdict, [Action]) = machine.refused(1, now: 5)
-        #expect(verdict == .wait && actions == [.tell(.expired), .renew(1, old: "t1")])
+        #expect(verdict == .wait && actions == [.report(.expired), .renew(1, old: "t1")])
         for _ in 0..<3 {
             let (other, more): (TokenMachine.Verdict, [Action]) = machine.refused(1, now: 6)
             #expect(other == .wait && more.isEmpty, "whoever comes meanwhile waits for the same")
@@ -27,7 +27,7 @@ struct TokenMachineTests {
         #expect(machine.wanted(now: 6).0 == .wait)
         #expect(
             machine.renewed(1, "t2", lifetime: nil, now: 7, random: 0)
-                == [.adopt(Self.second), .resume(.call(Self.second)), .tell(.renewed)])
+                == [.adopt(Self.second), .resume(.call(Self.second)), .report(.renewed)])
         #expect(machine.refused(1, now: 8).0 == .call(Self.second), "refused with the old one: there is a newer")
     }
 
@@ -39,7 +39,7 @@ struct TokenMachineTests {
         let (verdict, actions): (TokenMachine.Verdict, [Action]) = machine.refused(2, isSecond: true, now: 2)
         #expect(verdict == .failed(Self.error(.refused)))
         #expect(
-            actions == [.resume(.failed(Self.error(.refused))), .park(.refused), .tell(.signedOut(.refused))])
+            actions == [.resume(.failed(Self.error(.refused))), .park(.refused), .report(.signedOut(.refused))])
         #expect(machine.refused(2, now: 3).1.isEmpty && machine.deadline == nil)
     }
 
@@ -61,7 +61,7 @@ struct TokenMachineTests {
     func noSource() {
         var machine: TokenMachine = Self.machine(lifetime: 100_000, hasSource: false)
         #expect(machine.deadline == nil)
-        #expect(machine.refused(1, now: 1).1.contains(.tell(.signedOut(.expired))))
+        #expect(machine.refused(1, now: 1).1.contains(.report(.signedOut(.expired))))
     }
 
     @Test(
@@ -124,7 +124,7 @@ struct TokenMachineTests {
         var machine: TokenMachine = Self.machine()
         _ = machine.refused(1, now: 0)
         let denied: [Action] = machine.renewalFailed(1, Self.error(.denied), denial: .denied, now: 1, random: 0)
-        #expect(denied.last == .tell(.signedOut(.denied)))
+        #expect(denied.last == .report(.signedOut(.denied)))
         machine = Self.machine()
         _ = machine.refused(1, now: 0)
         #expect(machine.end(.requested).first == .cancel(1))
@@ -134,7 +134,7 @@ struct TokenMachineTests {
         #expect(machine.end(.refused).isEmpty, "told once")
         #expect(machine.signIn("t3", lifetime: nil, now: 4, random: 0).first == .adopt(.init(text: "t3", number: 2)))
         #expect(machine.renewed(1, "t2", lifetime: nil, now: 5, random: 0).isEmpty, "of an earlier life")
-        #expect(machine.refused(2, now: 6).1 == [.tell(.expired), .renew(2, old: "t3")])
+        #expect(machine.refused(2, now: 6).1 == [.report(.expired), .renew(2, old: "t3")])
     }
 
     @Test("while a token is replaced nobody asks the source, and a replacement that fails leaves what was")
@@ -174,7 +174,7 @@ struct TokenMachineTests {
                     #expect(token.number == newest + 1 && !isOut, "seed \(seed)")
                     newest = token.number
                 case .park: isOut = true
-                case .resume, .tell: break
+                case .resume, .report: break
                 }
             }
         }

@@ -13,20 +13,20 @@ struct DeletedObjectsTests {
         let names: [EntityKey] = try (0..<40).map { try EntityKey("gone\($0)") }
         for name: EntityKey in names { try world.set(0, name, to: ["t": "x"]) }
         try world.set(0, try EntityKey("stays"), to: ["t": "here"])
-        world.rest()
+        world.expectSettled()
         for name: EntityKey in names { try world.remove(0, name) }
-        world.rest()
+        world.expectSettled()
         #expect(world.clients[0].store.edited(world.bucket).count >= names.count, "they are remembered")
         world.forgetPositions()
         try world.crash(0)
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
         #expect(world.clients[0].machine.status == .upToDate)
         #expect(world.clients[0].machine.cachedObjects < 10)
         #expect(try world.object(0, try EntityKey("stays")) == ["t": "here"])
         // One is made again: what is remembered of it still counts.
         try world.set(0, names[0], to: ["t": "again"])
-        world.rest()
+        world.expectSettled()
         #expect(try world.truth()["gone0"]?.object == ["t": "again"] && world.alarms.isEmpty)
     }
 }

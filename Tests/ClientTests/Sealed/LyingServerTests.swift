@@ -37,7 +37,7 @@ struct LyingServerTests {
             for key: String in [Self.doc, "doc1"] { try world.insertSomething(0, key) }
             try live(&world, "\(lie), seed \(seed): before", rounds: 60 + world.below(200))
             #expect(world.alarms.isEmpty, "\(lie), seed \(seed): a false alarm")
-            try tell(lie, &world)
+            try send(lie, &world)
             var own: [Set<UnicodeScalar>] = [[], []]
             for index: Int in 0..<2 { own[index] = try letters(world, index) }
             for index: Int in 0..<2 { world.cut(index) }
@@ -166,7 +166,7 @@ struct LyingServerTests {
 
     // MARK: - Lies
 
-    private func tell(_ lie: Lie, _ world: inout Simulation) throws {
+    private func send(_ lie: Lie, _ world: inout Simulation) throws {
         guard let keys: SealedBucketKeys = world.keys else { return }
         if lie == .forks { return try fork(&world, keys.serverKey(of: Self.doc)) }
         if lie == .dropsQuietly { return try drop(&world, keys.serverKey(of: Self.doc)) }

@@ -15,7 +15,7 @@ struct NewerRulesTests {
     private func device(seed: UInt64) throws -> (world: Simulation, known: SealedEntity) {
         var world: Simulation = try .sealed(1, seed: seed)
         try world.insertSomething(0, Self.doc)
-        world.rest()
+        world.expectSettled()
         return (world, try world.sealedEntity(Self.doc))
     }
 
@@ -30,7 +30,7 @@ struct NewerRulesTests {
         let old: [String] = try world.newerOperations(Self.doc, isNewer: true, isDeletion: isDeletion)
         let new: [String] = try world.newerOperations(Self.doc, isNewer: false, isDeletion: isDeletion)
         try world.show(old, behind: known, of: Self.doc)
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.position == 0)
         let shown: SealedEntity = try world.sealedEntity(Self.doc)
         #expect(shown.tail == old.reversed() + known.tail, "nothing is sent behind what was not understood")
@@ -64,7 +64,7 @@ struct NewerRulesTests {
     private func restart(_ world: inout Simulation) throws {
         try world.crash(0)
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
     }
 
     @Test("the object stops and is read-only, what waited is kept, and a newer program reads on and sends it")
@@ -96,12 +96,12 @@ struct NewerRulesTests {
         for number: Int in 0...SyncLimits.cachedObjectsMax { _ = try world.object(0, try EntityKey("other\(number)")) }
         try expectRefused(&world)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 0, "nothing waits")
-        world.rest()
+        world.expectSettled()
         #expect(try world.sealedEntity(Self.doc) == shown, "nothing went behind what was not understood")
         try world.crash(0)
         try expectRefused(&world)
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
         try expectRefused(&world)
         #expect(try world.sealedEntity(Self.doc) == shown && world.alarms.count == 1)
     }
@@ -155,13 +155,13 @@ struct NewerRulesTests {
         let own: [String] = isTaken ? [try #require(try world.sealedEntity(Self.doc).tail.first)] : []
         world.forgetPositions()
         known.tail = own + new.reversed() + known.tail
-        world.rest()
+        world.expectSettled()
         for _ in 0..<2 {
             #expect(world.alarms.map(\.kind) == [.unknownRules])
             #expect(world.server.refusals.isEmpty && world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
             #expect(try world.sealedEntity(Self.doc).tail.count == known.tail.count, "it was not sent again")
             #expect(try object(&world) == mine)
-            try tellDuplicate(&world)
+            try sendDuplicate(&world)
             try restart(&world)
         }
         try world.update(0, Self.doc, reading: known)
@@ -173,13 +173,13 @@ struct NewerRulesTests {
     }
 
     /// The server says, on an open connection, that it has the change in flight.
-    private func tellDuplicate(_ world: inout Simulation) throws {
+    private func sendDuplicate(_ world: inout Simulation) throws {
         let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending, "it waits")
         let answer: RefusedChange = RefusedChange(
             clientID: "x", key: try world.serverKey(Self.doc), error: 409, ccids: [pending.changeID.text])
         let text: [UInt8] = ServerMessage.channel(0, .changes([.refused(answer)])).encoded()
         world.perform(0, world.clients[0].machine.received(ServerBatch([text]), now: world.now))
-        world.rest()
+        world.expectSettled()
     }
 
     @Test("a creation of ours with operations of newer rules behind it is known to have arrived")
@@ -196,7 +196,7 @@ struct NewerRulesTests {
         let old: [String] = try world.newerOperations(Self.doc, isNewer: true)
         let new: [String] = try world.newerOperations(Self.doc, isNewer: false)
         try world.show(old, behind: known, of: Self.doc)
-        world.rest()
+        world.expectSettled()
         #expect(try object(&world) == mine && world.alarms.map(\.kind) == [.unknownRules])
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         try restart(&world)
@@ -214,7 +214,7 @@ struct NewerRulesTests {
         disconnect(&world)
         let new: [String] = try world.newerOperations(Self.doc, isNewer: false)
         try world.show(try world.newerOperations(Self.doc, isNewer: true), behind: known, of: Self.doc)
-        world.rest()
+        world.expectSettled()
         known.tail = new.reversed() + known.tail
         for _ in 0..<2 {
             // The program ends while it asks for the newest state.
@@ -251,7 +251,7 @@ struct NewerRulesTests {
         let key: String = try world.serverKey(Self.doc)
         world.serve(connection, Array(#"0:c:{"id":"\#(key)","ccid":"removal","o":"-"}"#.utf8))
         #expect(!world.hasOnServer(Self.doc))
-        world.rest()
+        world.expectSettled()
     }
 
     /// It stays as it is, read-only and untold, until a newer program knows why; waiting edits are neither lost nor sent.
@@ -271,7 +271,7 @@ struct NewerRulesTests {
             world.goOnline(0)
             // Nor while the server is asked what it held.
             for _ in 0..<1_000 where !world.settle(rounds: 1) { try expectRefused(&world) }
-            world.rest()
+            world.expectSettled()
         }
         try world.update(0, Self.doc, reading: readable)
         let problem: String? = try world.clients[0].machine.problem(world.bucket, try EntityKey(Self.doc))
@@ -313,7 +313,7 @@ struct NewerRulesTests {
         let (isKept, actions): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(
             bucket, try EntityKey(Self.doc), now: now)
         world.perform(0, actions)
-        world.rest()
+        world.expectSettled()
         #expect(isKept)
         #expect(try world.truth()[Self.doc]?.object == mine)
     }
@@ -340,7 +340,7 @@ struct NewerRulesTests {
         try remove(&world, isHeard: true)
         try asking(&world)
         hear("0:e:\(try world.serverKey(Self.doc)).4000\n?", &world)
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.map(\.kind) == [.unknownRules], "its deletion may be among what is not read")
         try expectRefused(&world)
     }
@@ -350,7 +350,7 @@ struct NewerRulesTests {
         let names: [String] = (0..<SyncLimits.reloadsInFlightMax + 6).map { "many\($0)" }
         var world: Simulation = try .sealed(1, seed: 14)
         for name: String in names { try world.insertSomething(0, name) }
-        world.rest()
+        world.expectSettled()
         let connection: Int = try #require(world.clients[0].connection)
         disconnect(&world)
         var last: [String: SealedEntity] = [:]
@@ -363,14 +363,14 @@ struct NewerRulesTests {
             readable.tail = new.reversed() + known.tail
             last[name] = readable
         }
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.count == names.count)
         disconnect(&world)
         for name: String in names {
             let key: String = try world.serverKey(name)
             world.serve(connection, Array(#"0:c:{"id":"\#(key)","ccid":"r-\#(name)","o":"-"}"#.utf8))
         }
-        world.rest()
+        world.expectSettled()
         // The newer program can read what the server held.
         for name: String in names {
             let key: String = try world.serverKey(name)
@@ -382,7 +382,7 @@ struct NewerRulesTests {
         try asking(&world)
         // What cannot be parsed has the index read.
         hear("0:c:?", &world)
-        world.rest()
+        world.expectSettled()
         for name: String in names { #expect(try world.object(0, try EntityKey(name)) == nil, "\(name) was deleted") }
         #expect(world.alarms.count == names.count)
     }
@@ -393,7 +393,7 @@ struct NewerRulesTests {
         world.cut(0)
         try world.remove(0, try EntityKey(Self.doc))
         try world.show(try world.newerOperations(Self.doc, isNewer: true), behind: known, of: Self.doc)
-        world.rest()
+        world.expectSettled()
         #expect(world.hasOnServer(Self.doc), "the deletion waits")
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
         try remove(&world, isHeard: isHeard)
@@ -401,7 +401,7 @@ struct NewerRulesTests {
         #expect(try object(&world) == nil && world.alarms.map(\.kind) == [.unknownRules])
         // The key is free again.
         try world.insertSomething(0, Self.doc)
-        world.rest()
+        world.expectSettled()
         #expect(try world.truth()[Self.doc]?.object == object(&world) && world.alarms.count == 1)
     }
 }

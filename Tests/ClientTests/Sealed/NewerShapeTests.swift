@@ -20,7 +20,7 @@ struct NewerShapeTests {
     private func device() throws -> (world: Simulation, known: JSONObject) {
         var world: Simulation = try .sealed(1, seed: 5)
         try world.set(0, try EntityKey(Self.doc), to: ["t": "known"])
-        world.rest()
+        world.expectSettled()
         return (world, try #require(try held(world)))
     }
 
@@ -37,7 +37,7 @@ struct NewerShapeTests {
         }
         world.forgetPositions()
         for index: Int in world.clients.indices { world.cut(index) }
-        world.rest()
+        world.expectSettled()
     }
 
     private func expectShown(
@@ -92,7 +92,7 @@ struct NewerShapeTests {
             // The same program once more.
             try world.crash(0)
             world.goOnline(0)
-            world.rest()
+            world.expectSettled()
         }
         try show(["z": 3], &world)
         try show(known, &world)
@@ -102,7 +102,7 @@ struct NewerShapeTests {
         let now: JSONObject = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "what waited was sent, once")
         try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
-        world.rest()
+        world.expectSettled()
         try expectShown(["t": "after"], &world)
         #expect(world.conflicts.isEmpty)
     }
@@ -149,7 +149,7 @@ struct NewerShapeTests {
         let change: String =
             #"0:c:[{\#(members),"sv":\#(version),"ev":\#(version + 1),"v":{"z":{"o":"r","v":1}}}]"#
         world.perform(0, world.clients[0].machine.received(ServerBatch([Array(change.utf8)]), now: world.now))
-        world.rest()
+        world.expectSettled()
         try expectShown(["t": "known", "n": "mine"], &world)
         let now: JSONObject = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1)
@@ -174,7 +174,7 @@ struct NewerShapeTests {
         try world.clients[0].store.commit(batch)
         try world.crash(0)
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
         let now: JSONObject = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "what waited was sent")
         #expect(world.alarms.count == 1)
@@ -194,14 +194,14 @@ struct NewerShapeTests {
         let draft: JSONObject? = hasDraft ? ["n": "draft"] : nil
         if let draft { try world.set(index, try EntityKey(Self.doc), to: draft) }
         world.goOnline(index)
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.needsChoice == false)
         #expect(try held(world) == ["z": 2, "t": "hello"])
         try expectShown(draft, &world, index)
         try expectRefused(&world, index)
         try world.crash(index)
         world.goOnline(index)
-        world.rest()
+        world.expectSettled()
         try show(known, &world)
         let both: JSONObject = hasDraft ? ["t": "known", "n": "draft"] : ["t": "known"]
         for one: Int in [0, index] { try expectShown(both, &world, one) }
@@ -220,7 +220,7 @@ struct NewerShapeTests {
         let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
         let (kept, actions): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(bucket, key, now: now)
         world.perform(0, actions)
-        world.rest()
+        world.expectSettled()
         let made: JSONObject = try #require(try held(world))
         #expect(try kept && SealedEntity(made).tail.isEmpty)
         try expectShown(["t": "known"], &world)
@@ -304,7 +304,7 @@ struct NewerShapeTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0, "it has arrived")
         #expect(try held(world) == sent, "and was not sent again")
         try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
-        world.rest()
+        world.expectSettled()
         #expect(try world.truth()[Self.doc]?.object == ["t": "after"])
         #expect(world.alarms.count == 1 && world.conflicts.isEmpty)
     }
@@ -318,11 +318,11 @@ struct NewerShapeTests {
         world.server.buckets["notes"]?.entities[key]?.version += 1
         world.forgetPositions()
         world.cut(0)
-        world.rest()
+        world.expectSettled()
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         #expect(try world.truth()[Self.doc]?.object == ["t": "mine"])
         try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
-        world.rest()
+        world.expectSettled()
         #expect(try world.truth()[Self.doc]?.object == ["t": "after"] && world.alarms.count == 1)
     }
 
@@ -338,7 +338,7 @@ struct NewerShapeTests {
         try show(["z": 2], &world)
         let before: EditState = try world.record(0, Self.doc).edits
         try answer(code, &world)
-        world.rest()
+        world.expectSettled()
         let after: EditState = try world.record(0, Self.doc).edits
         #expect(after.pending != nil && after.pending?.changeID == before.pending?.changeID)
         #expect(after.refusal == nil && after.attempts == 0 && after.sealed.later == nil)
@@ -360,7 +360,7 @@ struct NewerShapeTests {
             world.server.buckets["notes"] = ModelServer.Bucket()
             world.server.buckets["notes"]?.entities["k"] = ModelServer.Entity(version: 1, object: shape)
             world.goOnline(0)
-            world.rest()
+            world.expectSettled()
             let mode: [UInt8] = Array(#"0:o:{"mode":"open"}"#.utf8)
             world.perform(0, world.clients[0].machine.received(ServerBatch([mode]), now: world.now))
             #expect(world.alarms.last?.kind == .modeChanged)

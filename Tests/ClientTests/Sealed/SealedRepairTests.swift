@@ -34,34 +34,34 @@ struct SealedRepairTests {
         var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
         try world.insertSomething(0, "doc0")
-        world.rest()
+        world.expectSettled()
         world.cut(0)
         try world.remove(0, key)
         try lose(&world, key)
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.isEmpty, "\(world.alarms)")
         #expect(try world.clients[0].machine.problems(world.bucket).isEmpty)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         // The key is free again.
         try world.insertSomething(0, "doc0")
-        world.rest()
+        world.expectSettled()
         #expect(try world.truth()["doc0"] != nil && world.alarms.isEmpty)
     }
 
     /// One device has deleted an object, and is then shown an older state of it.
     private func rolledBack(_ world: inout Simulation, _ key: EntityKey) throws {
         for _ in 0..<2 { try world.insertSomething(0, key.text) }
-        world.rest()
+        world.expectSettled()
         let wire: String = try world.serverKey(key.text)
         let older: JSONObject? = world.server.buckets["notes"]?.entities[wire]?.object
         try world.insertSomething(0, key.text)
-        world.rest()
+        world.expectSettled()
         world.cut(0)
         try world.remove(0, key)
         world.server.buckets["notes"]?.entities[wire]?.object = older
         world.forgetPositions()
         world.server.buckets["notes"]?.entities[wire]?.version += 10
-        world.rest()
+        world.expectSettled()
     }
 
     @Test("an object that the app has deleted can be read-only, too: it is listed, and both choices are possible")
@@ -81,7 +81,7 @@ struct SealedRepairTests {
                 : try world.clients[0].machine.takeServers(bucket, key, now: now)
             #expect(isDone)
             world.perform(0, actions)
-            world.rest()
+            world.expectSettled()
             #expect(try world.clients[0].machine.problems(bucket).isEmpty)
             #expect(try (world.object(0, key) == nil) == keepsMine)
             #expect(try (world.truth()["doc0"] == nil) == keepsMine)
@@ -99,10 +99,10 @@ struct SealedRepairTests {
         try rolledBack(&world, key)
         let other: Int = try world.addClient(isHeard: true)
         world.goOnline(other)
-        world.rest()
+        world.expectSettled()
         #expect(try world.object(other, key) != nil)
         world.perform(0, try world.clients[0].machine.keepMine(world.bucket, key, now: world.now).1)
-        world.rest()
+        world.expectSettled()
         #expect(try world.object(other, key) == nil)
         #expect(world.alarms.map(\.kind) == [.rolledBack], "\(world.alarms)")
     }
@@ -115,10 +115,10 @@ struct SealedRepairTests {
         #expect(try world.clients[0].machine.problems(world.bucket) == [key])
         let other: Int = try world.addClient(isHeard: true)
         world.goOnline(other)
-        world.rest()
+        world.expectSettled()
         for _ in 0..<2 {
             try world.insertSomething(other, "doc0")
-            world.rest(only: other)
+            world.expectSettled(only: other)
         }
         // The first of the two changes is lost: the second fits nothing that is here, and the object is asked for.
         world.clients[0].down.removeFirst()
@@ -130,7 +130,7 @@ struct SealedRepairTests {
         let now: Int64 = world.now
         world.perform(0, try world.clients[0].machine.takeServers(world.bucket, key, now: now).1)
         #expect(try world.object(0, key) != world.object(other, key), "what was newest when it was last here")
-        world.rest()
+        world.expectSettled()
         #expect(try world.object(0, key) == world.object(other, key))
         #expect(try world.object(0, key)?["t"]?.stringValue?.count == 4)
         #expect(world.alarms.map(\.kind) == [.rolledBack], "\(world.alarms)")
@@ -144,15 +144,15 @@ struct SealedRepairTests {
         let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
         // Meanwhile another has made the key: the first one's is refused, and goes on top.
         try world.set(1, key, to: ["o": 1])
-        world.rest(only: 1)
-        world.rest()
+        world.expectSettled(only: 1)
+        world.expectSettled()
         #expect(try world.object(1, key)?.keys.sorted() == ["o", "t"])
         // Somebody deletes it, and only now does the server read what it was sent first.
         world.cut(0)
         try world.remove(1, key)
-        world.rest(only: 1)
+        world.expectSettled(only: 1)
         world.serve(connection, creation)
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.isEmpty, "\(world.alarms)")
         #expect(try world.object(0, key) == ["t": "first"] && world.object(1, key) == ["t": "first"])
     }
@@ -164,11 +164,11 @@ struct SealedRepairTests {
         try rolledBack(&world, key)
         world.cut(0)
         try lose(&world, key)
-        world.rest()
+        world.expectSettled()
         #expect(try world.clients[0].machine.servers(world.bucket, key) == nil)
         let actions: [SyncAction] = try world.clients[0].machine.takeServers(world.bucket, key, now: world.now).1
         world.perform(0, actions)
-        world.rest()
+        world.expectSettled()
         #expect(world.conflicts.isEmpty, "\(world.conflicts)")
         #expect(try world.clients[0].machine.problems(world.bucket).isEmpty)
     }
@@ -182,15 +182,15 @@ struct SealedRepairTests {
             let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
             // It arrives; its answer does not.
             world.serve(connection, creation)
-            world.rest(only: 1)
+            world.expectSettled(only: 1)
             #expect(try world.object(1, key) == ["t": "first"])
             try world.set(1, key, to: ["t": "first and second"])
-            world.rest(only: 1)
+            world.expectSettled(only: 1)
             // The server's log is cut: the answer to the same change is 405, not 409.
             world.forgetPositions()
             world.server.buckets["notes"]?.changeIDs = []
             if crashes { try world.crash(0) }
-            world.rest()
+            world.expectSettled()
             #expect(try world.truth()["doc0"]?.object == ["t": "first and second"])
             #expect(try world.object(0, key) == ["t": "first and second"])
             #expect(world.alarms.isEmpty && world.conflicts.isEmpty, "\(world.alarms) \(world.conflicts)")
@@ -203,12 +203,12 @@ struct SealedRepairTests {
         guard isHeard else {
             try lose(&world, key)
             world.cut(0)
-            return world.rest()
+            return world.expectSettled()
         }
         let wire: String = try world.serverKey(key.text)
         world.serve(
             try #require(world.clients[0].connection), Array(#"0:c:{"id":"\#(wire)","ccid":"removal","o":"-"}"#.utf8))
-        world.rest()
+        world.expectSettled()
     }
 
     @Test(
@@ -230,21 +230,21 @@ struct SealedRepairTests {
         world.server.buckets["notes"] = ModelServer.Bucket()
         world.server.buckets["notes"]?.entities[wire] = ModelServer.Entity(version: 1, object: shown)
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
         for _ in 0..<2 {
             #expect(world.alarms.map(\.kind) == [kind])
             #expect(throws: ClientError.self) { try world.set(0, key, to: ["t": "no"]) }
             #expect(try world.object(0, key) == (hasDraft ? ["t": "draft"] : nil))
             try world.crash(0)
             world.goOnline(0)
-            world.rest()
+            world.expectSettled()
             #expect(world.server.buckets["notes"]?.entities[wire]?.object == shown, "nothing went over it")
         }
         try takeAway(&world, key, isHeard: isHeard)
         #expect(try world.clients[0].machine.problem(world.bucket, key) == nil)
         #expect(try world.truth()["doc0"]?.object == (hasDraft ? ["t": "draft"] : nil))
         try world.set(0, key, to: ["t": "after"])
-        world.rest()
+        world.expectSettled()
         #expect(try world.truth()["doc0"]?.object == ["t": "after"])
         #expect(world.alarms.count == 1 && world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
     }

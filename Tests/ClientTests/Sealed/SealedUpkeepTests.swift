@@ -14,12 +14,12 @@ struct SealedUpkeepTests {
 
     private func type(_ world: inout Simulation, _ index: Int, _ key: String) throws {
         try world.insertSomething(index, key)
-        world.rest(only: index)
+        world.expectSettled(only: index)
     }
 
     private func pass(_ milliseconds: Int64, _ world: inout Simulation) {
         world.now += milliseconds
-        world.rest()
+        world.expectSettled()
     }
 
     private func key(_ name: String, _ world: Simulation) throws -> String {
@@ -76,17 +76,17 @@ struct SealedUpkeepTests {
         // The first hour ends the connection, which has not been heard of for so long; in the second it is told.
         for _ in 0..<2 {
             world.now += Self.hour
-            world.rest(only: 1)
+            world.expectSettled(only: 1)
         }
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("deleted"))
         let now: Int64 = world.now
         world.perform(1, try world.clients[1].machine.remove(bucket, name, now: now))
-        world.rest(only: 1)
+        world.expectSettled(only: 1)
         let hidden: String = try key("hidden", world)
         #expect(try heads(world)?.names.contains(hidden) == true)
         world.server.buckets["notes"]?.entities[hidden] = nil
         world.forgetPositions()
-        world.rest()
+        world.expectSettled()
         let told: [IntegrityReport] = world.alarms.filter { $0.kind == .removed && $0.key == hidden }
         #expect(told.count == 1, "\(world.alarms)")
         let deleted: String = try key("deleted", world)
@@ -99,7 +99,7 @@ struct SealedUpkeepTests {
     func rolledBack(choosesAlone: Bool) throws {
         var world: Simulation = try .sealed(2, seed: 1)
         for _ in 0..<4 { try type(&world, 0, "doc0") }
-        world.rest()
+        world.expectSettled()
         let doc: String = try key("doc0", world)
         let before: JSONObject? = world.server.buckets["notes"]?.entities[doc]?.object
         world.cut(1)
@@ -107,7 +107,7 @@ struct SealedUpkeepTests {
         try type(&world, 0, "doc0")
         world.server.buckets["notes"]?.entities[doc]?.object = before
         world.server.forgetLog("notes")
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.isEmpty, "nobody can know yet")
         // Both may write at once, and then once more who was further.
         for _ in 0..<3 { pass(Self.hour, &world) }
@@ -119,7 +119,7 @@ struct SealedUpkeepTests {
         let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
         #expect(isDone)
         world.perform(1, actions)
-        world.rest()
+        world.expectSettled()
         for _ in 0..<3 {
             try world.crash(1)
             world.perform(1, world.clients[1].machine.goOnline(now: world.now))
@@ -153,21 +153,21 @@ struct SealedUpkeepTests {
         let doc: String = try #require(try (0..<30).map { "doc\($0)" }.first { try key($0, world) > headsKey })
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey(doc))
         try type(&world, 0, doc)
-        world.rest()
+        world.expectSettled()
         // Deleted while nobody could tell the other device why, which takes it for hidden.
         world.cut(1)
         try world.remove(0, name)
-        world.rest(only: 0)
+        world.expectSettled(only: 0)
         world.forgetPositions()
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.map(\.kind) == [.removed])
         for _ in 0..<3 { try type(&world, 0, doc) }
-        world.rest()
+        world.expectSettled()
         world.cut(1)
         for _ in 0..<3 { try type(&world, 0, doc) }
         for _ in 0..<2 {
             world.now += Self.hour
-            world.rest(only: 0)
+            world.expectSettled(only: 0)
         }
         #expect(try heads(world)?.names.contains(try key(doc, world)) == true)
         world.forgetPositions()
@@ -215,7 +215,7 @@ struct SealedUpkeepTests {
             for _ in 0...SealedLimits.tailCompactedBeyond + 1 { try type(&world, 0, "doc0") }
             world.server.refusesCompactions = false
             let tried: Int = world.server.compactions
-            world.rest()
+            world.expectSettled()
             let begun: Int64 = world.now
             let doc: String = try key("doc0", world)
             while world.now < begun + Self.waitMax, world.server.compactions == tried { pass(250, &world) }
@@ -225,7 +225,7 @@ struct SealedUpkeepTests {
             #expect(try SealedEntity(try #require(entity)).tail.isEmpty, "seed \(seed)")
             #expect(world.server.compactions == tried + 1, "seed \(seed): one device, once")
             try type(&world, 1, "doc0")
-            world.rest()
+            world.expectSettled()
             var shown: [JSONObject?] = []
             for index: Int in 0..<3 {
                 shown.append(try world.clients[index].machine.object(world.bucket, try EntityKey("doc0")))
@@ -247,7 +247,7 @@ struct SealedUpkeepTests {
         }
         world.forgetPositions()
         world.cut(0)
-        world.rest()
+        world.expectSettled()
         #expect(world.alarms.map(\.kind) == [.snapshotMismatch, .snapshotMismatch])
         #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).map(\.text) == ["doc0"])
         let other: JSONObject? = try world.clients[0].machine.object(world.bucket, try EntityKey("doc7"))
@@ -262,12 +262,12 @@ struct SealedUpkeepTests {
         var world: Simulation = try Simulation(clients: 1, seed: 3)
         world.goOnline(0)
         try world.set(0, try EntityKey("doc1"), to: ["n": 1])
-        world.rest()
+        world.expectSettled()
         let sealed: JSONObject = ["z": 1, "s": ["0": "AQ"], "d": []]
         world.server.buckets["notes"]?.entities["doc0"] = ModelServer.Entity(version: 1, object: sealed)
         world.forgetPositions()
         world.cut(0)
-        world.rest()
+        world.expectSettled()
         let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey("doc0"), world.now)
         #expect(try world.object(0, key) == sealed)
         let diff: ObjectDiff = ObjectDiff([(key: "n", operation: .insert(1))])
@@ -280,7 +280,7 @@ struct SealedUpkeepTests {
             let refused: ClientError? = #expect(throws: ClientError.self) { try call(&world.clients[0].machine) }
             #expect(refused?.code == .sealed)
         }
-        world.rest()
+        world.expectSettled()
         #expect(world.server.buckets["notes"]?.entities["doc0"]?.object == sealed)
     }
 
@@ -290,7 +290,7 @@ struct SealedUpkeepTests {
         try type(&world, 0, "doc0")
         for mode: String in ["sealed", "open", "open"] {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
-            world.rest()
+            world.expectSettled()
         }
         #expect(world.alarms.map(\.kind) == [.modeChanged])
         try type(&world, 0, "doc0")
@@ -299,7 +299,7 @@ struct SealedUpkeepTests {
         }
         for mode: String in ["sealed", "open"] {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
-            world.rest()
+            world.expectSettled()
         }
         #expect(world.alarms.count == 2, "told again when it was sealed in between")
     }

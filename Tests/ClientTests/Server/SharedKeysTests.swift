@@ -71,7 +71,7 @@ struct SharedKeysTests {
         /// What an account makes of what it is shown.
         func keys(of user: String, known: BucketSecrets? = nil) throws -> BucketSecrets {
             var reader: SharedBucketReader = .init(bucket: bucket)
-            _ = reader.take(lists, keys: verified)
+            _ = reader.accept(lists, keys: verified)
             let own: Member = try member(user)
             return try BucketSecrets.opened(
                 wraps, for: #require(reader.newest), known: known, as: own.keys, with: own.opening)

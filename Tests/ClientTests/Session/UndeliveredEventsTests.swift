@@ -55,14 +55,14 @@ struct UndeliveredEventsTests {
             (4, false, ["a", "b", "c"]), (1, false, ["b", "c"]), (3, false, ["b", "c"]), (1, false, ["c"]),
             (1, true, []),
         ] {
-            let wasAll: Bool = undelivered.tell(more)
+            let wasAll: Bool = undelivered.markDelivered(more)
             #expect(wasAll == isAll && losing(undelivered.left(of: events)) == left.map { .string($0) }, "\(more)")
         }
         // Too large, and a small one behind it: what was told first is not what is kept first.
         var large: UndeliveredEvents = .init()
         let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
         let some: [BucketEvent] = kept([conflict("a"), conflict(text), conflict("b")], in: &large)
-        let (isPart, isWhole): (Bool, Bool) = (large.tell(2), large.tell(3))
+        let (isPart, isWhole): (Bool, Bool) = (large.markDelivered(2), large.markDelivered(3))
         #expect(!isPart && isWhole && large.left(of: some).isEmpty)
     }
 
@@ -91,7 +91,7 @@ struct UndeliveredEventsTests {
         var undelivered: UndeliveredEvents = .init()
         let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
         var events: [BucketEvent] = kept([conflict("a"), conflict("b"), conflict(text)], in: &undelivered)
-        let isAll: Bool = undelivered.tell(3)
+        let isAll: Bool = undelivered.markDelivered(3)
         #expect(isAll)
         // It was not forgotten: of what the failing turn had added nothing is there.
         _ = undelivered.add(conflict("lost"))
@@ -103,11 +103,11 @@ struct UndeliveredEventsTests {
         events[3] = one.add(conflict(text)).event
         #expect(one.left(of: events) == [conflict("c"), .overrun(missed: 1)])
         var other: UndeliveredEvents = one
-        let (isTold, isGiven): (Bool, Bool) = (one.tell(2), other.give(2))
+        let (isTold, isGiven): (Bool, Bool) = (one.markDelivered(2), other.give(2))
         #expect(isTold && isGiven)
         // The store has less than was known: no more counts as told than there is.
         let less: UndeliveredEvents = UndeliveredEvents([conflict("a")], after: undelivered)
-        #expect(less.told == 1 && less.total == 1)
+        #expect(less.delivered == 1 && less.total == 1)
     }
 
     // MARK: - The store
@@ -137,7 +137,7 @@ struct UndeliveredEventsTests {
             try test.reopen()
         }
         var told: LocalBatch = LocalBatch()
-        told.told = [test.bucket]
+        told.delivered = [test.bucket]
         told.undelivered = [UndeliveredWrite(bucket: test.bucket, place: 0, event: events[2])]
         try test.store.commit(told)
         try test.reopen()
@@ -152,12 +152,12 @@ struct UndeliveredEventsTests {
         var world: Simulation = try .sealed(2, seed: 4)
         let key: EntityKey = try EntityKey(Self.key)
         try world.set(0, key, to: ["n": 0])
-        world.rest()
+        world.expectSettled()
         world.cut(0)
         world.perform(0, world.clients[0].machine.goOffline(now: world.now))
         try world.set(0, key, to: ["n": "mine"])
         try world.set(1, key, to: ["n": "theirs"])
-        world.rest(only: 1)
+        world.expectSettled(only: 1)
         return world
     }
 
@@ -169,7 +169,7 @@ struct UndeliveredEventsTests {
         world.goOnline(0)
         // Everything is read and kept, and nobody is told: the program dies each time before it comes to that.
         world.isDeaf = true
-        world.rest()
+        world.expectSettled()
         #expect(world.conflicts.isEmpty && world.alarms.isEmpty)
         world.isDeaf = false
         try world.crash(0)
@@ -193,7 +193,7 @@ struct UndeliveredEventsTests {
             _ = world.settle(rounds: 1)
             #expect(world.clients[0].store.undelivered(world.bucket).count <= 1)
         }
-        world.rest()
+        world.expectSettled()
         #expect(losing(world.clients[0].store.undelivered(world.bucket)) == [.string("theirs")])
     }
 
@@ -202,11 +202,11 @@ struct UndeliveredEventsTests {
         var world: Simulation = try meeting()
         world.goOnline(0)
         world.isDeaf = true
-        world.rest()
+        world.expectSettled()
         let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
-        _ = world.clients[0].machine.told(bucket, count: 2, now: now)
+        _ = world.clients[0].machine.delivered(bucket, count: 2, now: now)
         #expect(world.clients[0].store.undelivered(bucket).count == 1)
-        _ = world.clients[0].machine.told(bucket, count: 1, now: now)
+        _ = world.clients[0].machine.delivered(bucket, count: 1, now: now)
         #expect(world.clients[0].store.undelivered(bucket).isEmpty)
         #expect(try world.clients[0].machine.takeUndelivered(bucket, now: now).0.isEmpty)
     }
@@ -215,30 +215,30 @@ struct UndeliveredEventsTests {
     private func lose(_ world: inout Simulation, _ theirs: String) throws {
         let key: EntityKey = try EntityKey(Self.key)
         try world.set(1, key, to: ["n": 0])
-        world.rest()
+        world.expectSettled()
         world.cut(0)
         world.perform(0, world.clients[0].machine.goOffline(now: world.now))
         try world.set(0, key, to: ["n": .string("mine \(theirs)")])
         try world.set(1, key, to: ["n": .string(theirs)])
-        world.rest(only: 1)
+        world.expectSettled(only: 1)
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
     }
 
     @Test("the store cannot forget what was told: it is not told again, and is forgotten with the next that is told")
     func failingToForget() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
         let bucket: BucketName = world.bucket
         world.clients[0].store.failsNextCommit = true
-        world.perform(0, world.clients[0].machine.told(bucket, count: 1, now: world.now))
-        world.rest()
+        world.perform(0, world.clients[0].machine.delivered(bucket, count: 1, now: world.now))
+        world.expectSettled()
         #expect(world.clients[0].store.undelivered(bucket).count == 1)
         #expect(try world.clients[0].machine.undelivered(bucket).isEmpty)
         try lose(&world, "second")
         #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"])
-        world.perform(0, world.clients[0].machine.told(bucket, count: 1, now: world.now))
+        world.perform(0, world.clients[0].machine.delivered(bucket, count: 1, now: world.now))
         #expect(world.clients[0].store.undelivered(bucket).isEmpty)
         try lose(&world, "third")
         #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["third"], "no mark of old ones is left")
@@ -248,7 +248,7 @@ struct UndeliveredEventsTests {
     func failingBetween() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
-        world.rest()
+        world.expectSettled()
         try lose(&world, "second")
         let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
         world.perform(0, world.clients[0].machine.gave(bucket, count: 1, now: world.now))
@@ -362,10 +362,10 @@ struct UndeliveredEventsTests {
     }
 
     /// A reader with one place.
-    private func reader(of bucket: Bucket, tellsCaughtUp: Bool = false) async -> AsyncStream<BucketEvent> {
+    private func reader(of bucket: Bucket, reportsCaughtUp: Bool = false) async -> AsyncStream<BucketEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: BucketEvent.self, bufferingPolicy: .bufferingOldest(1))
-        await bucket.engine.listen(bucket.bucket, tellsCaughtUp: tellsCaughtUp, continuation)
+        await bucket.engine.listen(bucket.bucket, reportsCaughtUp: reportsCaughtUp, continuation)
         return stream
     }
 
@@ -389,7 +389,8 @@ struct UndeliveredEventsTests {
         try await mine.waitUntilSynced(timeout: .seconds(120))
         try await contend(session, mine, theirs)
         try await mine.waitUntilSynced(timeout: .seconds(120))
-        var events: AsyncStream<BucketEvent>.Iterator = await reader(of: mine, tellsCaughtUp: true).makeAsyncIterator()
+        var events: AsyncStream<BucketEvent>.Iterator = await reader(of: mine, reportsCaughtUp: true)
+            .makeAsyncIterator()
         #expect(await events.next() == .caughtUp)
         #expect(texts(await read(&events, 1)) == ["theirs n"])
         await session.close()
@@ -414,12 +415,12 @@ struct UndeliveredEventsTests {
         await device.other.close()
     }
 
-    /// The machine tells this, and keeps it.
-    private func tell(_ bucket: Bucket, _ position: Int) async throws {
+    /// The machine reports this, and keeps it.
+    private func report(_ bucket: Bucket, _ position: Int) async throws {
         try await bucket.engine.act { (machine, now) throws(ClientError) in
             let actions: [SyncAction] = try machine.runTurn(now) { (machine) throws(ClientError) in
                 let event: BucketEvent = .integrity(IntegrityReport(key: "k", stoppedAfter: position))
-                machine.buckets[0].tellOnce(event, &machine.turn)
+                machine.buckets[0].reportOnce(event, &machine.turn)
             }
             return ((), actions)
         }
@@ -437,10 +438,10 @@ struct UndeliveredEventsTests {
         let session: Session = try await LoopbackServer().session(
             store: { () throws(ClientError) in MemoryLocalStore() }, startsOnline: false)
         let bucket: Bucket = try await session.bucket("notes", .sealed)
-        for position: Int in 0..<3 { try await tell(bucket, position) }
+        for position: Int in 0..<3 { try await report(bucket, position) }
         let before: Int = try await reads(bucket)
         var events: AsyncStream<BucketEvent>.Iterator = await reader(of: bucket).makeAsyncIterator()
-        for position: Int in 3..<13 { try await tell(bucket, position) }
+        for position: Int in 3..<13 { try await report(bucket, position) }
         #expect(try await reads(bucket) == before + 1)
         for position: Int in 0..<13 {
             let event: BucketEvent? = await events.next()

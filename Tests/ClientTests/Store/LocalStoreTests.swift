@@ -266,12 +266,12 @@ struct LocalStoreTests {
     func notes(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         #expect(try test.store.clientID(fresh: ClientID("one")).text == "one")
-        try test.store.setNote("app", to: "x")
-        try test.store.setNote("app", to: "y")
+        try test.store.setNamedValue("app", to: "x")
+        try test.store.setNamedValue("app", to: "y")
         try test.reopen()
         #expect(try test.store.clientID(fresh: ClientID("two")).text == "one")
-        #expect(try test.store.note("app") == "y")
-        #expect(try test.store.note("user") == nil)
+        #expect(try test.store.namedValue("app") == "y")
+        #expect(try test.store.namedValue("user") == nil)
     }
 
     @Test("a batch that fails leaves nothing behind")

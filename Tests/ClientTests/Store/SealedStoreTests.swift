@@ -19,7 +19,7 @@ struct SealedStoreTests {
 
     private static func fill(_ store: SQLiteLocalStore) throws {
         let bucket: BucketName = try BucketName(words[5])
-        try store.setNote("account", to: words[6])
+        try store.setNamedValue("account", to: words[6])
         var batch: LocalBatch = LocalBatch()
         batch.buckets = [BucketRecord(name: bucket)]
         for number: Int in 0..<40 {
@@ -120,7 +120,7 @@ struct SealedStoreTests {
         for _: Int in 0..<2 {
             let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key)
             #expect(try Self.read(store) == before)
-            #expect(try store.note("account") == Self.words[6])
+            #expect(try store.namedValue("account") == Self.words[6])
             store.close()
         }
         #expect(before.count == 41 && Self.found(folder).isEmpty)

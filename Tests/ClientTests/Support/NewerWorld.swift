@@ -91,6 +91,6 @@ extension Simulation {
         try crash(index)
         clients[index].store.commitsUntilFailure = commits
         goOnline(index)
-        rest()
+        expectSettled()
     }
 }

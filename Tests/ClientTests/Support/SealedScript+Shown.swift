@@ -39,12 +39,12 @@ struct SentChange {
 }
 
 extension ServedObject {
-    /// Takes a change of the machine as the newest.
-    mutating func take(_ change: SentChange, at version: Version) throws {
+    /// Receives a change of the machine as the newest.
+    mutating func receive(_ change: SentChange, at version: Version) throws {
         switch change.what {
-        case .creation(let text): try take(creation: text, at: version)
+        case .creation(let text): try receive(creation: text, at: version)
         case .operation(let sealed), .tombstone(let sealed):
-            let verdict: SealedLog.Verdict = try take(operation: sealed, on: newest, at: version)
+            let verdict: SealedLog.Verdict = try receive(operation: sealed, on: newest, at: version)
             #expect(verdict.isTaken, "\(verdict)")
         case .removal: remove(at: version)
         }

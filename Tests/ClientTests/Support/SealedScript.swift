@@ -73,10 +73,10 @@ final class SealedScript {
         }
     }
 
-    /// The server takes what the machine has sent, and nobody tells it.
-    func takes(_ ccid: String) throws {
+    /// The server receives what the machine has sent, and does not answer.
+    func receives(_ ccid: String) throws {
         guard let mine: SentChange = sent[ccid] else { throw NotAnObject() }
-        try change(mine.name) { object, _ in try object.take(mine, at: object.newest + 1) }
+        try change(mine.name) { object, _ in try object.receive(mine, at: object.newest + 1) }
     }
 
     // MARK: - What the server says
@@ -149,7 +149,7 @@ final class SealedScript {
         #expect(mine != nil || !isMachines, "the machine has not sent this")
         return try change(script.key.text) { object, random in
             let source: Version = object.newest
-            if script.operation == .remove { object.noteRemoval(at: script.ev) }
+            if script.operation == .remove { object.recordRemoval(at: script.ev) }
             var wire: AppliedChange = script
             (wire.key, wire.ev) = (object.key, object.wire(script.ev))
             wire.sv = script.sv.map(object.wire)
@@ -209,7 +209,7 @@ final class SealedScript {
     ) throws -> [AppliedChange] {
         let before: JSONObject? = object.states[source]?.object
         #expect(mine.isRemoval == (script.operation == .remove), "the machine has sent another change")
-        try object.take(mine, at: script.ev)
+        try object.receive(mine, at: script.ev)
         var wire: AppliedChange = wire
         switch mine.what {
         case .removal: return [wire]

@@ -11,12 +11,12 @@ extension Simulation {
     static func sealed(_ clients: Int, seed: UInt64) throws -> Simulation {
         var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
         for index: Int in 0..<clients { world.goOnline(index) }
-        world.rest()
+        world.expectSettled()
         return world
     }
 
     /// Everybody, or only one, gets to the end.
-    mutating func rest(only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
+    mutating func expectSettled(only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
         let isQuiet: Bool = settle(only: only)
         #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : picture)", sourceLocation: line)
     }

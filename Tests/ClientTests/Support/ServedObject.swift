@@ -49,7 +49,7 @@ struct ServedObject {
         (0...max(0, wire)).last { self.wire($0) <= wire } ?? wire
     }
 
-    mutating func noteRemoval(at version: Version) { removals.append(version) }
+    mutating func recordRemoval(at version: Version) { removals.append(version) }
 
     // MARK: - What others do
 
@@ -87,7 +87,7 @@ struct ServedObject {
             content: content)
         let sealed: [UInt8] = sealer.seal(
             operation.clearBytes(), kind: .operation, id: id, position: 0, nonce: random.bytes(12))
-        return try take(operation: sealed, on: source, at: version)
+        return try receive(operation: sealed, on: source, at: version)
     }
 
     /// Others lead it from what it is to `target`, by one operation for each version between: they put a member in, change it again
@@ -108,16 +108,18 @@ struct ServedObject {
 
     // MARK: - What the device sends
 
-    /// Takes the sealed snapshot of a creation.
-    mutating func take(creation text: String, at version: Version) throws {
+    /// Receives the sealed snapshot of a creation.
+    mutating func receive(creation text: String, at version: Version) throws {
         guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
             let log: SealedLog = SealedObject.log(of: bytes, at: 0, place, sealer)
         else { throw NotAnObject() }
         states[version] = State(entity: SealedEntity(snapshots: [0: text]), log: log)
     }
 
-    /// Takes a sealed operation on top of what there is at `source`, whatever its author had read.
-    mutating func take(operation sealed: [UInt8], on source: Version, at version: Version) throws -> SealedLog.Verdict {
+    /// Receives a sealed operation on top of what there is at `source`, whatever its author had read.
+    mutating func receive(operation sealed: [UInt8], on source: Version, at version: Version) throws
+        -> SealedLog.Verdict
+    {
         guard var state: State = states[source], state.entity != nil else { throw NotAnObject() }
         let verdict: SealedLog.Verdict = state.log.append(
             sealed, clear: sealer.open(sealed, kind: .operation, position: 0)?.clear)

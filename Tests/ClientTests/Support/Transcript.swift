@@ -56,17 +56,17 @@ struct Transcript {
 
     mutating func hear(_ texts: String...) -> [String] { sent(actions(texts)) }
     mutating func actions(_ texts: [String]) -> [SyncAction] {
-        var newest: [SyncAction] = take(batch(texts))
+        var newest: [SyncAction] = receive(batch(texts))
         var all: [SyncAction] = newest
         while let script {
             let answers: [[UInt8]] = script.answers(to: raw(newest))
             guard !answers.isEmpty else { break }
-            newest = take(ServerBatch(answers))
+            newest = receive(ServerBatch(answers))
             all += newest
         }
         return all
     }
-    mutating func take(_ batch: ServerBatch) -> [SyncAction] {
+    mutating func receive(_ batch: ServerBatch) -> [SyncAction] {
         let actions: [SyncAction] = machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
         guard !mayAlarm else { return actions }
         for case .event(_, .integrity(let report)) in actions { Issue.record("a false alarm: \(report)") }
@@ -120,7 +120,7 @@ struct Transcript {
         try script?.holds(key, version, try object(json))
     }
     /// The server has taken a change that was sent: in a sealed bucket what it shows from then on contains it.
-    func serverTakes(_ change: String) throws { try script?.takes(ccid(change)) }
+    func serverTakes(_ change: String) throws { try script?.receives(ccid(change)) }
 
     // MARK: - What was sent
 

@@ -13,7 +13,7 @@ struct EditedKeysTests {
         var most: Int = 0
         for _ in 0..<500 {
             let flags: UInt64 = random.next()
-            keys.note(
+            keys.update(
                 EditedKey(
                     key: try EntityKey("k\(flags >> 8 & 7)"), hasEdits: flags & 1 != 0, isRefused: flags & 2 != 0,
                     isStale: flags & 4 != 0))

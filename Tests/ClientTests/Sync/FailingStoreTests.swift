@@ -13,8 +13,8 @@ private final class FlakyStore: LocalStore {
         if isGone { throw ClientError(.store, "the disk is gone") }
     }
     func clientID(fresh: ClientID) throws(ClientError) -> ClientID { kept.clientID(fresh: fresh) }
-    func note(_ name: String) throws(ClientError) -> String? { kept.note(name) }
-    func setNote(_ name: String, to value: String) throws(ClientError) { kept.setNote(name, to: value) }
+    func namedValue(_ name: String) throws(ClientError) -> String? { kept.namedValue(name) }
+    func setNamedValue(_ name: String, to value: String) throws(ClientError) { kept.setNamedValue(name, to: value) }
     func buckets() throws(ClientError) -> [BucketRecord] {
         try check()
         return kept.buckets()

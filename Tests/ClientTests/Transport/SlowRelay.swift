@@ -120,12 +120,12 @@ final class SlowRelay: @unchecked Sendable {
             }
             for link: Link in links where link.isOver { end(link) }
             links.removeAll(where: \.isOver)
-            if watched[0].revents != 0 { take() }
+            if watched[0].revents != 0 { acceptLink() }
         }
         for link: Link in links { end(link) }
     }
 
-    private func take() {
+    private func acceptLink() {
         let client: Int32 = accept(listener, nil, nil)
         guard client >= 0 else { return }
         let server: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -76,7 +76,7 @@ struct ProxyPrefaceTests {
             let outcome: Result<(Bool, Int), ProxyPreface.Failure> = piece.withUnsafeBytes { bytes in
                 Result { () throws(ProxyPreface.Failure) in
                     var input: UnsafeRawBufferPointer = bytes
-                    let isComplete: Bool = try preface.take(&input)
+                    let isComplete: Bool = try preface.consume(&input)
                     return (isComplete, input.count)
                 }
             }

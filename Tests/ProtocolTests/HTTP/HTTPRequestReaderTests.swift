@@ -13,14 +13,14 @@ struct HTTPRequestReaderTests {
         var reader: HTTPRequestReader = .init(limits: limits)
         var requests: [HTTPRequest] = []
         do throws(HTTPFailure) {
-            for piece: [UInt8] in pieces { requests += try Self.take(piece, &reader) }
+            for piece: [UInt8] in pieces { requests += try Self.read(piece, &reader) }
         } catch {
             return .failure(error.problem)
         }
         return .requests(requests, isInside: reader.isInsideRequest)
     }
 
-    private static func take(_ piece: [UInt8], _ reader: inout HTTPRequestReader) throws(HTTPFailure) -> [HTTPRequest] {
+    private static func read(_ piece: [UInt8], _ reader: inout HTTPRequestReader) throws(HTTPFailure) -> [HTTPRequest] {
         var requests: [HTTPRequest] = []
         var failure: HTTPFailure?
         piece.withUnsafeBytes { bytes in
@@ -130,12 +130,12 @@ struct HTTPRequestReaderTests {
         let head: [UInt8] = Array(
             "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".utf8)
         var waiting: HTTPRequestReader = .init()
-        #expect(try Self.take(head, &waiting).isEmpty)
+        #expect(try Self.read(head, &waiting).isEmpty)
         let (first, second): (Bool, Bool) = (waiting.takeContinue(), waiting.takeContinue())
         #expect(first && !second)
-        #expect(try Self.take(Array("ab".utf8), &waiting).count == 1)
+        #expect(try Self.read(Array("ab".utf8), &waiting).count == 1)
         var eager: HTTPRequestReader = .init()
-        #expect(try Self.take(head + [0x61], &eager).isEmpty)
+        #expect(try Self.read(head + [0x61], &eager).isEmpty)
         let isDue: Bool = eager.takeContinue()
         #expect(!isDue)
     }

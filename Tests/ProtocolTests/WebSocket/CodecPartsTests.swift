@@ -41,7 +41,7 @@ struct CodecPartsTests {
             let part: Int = min(left, piece.count)
             try piece.withUnsafeMutableBytes {
                 var input: UnsafeMutableRawBufferPointer = .init(rebasing: $0[..<part])
-                _ = try gathering.takePayload(&input)
+                _ = try gathering.consumePayload(&input)
             }
             left -= part
             growths += gathering.message.capacity == before ? 0 : 1
@@ -119,7 +119,7 @@ struct CodecPartsTests {
     func binaryNotTaken() {
         var bytes: [UInt8] = Array(WebSocketWriter.frame(.binary, [1, 2, 3], mask: 9).prefix(6))
         let failure: WebSocketFailure? = #expect(throws: WebSocketFailure.self) {
-            var reader: WebSocketReader = .init(role: .server, messageBytesMax: 100, takesBinary: false)
+            var reader: WebSocketReader = .init(role: .server, messageBytesMax: 100, acceptsBinary: false)
             try bytes.withUnsafeMutableBytes { buffer in
                 var input: UnsafeMutableRawBufferPointer = buffer
                 _ = try reader.next(&input)
@@ -151,7 +151,7 @@ struct CodecPartsTests {
                     piece[0] &= 0x8F
                     piece[1] |= 0x80
                 }
-                codec.take(piece)
+                codec.read(piece)
             }
             let closes: Int = codec.answers.count { if case .close = $0 { true } else { false } }
             #expect(closes <= 1, "seed \(seed)")

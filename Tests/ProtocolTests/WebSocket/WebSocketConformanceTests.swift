@@ -10,7 +10,7 @@ final class EchoCodec {
     private(set) var bytesTaken: Int = 0
     var holdsBytes: Bool { reader.holdsBytes }
 
-    func take(_ piece: [UInt8]) {
+    func read(_ piece: [UInt8]) {
         var piece: [UInt8] = piece
         piece.withUnsafeMutableBytes { bytes in
             var input: UnsafeMutableRawBufferPointer = bytes
@@ -41,7 +41,7 @@ final class EchoCodec {
 struct WebSocketConformanceTests {
     private func run(_ pieces: [[UInt8]]) -> [WebSocketCase.Answer] {
         let codec: EchoCodec = .init()
-        for piece: [UInt8] in pieces { codec.take(piece) }
+        for piece: [UInt8] in pieces { codec.read(piece) }
         return codec.answers
     }
 
@@ -91,7 +91,7 @@ struct WebSocketConformanceTests {
         let marked: [WebSocketCase] = WebSocketCase.all.filter { $0.faultVisibleAfter != nil }
         for each: WebSocketCase in marked where each.bytes.count < 2_000 {
             let codec: EchoCodec = .init()
-            for byte: UInt8 in each.bytes { codec.take([byte]) }
+            for byte: UInt8 in each.bytes { codec.read([byte]) }
             #expect(codec.bytesUntilFault == each.faultVisibleAfter, "\(each)")
         }
         #expect(marked.count > 100)
@@ -101,9 +101,9 @@ struct WebSocketConformanceTests {
     func holdsNothing() {
         for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 70_100 {
             let codec: EchoCodec = .init()
-            for piece: [UInt8] in each.pieces { codec.take(piece) }
-            codec.take([])
-            if case .close? = each.answers.last { codec.take([0]) }
+            for piece: [UInt8] in each.pieces { codec.read(piece) }
+            codec.read([])
+            if case .close? = each.answers.last { codec.read([0]) }
             #expect(!codec.holdsBytes, "\(each)")
         }
     }

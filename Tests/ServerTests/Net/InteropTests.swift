@@ -30,7 +30,7 @@ struct InteropTests {
     private func drive(_ script: String) throws {
         var settings: NetSettings = .init()
         settings.messageBytesMax = 1 << 20
-        settings.takesBinary = true
+        settings.acceptsBinary = true
         let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
         let outcome: ChildProcess.Outcome = try SystemPython.run([SystemPython.script(script), String(server.port)])
         #expect(outcome.code == 0, "\(outcome)")

@@ -10,7 +10,7 @@ struct LiveConformanceTests {
     private func serve() throws -> LoopThread {
         var settings: NetSettings = .init()
         settings.messageBytesMax = WebSocketCase.messageBytesMax
-        settings.takesBinary = true
+        settings.acceptsBinary = true
         return try LoopThread(settings: settings) { EchoDelegate($0) }
     }
 

@@ -29,7 +29,7 @@ struct LoopProxyTests {
     ) throws -> LoopThread {
         var settings: NetSettings = .init()
         settings.trustedProxies = try TrustedProxies.parse(trusted).get()
-        settings.takesPrefaces = prefaces
+        settings.acceptsPrefaces = prefaces
         settings.requestTimeout = .milliseconds(milliseconds)
         let all: NetSettings = settings
         return try SecureEdge.$isOn.withValue(isSecure) { try LoopThread(settings: all) { NamingDelegate($0) } }

@@ -15,7 +15,7 @@ import ThicketProtocol
         private var known: Set<ConnectionID> = []
         init(_ diary: Diary) { self.diary = diary }
         func answer(_ request: HTTPRequest, on: ConnectionID, via listener: Listener) -> HTTPDisposition { .upgrade }
-        func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.note(opened: connection) }
+        func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.record(opened: connection) }
         func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
             known.insert(connection)
             diary.received.add()

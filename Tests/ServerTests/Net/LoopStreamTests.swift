@@ -17,13 +17,13 @@ private final class StreamDelegate: LoopDelegate {
         switch request.path {
         case "/stream":
             open.append(connection)
-            diary.note(opened: connection)
+            diary.record(opened: connection)
             return .stream(HTTPResponse(status: 200, body: Array("begin".utf8)))
         case "/hold":
-            diary.note(opened: connection)
+            diary.record(opened: connection)
             return .waits
         case "/later":
-            diary.note(opened: connection)
+            diary.record(opened: connection)
             return .later
         default: return .respond(.text(200, "hello"))
         }
@@ -31,7 +31,7 @@ private final class StreamDelegate: LoopDelegate {
 
     func opened(_ connection: ConnectionID, _ request: HTTPRequest) {}
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {}
-    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.note("abandoned \(connection)") }
+    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.record("abandoned \(connection)") }
 }
 
 @Suite("Responses without an end", .serialized)

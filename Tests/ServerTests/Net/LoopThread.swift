@@ -130,7 +130,7 @@ final class EchoDelegate: LoopDelegate {
     init(_ loop: EventLoop, _ diary: Diary = .init()) { (self.loop, self.diary) = (loop, diary) }
 
     func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
-        diary.note("\(request.method) \(request.path) via \(listener.number)")
+        diary.record("\(request.method) \(request.path) via \(listener.number)")
         switch request.path {
         case "/ws": return .upgrade
         case "/hello": return .respond(.text(200, "hello"))
@@ -144,7 +144,7 @@ final class EchoDelegate: LoopDelegate {
         }
     }
 
-    func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.note(opened: connection) }
+    func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.record(opened: connection) }
 
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
         diary.received.add()
@@ -155,7 +155,7 @@ final class EchoDelegate: LoopDelegate {
         loop.send(connection, binary: binary)
     }
 
-    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.note(end: end) }
+    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.record(end: end) }
 }
 
 /// What a delegate saw, for the test's thread to read.
@@ -163,9 +163,9 @@ final class Diary: Sendable {
     private let state: Mutex<(lines: [String], ends: [ConnectionEnd], opened: [ConnectionID])> = .init(([], [], []))
     /// Messages received.
     let received: Gauge = .init("received", "")
-    func note(_ line: String) { state.withLock { $0.lines.append(line) } }
-    func note(end: ConnectionEnd) { state.withLock { $0.ends.append(end) } }
-    func note(opened: ConnectionID) { state.withLock { $0.opened.append(opened) } }
+    func record(_ line: String) { state.withLock { $0.lines.append(line) } }
+    func record(end: ConnectionEnd) { state.withLock { $0.ends.append(end) } }
+    func record(opened: ConnectionID) { state.withLock { $0.opened.append(opened) } }
     var lines: [String] { state.withLock { $0.lines } }
     var ends: [ConnectionEnd] { state.withLock { $0.ends } }
     var opened: [ConnectionID] { state.withLock { $0.opened } }

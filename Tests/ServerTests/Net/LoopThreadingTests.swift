@@ -60,9 +60,9 @@ struct LoopThreadingTests {
         func answer(_ request: HTTPRequest, on: ConnectionID, via listener: Listener) -> HTTPDisposition { .upgrade }
         func opened(_ connection: ConnectionID, _ request: HTTPRequest) {}
         func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {}
-        func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.note(end: end) }
+        func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.record(end: end) }
         func signaled(_ signal: LoopSignal) {
-            diary.note("\(signal)")
+            diary.record("\(signal)")
             if signal == .terminate { loop.stop(within: .seconds(3_600)) }
         }
     }

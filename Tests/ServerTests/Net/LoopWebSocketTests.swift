@@ -183,12 +183,12 @@ struct LoopWebSocketTests {
         let diary: Diary
         init(_ loop: EventLoop, _ diary: Diary) { (self.loop, self.diary) = (loop, diary) }
         func answer(_ request: HTTPRequest, on: ConnectionID, via listener: Listener) -> HTTPDisposition { .upgrade }
-        func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.note(opened: connection) }
+        func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.record(opened: connection) }
         func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
-            diary.note(String(decoding: text, as: UTF8.self))
+            diary.record(String(decoding: text, as: UTF8.self))
             loop.pauseReading(connection)
         }
-        func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.note(end: end) }
+        func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.record(end: end) }
     }
 
     @Test("a pause holds back even messages that were read already, and loses none")

@@ -102,7 +102,7 @@ struct KeyRotationTests {
         #expect(secrets.pretence(Self.nobody) == first.accountSecrets.pretence(Self.nobody), "nobody stays as it was")
         let copy: Bench = .init(bench.folder.copied())
         #expect(
-            try AccountStore(path: copy.database, settings: .testing).use(
+            try AccountStore(path: copy.database, settings: .testing).redeem(
                 code: secrets.verifier(Self.code), of: "u1", now: 2))
         try PartnerAdmin(path: bench.database, key: key).setEnabled(true, id: "12")
     }

@@ -189,7 +189,7 @@ final class HubHarness {
         case .resume(let id): paused.remove(id)
         case .submit(let request): requests.append(request)
         case .read(let request), .readWhenDrained(let request): reads.append(request)
-        case .tell(_, let reply): told.append(reply)
+        case .report(_, let reply): told.append(reply)
         case .admit(let request): admissions.append(request)
         case .respond(let id, let response, _): responses[id, default: []].append(response)
         }

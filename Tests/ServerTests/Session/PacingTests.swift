@@ -11,13 +11,13 @@ struct PacingTests {
     func meter() {
         var meter: RateMeter = .init(perSecond: 10, burst: 3)
         let second: Int64 = 1_000_000_000
-        for _ in 0..<3 { #expect(meter.take(at: 0) == .take) }
-        #expect(meter.take(at: 0) == .slow(until: second / 10))
-        #expect(meter.take(at: 0) == .slow(until: second / 5))
-        #expect(meter.take(at: 0) == .slow(until: second / 10 * 3))
-        #expect(meter.take(at: 0) == .refuse)
-        #expect(meter.take(at: second / 10 * 4) == .take)
-        for _ in 0..<3 { #expect(meter.take(at: 10 * second) == .take) }
+        for _ in 0..<3 { #expect(meter.admit(at: 0) == .admit) }
+        #expect(meter.admit(at: 0) == .slow(until: second / 10))
+        #expect(meter.admit(at: 0) == .slow(until: second / 5))
+        #expect(meter.admit(at: 0) == .slow(until: second / 10 * 3))
+        #expect(meter.admit(at: 0) == .refuse)
+        #expect(meter.admit(at: second / 10 * 4) == .admit)
+        for _ in 0..<3 { #expect(meter.admit(at: 10 * second) == .admit) }
     }
 
     @Test("messages above the rate pause the connection until they are paid for")

@@ -28,7 +28,7 @@ struct TokenRenewalModelTests {
         var (passed, renewals): (Int, Int) = (0, 0)
 
         func below(_ limit: UInt64) -> Int { Int(random.next() % limit) }
-        func note(_ messages: [String]) {
+        func record(_ messages: [String]) {
             for message: String in messages {
                 if message.hasPrefix("0:auth:\(Self.entity)") {
                     isOpen = true
@@ -56,7 +56,7 @@ struct TokenRenewalModelTests {
 
         open()
         guest.send("0:cv:\(try harness.cv(0, user: Self.entity))")
-        note(guest.take())
+        record(guest.take())
         var (sent, refused): ([String], [String]) = ([], [])
         for step: Int in 0..<120 {
             harness.holdsReads = below(3) == 0
@@ -67,18 +67,18 @@ struct TokenRenewalModelTests {
                 sent.append("o\(step)")
             case 2 where isOpen:
                 let before: [String] = guest.take()
-                note(before)
+                record(before)
                 guard isOpen else { break }
                 guest.send(edit("g\(step)", "g\(step)", to: "1"))
                 let answer: [String] = guest.take()
                 if !answer.contains("0:?") { sent.append("g\(step)") }
-                note(answer)
+                record(answer)
             case 3 where isOpen:
                 // 404: an edit of what is not there.
                 guest.send(edit("none\(step)", "bad\(step)", sv: 7, to: "1"))
                 let answer: [String] = guest.take()
                 if !answer.contains("0:?") { refused.append("bad\(step)") }
-                note(answer)
+                record(answer)
             case 4:
                 // It never waits for another token for as long as a minute.
                 if !isOpen {
@@ -91,19 +91,19 @@ struct TokenRenewalModelTests {
             default:
                 if harness.holdsReads { break }
                 while !harness.reads.isEmpty { harness.answerRead() }
-                note(guest.take())
+                record(guest.take())
                 if !isOpen { open() }
             }
             if !harness.holdsCommits, !harness.requests.isEmpty { harness.commit() }
-            note(guest.take())
+            record(guest.take())
             #expect(harness.closed[guest.id] == nil)
         }
         (harness.holdsReads, harness.holdsCommits) = (false, false)
         harness.commit()
         while !harness.reads.isEmpty { harness.answerRead() }
-        note(guest.take())
+        record(guest.take())
         if !isOpen { open() }
-        note(guest.take())
+        record(guest.take())
         #expect(passed > 5 && heard.count > 20 && renewals > 1, "seed \(seed)")
         #expect(heard.sorted() == sent.sorted(), "seed \(seed)")
         #expect(Set(heard).count == heard.count)

@@ -180,20 +180,20 @@ struct SockJSSessionTests {
             case 8..<13:
                 let receiver: SockJSReceiver = .init(Bool.random(using: &random) ? .xhr : .xhrStreaming)
                 if session.attach(receiver, now: time) == .admitted { isServed = true }
-            case 13..<18: take(session.flush(now: time))
-            case 18: take(session.tick(now: time))
+            case 13..<18: receive(session.flush(now: time))
+            case 18: receive(session.tick(now: time))
             default:
                 if isServed, Int.random(in: 0..<8, using: &random) == 0 {
                     isServed = false
-                    take(session.vanished(now: time))
+                    receive(session.vanished(now: time))
                 }
             }
         }
 
-        private mutating func take(_ actions: [SockJSSession.Action]) {
+        private mutating func receive(_ actions: [SockJSSession.Action]) {
             for action: SockJSSession.Action in actions {
                 switch action {
-                case .write(let bytes): take(String(decoding: bytes, as: UTF8.self))
+                case .write(let bytes): receive(String(decoding: bytes, as: UTF8.self))
                 case .finish: isServed = false
                 case .ended: endings += 1
                 case .forget: break
@@ -201,7 +201,7 @@ struct SockJSSessionTests {
             }
         }
 
-        private mutating func take(_ frame: String) {
+        private mutating func receive(_ frame: String) {
             guard frame.hasPrefix("a[") else { return }
             received += frame.dropFirst(2).split { !$0.isNumber }.compactMap { Int($0) }
         }

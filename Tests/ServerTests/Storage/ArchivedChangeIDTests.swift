@@ -152,7 +152,7 @@ import ThicketTestSupport
             log = Set(driver.buckets[id]?.log.map(\.gid) ?? [])
             return driver.buckets
         }()
-        try folder.settleHeads(in: "thicket.db")
+        try folder.writeAllHeads(in: "thicket.db")
         try folder.run(
             """
             DROP TABLE idrun; DROP TABLE idset; ALTER TABLE bucket DROP COLUMN settled;

@@ -63,7 +63,7 @@ struct BucketModeTests {
             try shard.insert(1, sv: 1)
             #expect(try findings() == [])
         }
-        try folder.settleHeads(in: "thicket.db")
+        try folder.writeAllHeads(in: "thicket.db")
         try folder.run(sql, in: "thicket.db")
         let found: [String] = try findings()
         #expect(!found.isEmpty && found.joined().contains(word), "\(found)")

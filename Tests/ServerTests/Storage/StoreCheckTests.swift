@@ -52,7 +52,7 @@ import ThicketProtocol
     func broken(_ sql: String) throws {
         let folder: StoreFolder = .init()
         _ = try filled(folder)
-        try folder.settleHeads(in: "thicket.db")
+        try folder.writeAllHeads(in: "thicket.db")
         #expect(try StoreCheck.run(folder.path("thicket.db"), settings: .testing).isClean)
         try folder.run(sql, in: "thicket.db")
         #expect(try !StoreCheck.run(folder.path("thicket.db"), settings: .testing).isClean)

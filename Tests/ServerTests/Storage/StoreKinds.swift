@@ -90,9 +90,9 @@ final class StoreFolder: Sendable {
     func run(_ sql: String, in name: String) throws { try Database(path: path(name)).execute(sql) }
 
     /// Brings the heads of a store that nobody has open into their table, so that one of them can be broken there.
-    func settleHeads(in name: String) throws {
+    func writeAllHeads(in name: String) throws {
         let database: Database = try Database(path: path(name))
-        try database.transaction(.immediate) { () throws(SQLiteError) in try WriteBehindHeads.settle(database) }
+        try database.transaction(.immediate) { () throws(SQLiteError) in try WriteBehindHeads.writeAll(database) }
     }
 
     deinit {

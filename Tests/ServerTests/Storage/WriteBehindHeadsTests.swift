@@ -227,7 +227,7 @@ import ThicketSQLite
             try driver.put(EntityKey("note.\(number % 7)"), ["n": JSONValue(integerLiteral: Int64(number))], in: id)
             try driver.commit()
         }
-        try folder.settleHeads(in: "thicket.db")
+        try folder.writeAllHeads(in: "thicket.db")
         #expect(try mark() == 15 && row("note.1") == 15)
         for number: Int in 16...20 {
             try driver.put(EntityKey("other.\(number)"), ["n": 1], in: id)

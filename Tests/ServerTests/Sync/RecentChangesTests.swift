@@ -71,7 +71,7 @@ struct RecentChangesTests {
             if Int.random(in: 0..<3, using: &random) == 0 {
                 list.remove(item)
             } else {
-                list.use(item, bytes: bytes)
+                list.touch(item, bytes: bytes)
                 model.append((item.number, bytes))
             }
             #expect(list.count == model.count)

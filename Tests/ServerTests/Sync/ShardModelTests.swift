@@ -229,7 +229,7 @@ private struct ShardWorld {
             return
         }
         for part: BucketOutcome in outcome.buckets {
-            for event: ChangeOutcome in part.events { try take(event) }
+            for event: ChangeOutcome in part.events { try receive(event) }
             if let published: GlobalID = part.published { #expect(published == broadcast.last?.gid) }
         }
     }
@@ -243,7 +243,7 @@ private struct ShardWorld {
         return index.map { .change(queue.remove(at: $0)) }
     }
 
-    private mutating func take(_ event: ChangeOutcome) throws {
+    private mutating func receive(_ event: ChangeOutcome) throws {
         switch event {
         case .applied(let applied):
             #expect(broadcast.last.map { $0.gid < applied.gid } ?? true, "seed \(seed)")

@@ -103,7 +103,7 @@ struct Circle {
     /// What a device knows that has been shown everything.
     func reader() -> SharedBucketReader {
         var reader: SharedBucketReader = .init(bucket: bucket)
-        _ = reader.take(lists, keys: verified)
+        _ = reader.accept(lists, keys: verified)
         return reader
     }
 

@@ -47,7 +47,7 @@ struct InventedListTests {
         for _ in 0..<8 { try world.send(Self.ben) }
         let hold: SharedHold = isReader ? .list(4_096) : .epoch(1_023)
         for one: Int in [Self.ann, Self.ben, Self.cleo] {
-            try world.take(one, atMost: .max)
+            try world.receive(one, atMost: .max)
             try world.reread(one)
             #expect(world.devices[one].hold == hold)
             #expect(try (world.sealer(one).knowingNewest == nil) == (one != Self.ann))

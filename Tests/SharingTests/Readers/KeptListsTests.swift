@@ -86,7 +86,7 @@ struct KeptListsTests {
         try circle.changeKeys(of: "ann")
         #expect(try Self.restored(reader, circle) == reader, "the list with the new keys has not been seen here")
         var later: SharedBucketReader = reader
-        guard case .taken = later.take(circle.lists, keys: circle.verified) else {
+        guard case .accepted = later.accept(circle.lists, keys: circle.verified) else {
             Issue.record("not taken")
             return
         }
@@ -100,7 +100,7 @@ struct KeptListsTests {
         let first: ReaderList = circle.lists[0].list
         let list: ReaderList = try first.next(readers: first.readers + [Member("dora").listed(.reads)])
         let other: SignedReaderList = try circle.signed(list)
-        _ = reader.take([circle.lists[0], other], keys: circle.verified)
+        _ = reader.accept([circle.lists[0], other], keys: circle.verified)
         #expect(reader.fork != nil)
         #expect(try Self.restored(reader, circle) == reader)
         let unsigned: SignedReaderList = try .init(parsing: list.bytes + circle.lists[1].signature)
@@ -129,9 +129,9 @@ struct KeptListsTests {
             readers: [after.listed(.writes), circle.member("ben").listed(.writes)],
             beginning: secrets.commitments.last)
         let keys: VerifiedKeys = .init { $0 == "ann" ? after.keys : nil }
-        let taken: SharedBucketReader.Verdict = known.take(
+        let taken: SharedBucketReader.Verdict = known.accept(
             [try SignedReaderList(second, signedBy: after.account)], keys: keys)
-        guard case .taken = taken else {
+        guard case .accepted = taken else {
             Issue.record("\(taken)")
             return
         }
@@ -141,7 +141,7 @@ struct KeptListsTests {
         let newest: SignedReaderList = try .init(
             other.list.next(readers: second.readers, beginning: secrets.commitments.last), signedBy: after.account)
         #expect(
-            known.take([other, newest], keys: keys)
+            known.accept([other, newest], keys: keys)
                 == .forked(ForkedLists(own: known.lists[1], other: newest)))
         #expect(try SharedBucketReader(saved: known.saved, keys: keys) == known)
     }

@@ -295,11 +295,11 @@ struct RemovalTests {
         try world.refresh(Self.ann)
         try world.mark(Self.ann)
         // At the first word of somebody who knows better it stops, and asks for what is kept from it.
-        try world.take(4, atMost: .max)
+        try world.receive(4, atMost: .max)
         #expect(world.devices[4].hold == .epoch(1))
         // Her first device has seen the newer list, and takes no older one.
         try world.refresh(Self.dora)
-        #expect(world.devices[Self.dora].lists.take(old.lists, keys: old.verified) == .older(1))
+        #expect(world.devices[Self.dora].lists.accept(old.lists, keys: old.verified) == .older(1))
     }
 
     @Test("who is added later reads all that was there, under the same names")

@@ -21,7 +21,7 @@ struct SharedBucketReaderTests {
         #expect(reader.newest == nil && reader.version == 0 && reader.list(1) == nil)
         var told: [SharedBucketReader.Step] = []
         for list: SignedReaderList in circle.lists {
-            guard case .taken(let step) = reader.take([list], keys: circle.verified) else {
+            guard case .accepted(let step) = reader.accept([list], keys: circle.verified) else {
                 Issue.record("not taken")
                 return
             }
@@ -32,8 +32,8 @@ struct SharedBucketReaderTests {
         #expect(told.map { $0.added.map(\.user) } == [["ann", "ben"], ["cleo"], []])
         #expect(told.map { $0.removed.map(\.user) } == [[], [], ["ben"]])
         #expect(reader == circle.reader() && reader.newest?.list == circle.newest)
-        #expect(reader.take(circle.lists, keys: circle.verified) == .known)
-        #expect(reader.take([], keys: circle.verified) == .known)
+        #expect(reader.accept(circle.lists, keys: circle.verified) == .known)
+        #expect(reader.accept([], keys: circle.verified) == .known)
         #expect(reader.list(2) == circle.lists[1].list && reader.list(4) == nil && reader.list(0) == nil)
     }
 
@@ -41,12 +41,12 @@ struct SharedBucketReaderTests {
     func older() throws {
         let circle: Circle = try Self.circle()
         var reader: SharedBucketReader = circle.reader()
-        #expect(reader.take(Array(circle.lists[..<2]), keys: circle.verified) == .older(2))
-        #expect(reader.take([circle.lists[0]], keys: circle.verified) == .older(1))
+        #expect(reader.accept(Array(circle.lists[..<2]), keys: circle.verified) == .older(2))
+        #expect(reader.accept([circle.lists[0]], keys: circle.verified) == .older(1))
         #expect(reader.version == 3)
         // What a new device is shown it takes: ben stands in it, and nothing here says that he is removed.
         var new: SharedBucketReader = .init(bucket: circle.bucket)
-        guard case .taken = new.take(Array(circle.lists[..<2]), keys: circle.verified) else {
+        guard case .accepted = new.accept(Array(circle.lists[..<2]), keys: circle.verified) else {
             Issue.record("not taken")
             return
         }
@@ -57,12 +57,12 @@ struct SharedBucketReaderTests {
     func gaps() throws {
         let circle: Circle = try Self.circle()
         var reader: SharedBucketReader = .init(bucket: circle.bucket)
-        #expect(reader.take(Array(circle.lists[1...]), keys: circle.verified) == .needs(1...1))
-        _ = reader.take([circle.lists[0]], keys: circle.verified)
-        #expect(reader.take([circle.lists[2]], keys: circle.verified) == .needs(2...2))
+        #expect(reader.accept(Array(circle.lists[1...]), keys: circle.verified) == .needs(1...1))
+        _ = reader.accept([circle.lists[0]], keys: circle.verified)
+        #expect(reader.accept([circle.lists[2]], keys: circle.verified) == .needs(2...2))
         #expect(reader.version == 1)
-        #expect(reader.take([circle.lists[0], circle.lists[2]], keys: circle.verified) == .refused(.notNext))
-        guard case .taken(let step) = reader.take(Array(circle.lists[1...]), keys: circle.verified) else {
+        #expect(reader.accept([circle.lists[0], circle.lists[2]], keys: circle.verified) == .refused(.notNext))
+        guard case .accepted(let step) = reader.accept(Array(circle.lists[1...]), keys: circle.verified) else {
             Issue.record("not taken")
             return
         }
@@ -76,14 +76,14 @@ struct SharedBucketReaderTests {
             circle.lists[0].list.next(readers: circle.lists[0].list.readers + [Member("dora").listed(.reads)]))
         let evidence: ForkedLists = .init(own: circle.lists[1], other: other)
         var reader: SharedBucketReader = circle.reader()
-        #expect(reader.take([circle.lists[0], other], keys: circle.verified) == .forked(evidence))
-        #expect(reader.take(circle.lists, keys: circle.verified) == .forked(evidence))
+        #expect(reader.accept([circle.lists[0], other], keys: circle.verified) == .forked(evidence))
+        #expect(reader.accept(circle.lists, keys: circle.verified) == .forked(evidence))
         // The next one of a list that was never shown here says the same.
         var later: SharedBucketReader = .init(bucket: circle.bucket)
-        _ = later.take(Array(circle.lists[..<2]), keys: circle.verified)
+        _ = later.accept(Array(circle.lists[..<2]), keys: circle.verified)
         let next: SignedReaderList = try circle.signed(other.list.next(readers: other.list.readers))
         #expect(
-            later.take([next], keys: circle.verified) == .forked(ForkedLists(own: circle.lists[1], other: next)))
+            later.accept([next], keys: circle.verified) == .forked(ForkedLists(own: circle.lists[1], other: next)))
         #expect(try SharedBucketReader(saved: later.saved, keys: circle.verified) == later)
         let sealer: AuthoredSealer = try .init(
             serverKey: "k", secrets: circle.secrets, lists: reader, keys: circle.verified,
@@ -101,12 +101,12 @@ struct SharedBucketReaderTests {
         let next: SignedReaderList = try .init(
             parsing: list.next(readers: list.readers).bytes + circle.lists[1].signature)
         var reader: SharedBucketReader = circle.reader()
-        #expect(reader.take([unsigned], keys: circle.verified) == .refused(.badSignature))
+        #expect(reader.accept([unsigned], keys: circle.verified) == .refused(.badSignature))
         #expect(reader.fork == nil)
         var older: SharedBucketReader = .init(bucket: circle.bucket)
-        _ = older.take(Array(circle.lists[..<2]), keys: circle.verified)
-        #expect(older.take([next], keys: circle.verified) == .refused(.badSignature))
-        guard case .taken = older.take(circle.lists, keys: circle.verified) else {
+        _ = older.accept(Array(circle.lists[..<2]), keys: circle.verified)
+        #expect(older.accept([next], keys: circle.verified) == .refused(.badSignature))
+        guard case .accepted = older.accept(circle.lists, keys: circle.verified) else {
             Issue.record("not taken")
             return
         }
@@ -126,26 +126,26 @@ struct SharedBucketReaderTests {
             beginning: secrets.commitments.last)
         let signed: SignedReaderList = try .init(next, signedBy: after.account)
         // As long as nobody has verified that these are ann's keys.
-        #expect(reader.take([signed], keys: old) == .refused(.otherOwnerKey))
+        #expect(reader.accept([signed], keys: old) == .refused(.otherOwnerKey))
         circle.members["ann"] = after
         let keys: [String: PublicKeys] = circle.members.mapValues(\.keys)
         let new: VerifiedKeys = .init({ keys[$0] }, past: { (_, id) in id == before.keys.id ? before.keys : nil })
         var copy: SharedBucketReader = reader
-        guard case .taken = reader.take([signed], keys: new) else {
+        guard case .accepted = reader.accept([signed], keys: new) else {
             Issue.record("not taken")
             return
         }
         // Whoever has stolen the key of before signs nothing new with it.
         let stolen: SignedReaderList = try .init(
             first.list.next(readers: first.list.readers + [Member("eve").listed(.reads)]), signedBy: before.account)
-        #expect(copy.take([stolen], keys: new) == .refused(.otherOwnerKey))
+        #expect(copy.accept([stolen], keys: new) == .refused(.otherOwnerKey))
         // Nor stops a device that has the owner's new list, as if the owner had signed two.
-        #expect(reader.take([stolen], keys: new) == .refused(.otherOwnerKey))
+        #expect(reader.accept([stolen], keys: new) == .refused(.otherOwnerKey))
         #expect(reader.fork == nil)
         // A new device is led by the newest list to the older ones.
         var fresh: SharedBucketReader = .init(bucket: circle.bucket)
-        #expect(fresh.take([first], keys: new) == .refused(.otherOwnerKey))
-        guard case .taken = fresh.take([first, signed], keys: new) else {
+        #expect(fresh.accept([first], keys: new) == .refused(.otherOwnerKey))
+        guard case .accepted = fresh.accept([first, signed], keys: new) else {
             Issue.record("not taken")
             return
         }
@@ -158,6 +158,6 @@ struct SharedBucketReaderTests {
         other.members = circle.members
         try other.change(to: [:], newEpoch: true)
         var reader: SharedBucketReader = circle.reader()
-        #expect(reader.take(other.lists, keys: circle.verified) == .refused(.otherBucket))
+        #expect(reader.accept(other.lists, keys: circle.verified) == .refused(.otherBucket))
     }
 }

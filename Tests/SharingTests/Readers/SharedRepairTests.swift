@@ -52,8 +52,8 @@ struct SharedRepairTests {
         var (one, other): (Circle, Circle) = (world.circle, world.circle)
         try one.change(to: ["ben": .writes], newEpoch: true)
         try other.change(to: ["ben": .writes, "cleo": .reads], newEpoch: false)
-        _ = world.devices[Self.ben].lists.take(one.lists, keys: one.verified)
-        guard case .forked = world.devices[Self.ben].lists.take(other.lists, keys: one.verified) else {
+        _ = world.devices[Self.ben].lists.accept(one.lists, keys: one.verified)
+        guard case .forked = world.devices[Self.ben].lists.accept(other.lists, keys: one.verified) else {
             Issue.record("no fork")
             return
         }
@@ -222,7 +222,7 @@ struct SharedRepairTests {
 
     private static func first(_ circle: Circle) -> SharedBucketReader {
         var reader: SharedBucketReader = .init(bucket: circle.bucket)
-        _ = reader.take([circle.lists[0]], keys: circle.verified)
+        _ = reader.accept([circle.lists[0]], keys: circle.verified)
         return reader
     }
 
@@ -298,7 +298,7 @@ struct SharedRepairTests {
             try world.append("before ", Self.cleo)
             let sealed: SealedObject.Pending = try Self.seal(Self.cleo, &world)
             if seed % 3 == 0 { world.put(sealed) }
-            try world.take(Self.cleo, atMost: .max)
+            try world.receive(Self.cleo, atMost: .max)
             let lacking: SharedHold = seed % 2 == 0 ? .epoch(1) : .list(2)
             #expect(world.devices[Self.cleo].hold == lacking)
             let position: Int = world.devices[Self.cleo].object.object.log.position
@@ -306,7 +306,7 @@ struct SharedRepairTests {
             try world.restart(Self.cleo)
             if isDeleted { try world.devices[Self.cleo].object.delete(with: world.sealer(Self.cleo)) }
             try world.restart(Self.cleo)
-            try world.take(Self.cleo, atMost: .max)
+            try world.receive(Self.cleo, atMost: .max)
             #expect(world.devices[Self.cleo].hold == lacking)
             #expect(world.devices[Self.cleo].object.object.log.position == position, "nothing is taken while it holds")
             #expect(world.devices[Self.cleo].object.object.pending?.sealed == sealed.sealed)

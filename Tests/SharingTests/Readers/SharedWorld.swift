@@ -75,14 +75,14 @@ struct SharedWorld {
         device.cursor = server.feed.count
         device.knownSnapshots = Array(server.entity.snapshots.keys)
         devices.append(device)
-        try note(events, devices.count - 1)
+        try record(events, devices.count - 1)
     }
 
     /// The device gets the lists that there are, and the secrets that it may have.
     mutating func refresh(_ chosen: Int) throws {
-        let verdict: SharedBucketReader.Verdict = devices[chosen].lists.take(circle.lists, keys: circle.verified)
+        let verdict: SharedBucketReader.Verdict = devices[chosen].lists.accept(circle.lists, keys: circle.verified)
         switch verdict {
-        case .taken, .known: break
+        case .accepted, .known: break
         default: throw Failure(description: "lists of device \(chosen): \(verdict)")
         }
         // Who has been removed keeps what there was.
@@ -159,7 +159,7 @@ struct SharedWorld {
     /// Somebody puts in what no honest device does.
     mutating func put(_ sealed: [UInt8]) { _ = server.insert(sealed, changeID: RandomBytes.make(16)) }
 
-    mutating func take(_ chosen: Int, atMost count: Int) throws {
+    mutating func receive(_ chosen: Int, atMost count: Int) throws {
         for _ in 0..<count {
             guard devices[chosen].cursor < server.feed.count else { return }
             let change: StoringServer.Change = server.feed[devices[chosen].cursor]
@@ -179,7 +179,7 @@ struct SharedWorld {
                 return
             }
             devices[chosen].cursor += 1
-            try note(events, chosen)
+            try record(events, chosen)
         }
     }
 
@@ -201,14 +201,14 @@ struct SharedWorld {
 
     /// Takes all that there is, and what is lacking for it.
     mutating func catchUp(_ chosen: Int) throws {
-        try take(chosen, atMost: .max)
+        try receive(chosen, atMost: .max)
         if devices[chosen].hold != nil {
             try refresh(chosen)
-            if devices[chosen].hold == nil { try take(chosen, atMost: .max) }
+            if devices[chosen].hold == nil { try receive(chosen, atMost: .max) }
         }
     }
 
-    private mutating func note(_ events: [SharedEvent], _ chosen: Int) throws {
+    private mutating func record(_ events: [SharedEvent], _ chosen: Int) throws {
         for event: SharedEvent in events {
             switch event {
             case .written(let author, .operation, _): devices[chosen].written[author.reader.user, default: 0] += 1
@@ -240,7 +240,7 @@ struct SharedWorld {
             return
         }
         devices[chosen].cursor = server.feed.count
-        try note(events, chosen)
+        try record(events, chosen)
     }
 
     // MARK: - The whole of it
@@ -258,7 +258,7 @@ struct SharedWorld {
             case 4...6 where mayWrite: try send(one)
             case 7 where mayWrite && random.below(6) == 0: try compact(one)
             default:
-                try take(one, atMost: 1 + random.below(6))
+                try receive(one, atMost: 1 + random.below(6))
                 if devices[one].hold != nil { try refresh(one) }
             }
         }

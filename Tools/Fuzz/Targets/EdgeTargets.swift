@@ -54,7 +54,7 @@ private func preface(_ stream: ArraySlice<UInt8>, pieces size: Int) -> PrefaceRe
         let outcome: Result<(Bool, Int), ProxyPreface.Failure> = piece.withUnsafeBytes { bytes in
             Result { () throws(ProxyPreface.Failure) in
                 var input: UnsafeRawBufferPointer = bytes
-                let isComplete: Bool = try reader.take(&input)
+                let isComplete: Bool = try reader.consume(&input)
                 return (isComplete, bytes.count - input.count)
             }
         }

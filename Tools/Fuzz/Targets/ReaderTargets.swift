@@ -37,7 +37,7 @@ public func fuzzSharedReader(_ bytes: [UInt8]) {
     let isRestored: Bool = (try? SharedBucketReader(saved: bytes, keys: nobody)) != nil
     precondition(isRestored == (reader.lists.isEmpty && reader.fork == nil), "nobody has verified anything")
     let (before, shown): (SharedBucketReader, [SignedReaderList]) = (reader, reader.lists)
-    let verdict: SharedBucketReader.Verdict = reader.take(shown, keys: nobody)
+    let verdict: SharedBucketReader.Verdict = reader.accept(shown, keys: nobody)
     precondition(reader == before, "nothing new was shown")
     if reader.fork == nil { precondition(verdict == .known, "all of it is known") }
 }
@@ -82,7 +82,7 @@ private let fixedSealers: (ObjectSealer, AuthoredSealer)? = {
     else { return nil }
     let verified: VerifiedKeys = .init { $0.utf8.elementsEqual("o".utf8) ? keys : nil }
     var lists: SharedBucketReader = .init(bucket: bucket)
-    guard case .taken = lists.take([signed], keys: verified),
+    guard case .accepted = lists.accept([signed], keys: verified),
         let plain: ObjectSealer = try? secrets.keys().sealer(serverKey: "aaaa"),
         let sealer: AuthoredSealer = try? .init(
             serverKey: "aaaa", secrets: secrets, lists: lists, keys: verified, writer: nil)

@@ -5,12 +5,12 @@ import ThicketProtocol
 public func fuzzWebSocket(_ bytes: [UInt8]) {
     guard let choice: UInt8 = bytes.first else { return }
     let role: WebSocketRole = choice & 1 == 0 ? .server : .client
-    let takesBinary: Bool = choice & 2 == 0
+    let acceptsBinary: Bool = choice & 2 == 0
     let stream: ArraySlice<UInt8> = bytes.dropFirst()
-    let whole: [SeenFrame] = frames(stream, role, takesBinary, pieces: max(1, stream.count))
-    let cut: [SeenFrame] = frames(stream, role, takesBinary, pieces: 1 + Int(choice >> 2))
+    let whole: [SeenFrame] = frames(stream, role, acceptsBinary, pieces: max(1, stream.count))
+    let cut: [SeenFrame] = frames(stream, role, acceptsBinary, pieces: 1 + Int(choice >> 2))
     precondition(whole == cut, "what is read does not depend on how it arrives")
-    for seen: SeenFrame in whole { check(seen, takesBinary: takesBinary) }
+    for seen: SeenFrame in whole { check(seen, acceptsBinary: acceptsBinary) }
     precondition(whole.dropLast().allSatisfy { !$0.isEnd }, "nothing comes behind the end")
 }
 
@@ -33,9 +33,9 @@ private enum SeenFrame: Equatable {
 }
 
 private func frames(
-    _ stream: ArraySlice<UInt8>, _ role: WebSocketRole, _ takesBinary: Bool, pieces size: Int
+    _ stream: ArraySlice<UInt8>, _ role: WebSocketRole, _ acceptsBinary: Bool, pieces size: Int
 ) -> [SeenFrame] {
-    var reader: WebSocketReader = .init(role: role, messageBytesMax: messageBytesMax, takesBinary: takesBinary)
+    var reader: WebSocketReader = .init(role: role, messageBytesMax: messageBytesMax, acceptsBinary: acceptsBinary)
     var seen: [SeenFrame] = []
     var rest: ArraySlice<UInt8> = stream
     while !rest.isEmpty {
@@ -68,14 +68,14 @@ private func seenFrame(_ event: WebSocketEvent) -> SeenFrame {
     }
 }
 
-private func check(_ seen: SeenFrame, takesBinary: Bool) {
+private func check(_ seen: SeenFrame, acceptsBinary: Bool) {
     switch seen {
     case .text(let bytes):
         precondition(bytes.count <= messageBytesMax, "messages are bounded")
         precondition(String(validating: bytes, as: UTF8.self) != nil, "text is UTF-8")
         roundTrip(.text, bytes)
     case .binary(let bytes):
-        precondition(takesBinary && bytes.count <= messageBytesMax, "binary is bounded, and wanted")
+        precondition(acceptsBinary && bytes.count <= messageBytesMax, "binary is bounded, and wanted")
         roundTrip(.binary, bytes)
     case .ping(let bytes), .pong(let bytes): precondition(bytes.count <= 125, "control frames are short")
     case .close(let code, let reason):

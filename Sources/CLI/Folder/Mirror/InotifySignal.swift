@@ -26,15 +26,15 @@ import Synchronization
 
         deinit { close(watch) }
 
-        func wait() -> Bool { timer.wait(besides: watch) { take() } }
+        func wait() -> Bool { timer.wait(besides: watch) { readEvents() } }
 
         /// Reads the kernel's events. Returns false if a scan of the folder would find nothing new.
-        private func take() -> Bool {
+        private func readEvents() -> Bool {
             files.withLock { files in
                 var isNews = false
                 var bytes = [UInt8](repeating: 0, count: 1 << 14)
                 while case let count:Int = read(watch, &bytes, bytes.count), count > 0 {
-                    if files.take(bytes[..<count]) { isNews = true }
+                    if files.apply(bytes[..<count]) { isNews = true }
                 }
                 return isNews
             }
@@ -73,7 +73,7 @@ import Synchronization
         /// name, each of 32 bits, then the name, padded with zeros.
         ///
         /// - Returns: whether a scan is useful: a file that is being written is not scanned before it is closed.
-        mutating func take(_ events: ArraySlice<UInt8>) -> Bool {
+        mutating func apply(_ events: ArraySlice<UInt8>) -> Bool {
             var isNews = false
             events.withUnsafeBytes { bytes in
                 var place = 0
@@ -82,14 +82,14 @@ import Synchronization
                     let length = Int(bytes.loadUnaligned(fromByteOffset: place + 12, as: UInt32.self))
                     place += 16
                     guard length <= bytes.count - place else { break }
-                    if take(mask, bytes[place..<(place + length)].prefix { $0 != 0 }) { isNews = true }
+                    if apply(mask, bytes[place..<(place + length)].prefix { $0 != 0 }) { isNews = true }
                     place += length
                 }
             }
             return isNews
         }
 
-        private mutating func take(_ mask: UInt32, _ name: Slice<UnsafeRawBufferPointer>) -> Bool {
+        private mutating func apply(_ mask: UInt32, _ name: Slice<UnsafeRawBufferPointer>) -> Bool {
             if mask & UInt32(IN_Q_OVERFLOW) != 0 {
                 names.removeAll()
             } else if mask & Self.whole != 0 {

@@ -5,7 +5,7 @@ extension Mirror {
     func hold(_ key: String, _ place: String, _ reason: String) {
         blocked.insert(key)
         missing[key] = nil
-        tell(place, reason)
+        report(place, reason)
     }
 
     /// What has happened to a mirrored file that the scan of the folder has not found.

@@ -35,7 +35,7 @@ actor Mirror {
     private var waiting = Set<String>()
     private var isAllWaiting = false
     /// Problems that were reported, so that each is reported once.
-    private var told = [String: String]()
+    private var reported = [String: String]()
     private(set) var problems = 0
     /// What is printed once the server has acknowledged it.
     private var outbox = MirrorOutbox()
@@ -46,7 +46,7 @@ actor Mirror {
     private static let graceMilliseconds: Int64 = 700
     /// Nanoseconds that a file must be unchanged before it is read, unless it is known to be complete: it may be half
     /// written. This always applies to an empty file: some programs empty a file first and then open it again.
-    private static let restNanoseconds: Int64 = 150_000_000
+    private static let quietNanoseconds: Int64 = 150_000_000
     /// Most steps for one key in one round. More means that another program writes all the time; the next round
     /// continues.
     private static let stepsMax = 8
@@ -106,7 +106,7 @@ actor Mirror {
         let scan = FolderScan(
             Files.names(in: directory), isFolder: { Files.isFolder(directory + "/" + $0) },
             preferred: { state[$0]?.file.name })
-        for (name, reason) in scan.problems { tell(name, reason) }
+        for (name, reason) in scan.problems { report(name, reason) }
         let place = try await place()
         // The bucket may be another one that is being read: until it is complete, nothing can be compared.
         guard let now = place.origin else {
@@ -125,7 +125,7 @@ actor Mirror {
         var steps = 0
         var again: Int64?
         for key in wanted.sorted() {
-            let (taken, pause) = try await settle(key, scan.files[key])
+            let (taken, pause) = try await reconcile(key, scan.files[key])
             steps += taken
             if let pause { again = min(again ?? pause, pause) }
         }
@@ -153,7 +153,7 @@ actor Mirror {
     }
 
     /// Does steps for one key until none is left.
-    private func settle(_ key: String, _ found: FileName?) async throws(Failure) -> (Int, Int64?) {
+    private func reconcile(_ key: String, _ found: FileName?) async throws(Failure) -> (Int, Int64?) {
         blocked.remove(key)
         var name = found
         for count in 0..<Mirror.stepsMax {
@@ -167,7 +167,7 @@ actor Mirror {
                 }
             }
             if name == nil, let pause = grace(key) { return (count, pause) }
-            if let name, isBeingWritten(name) { return (count, Mirror.restNanoseconds / 1_000_000) }
+            if let name, isBeingWritten(name) { return (count, Mirror.quietNanoseconds / 1_000_000) }
             let stamp = name.flatMap { Files.stamp(path($0.name)) }
             let file = read(name)
             if name != nil, file == .absent {
@@ -192,7 +192,7 @@ actor Mirror {
             }
             gone[key] = nil
             if case .nothing = step {
-                rest(key, name, stamp)
+                markInSync(key, name, stamp)
                 return (count, nil)
             }
             if case .hold(let place, let reason) = step {
@@ -219,10 +219,10 @@ actor Mirror {
 
     /// The file equals its base: it is not read again while its stamp is unchanged. A very recent stamp proves nothing,
     /// since clocks of file systems have a coarse resolution.
-    private func rest(_ key: String, _ name: FileName?, _ stamp: Files.Stamp?) {
+    private func markInSync(_ key: String, _ name: FileName?, _ stamp: Files.Stamp?) {
         missing[key] = nil
-        if let name { told[name.name] = nil }
-        let isOld = stamp.map { clock.fileTime() - $0.changed > Mirror.restNanoseconds } ?? false
+        if let name { reported[name.name] = nil }
+        let isOld = stamp.map { clock.fileTime() - $0.changed > Mirror.quietNanoseconds } ?? false
         stamps[key] = isOld && name != nil ? stamp : nil
     }
 
@@ -246,7 +246,7 @@ actor Mirror {
         if stamp.size > 0, signal?.isWritten(name.name) ?? false { return false }
         // The clock of a file system may run a little ahead of ours; a file whose time is far from now counts as
         // unchanged.
-        return (-Mirror.restNanoseconds..<Mirror.restNanoseconds).contains(clock.fileTime() - stamp.written)
+        return (-Mirror.quietNanoseconds..<Mirror.quietNanoseconds).contains(clock.fileTime() - stamp.written)
             && state[name.key].map { Int64($0.bytes.count) != stamp.size } ?? true
     }
 
@@ -415,9 +415,9 @@ actor Mirror {
 
     private func say(_ text: String) { Terminal.write(Screen.safe(text) + "\n") }
 
-    func tell(_ name: String, _ reason: String) {
-        guard !same(told[name] ?? "", reason) else { return }
-        told[name] = reason
+    func report(_ name: String, _ reason: String) {
+        guard !same(reported[name] ?? "", reason) else { return }
+        reported[name] = reason
         problems += 1
         Terminal.writeError("thicket: \(Screen.safe(name)) is left alone: \(reason)\n")
     }
@@ -439,7 +439,7 @@ actor Mirror {
     /// refused edits again, once per run, since the server's limits may have changed.
     func sendAgain() async throws(Failure) {
         if !isOnce { try await nameRefused() }
-        try await noteBroughtBack()
+        try await reportBroughtBack()
         let what = "cannot read \(open.name)"
         for key in try await trying(what, { () throws(ClientError) in try await open.bucket.unconfirmedKeys() }) {
             let name = state[key]?.file.name ?? key
@@ -451,21 +451,21 @@ actor Mirror {
     }
 
     /// Prints what the server has acknowledged by now, and what waits for a connection.
-    func tellConfirmed() async throws(Failure) {
-        try await noteBroughtBack()
+    func reportConfirmed() async throws(Failure) {
+        try await reportBroughtBack()
         guard !outbox.isEmpty else { return }
         let (waiting, refused) = try await trying("cannot read \(open.name)") {
             () throws(ClientError) in
             (try await open.bucket.unconfirmedKeys(), try await open.bucket.refused())
         }
         let isOffline = await !open.isOnline
-        let lines = outbox.tell(
+        let lines = outbox.report(
             waiting: Set(waiting), refused: Set(refused.map(\.key)), isOffline: isOffline)
         for line in lines { say(line) }
     }
 
     /// Edits that the library sends again by itself are reported like those of the mirror.
-    private func noteBroughtBack() async throws(Failure) {
+    private func reportBroughtBack() async throws(Failure) {
         let keys = try await trying("cannot read \(open.name)") { () throws(ClientError) in
             try await open.bucket.takeBroughtBack()
         }
@@ -479,10 +479,11 @@ actor Mirror {
         }
         refusedKeys = Set(edits.map(\.key))
         for edit in edits {
-            open.refusals.note(edit)
+            open.refusals.record(edit)
             let name = state[edit.key]?.file.name ?? edit.key
             let reason = edit.error.number.map(Failure.meaning(of:)) ?? edit.reason
-            tell(name, "the server refused it: \(reason). It stays here as it is; when it is changed it is sent again")
+            report(
+                name, "the server refused it: \(reason). It stays here as it is; when it is changed it is sent again")
         }
     }
 }

@@ -22,7 +22,7 @@ enum MirrorCommand {
             directory: directory, open: open, state: state, isOnce: isOnce, limit: limit, signal: signal)
         let inbox = MirrorInbox(renewal: open.renewal)
         let events = await open.bucket.changes
-        let reader: Task<Void, Never> = Task { for await event in events { inbox.take(event) } }
+        let reader: Task<Void, Never> = Task { for await event in events { inbox.receive(event) } }
         let problem: Failure?
         do throws(Failure) {
             let isRead = try await mirror.resume()
@@ -40,7 +40,7 @@ enum MirrorCommand {
             problem = nil
         } catch { problem = error }
         // The events end with the session. Those that arrive until then are printed, however the mirror ended.
-        await open.close(tellsRefused: false)
+        await open.close(reportsRefused: false)
         await reader.value
         // Ctrl-C is the normal end of a mirror: refused files were reported at the time of the refusal.
         if !isOnce { open.refusals.forget() }
@@ -75,7 +75,7 @@ enum MirrorCommand {
         for _ in 0..<Self.roundsMax where steps > 0 {
             steps = try await mirror.round(nil).steps
             try await open.ready()
-            try await mirror.tellConfirmed()
+            try await mirror.reportConfirmed()
         }
         if steps > 0 {
             throw Failure(
@@ -102,7 +102,7 @@ enum MirrorCommand {
         let interrupts = Interrupts.stream()
         let statuses = await open.session.status
         let result = await withTaskGroup { group in
-            group.addTask { for await status in statuses { inbox.take(status) } }
+            group.addTask { for await status in statuses { inbox.receive(status) } }
             group.addTask { for await _ in changes { inbox.look() } }
             group.addTask {
                 for await _ in interrupts {}
@@ -113,7 +113,7 @@ enum MirrorCommand {
             group.cancelAll()
             signal.stop()
             inbox.stop()
-            await open.close(tellsRefused: false)
+            await open.close(reportsRefused: false)
             Interrupts.release()
             return result
         }
@@ -126,7 +126,7 @@ enum MirrorCommand {
         do throws(Failure) {
             let first = try await mirror.round(nil)
             inbox.lookAgain(first.again)
-            try await mirror.tellConfirmed()
+            try await mirror.reportConfirmed()
             Terminal.writeError(
                 "mirroring \(directory) and \(open.name): \(Self.files(await mirror.fileCount)); Ctrl-C ends it\n")
             for await _ in inbox.signals {
@@ -139,7 +139,7 @@ enum MirrorCommand {
                     let keys = mail.isEverything ? nil : mail.keys
                     inbox.lookAgain(try await mirror.round(keys).again)
                 }
-                try await mirror.tellConfirmed()
+                try await mirror.reportConfirmed()
             }
             return .success(())
         } catch {
@@ -183,7 +183,7 @@ final class MirrorInbox: Sendable {
         (alarms, alarm) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    func take(_ event: BucketEvent) {
+    func receive(_ event: BucketEvent) {
         mail.withLock { mail in
             mail.mustLook = true
             switch event {
@@ -193,14 +193,14 @@ final class MirrorInbox: Sendable {
             case .overrun: mail.isEverything = true
             case .unavailable(let reason):
                 Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
-            case .integrity, .conflict: OpenBucket.tell(event)
+            case .integrity, .conflict: OpenBucket.report(event)
             case .caughtUp: break
             }
         }
         bell.yield(())
     }
 
-    func take(_ status: SyncStatus) {
+    func receive(_ status: SyncStatus) {
         let text: String
         switch status {
         case .connecting, .indexing, .syncing, .upToDate:

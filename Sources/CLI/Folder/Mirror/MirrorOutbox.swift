@@ -4,7 +4,7 @@ struct MirrorOutbox: Sendable, Equatable {
     private struct Entry: Sendable, Equatable {
         let confirmed: String
         let kept: String
-        var isKeptTold = false
+        var isKeptReported = false
     }
 
     private var entries = [String: Entry]()
@@ -23,7 +23,7 @@ struct MirrorOutbox: Sendable, Equatable {
     /// - Parameters:
     ///   - waiting: objects with edits that the server has not acknowledged, including refused ones.
     ///   - refused: objects whose edits it refused: these are reported elsewhere.
-    mutating func tell(waiting: Set<String>, refused: Set<String>, isOffline: Bool) -> [String] {
+    mutating func report(waiting: Set<String>, refused: Set<String>, isOffline: Bool) -> [String] {
         var lines = [String]()
         for key in entries.keys.sorted() {
             guard let entry = entries[key] else { continue }
@@ -32,8 +32,8 @@ struct MirrorOutbox: Sendable, Equatable {
             } else if !waiting.contains(key) {
                 entries[key] = nil
                 lines.append(entry.confirmed)
-            } else if isOffline, !entry.isKeptTold {
-                entries[key]?.isKeptTold = true
+            } else if isOffline, !entry.isKeptReported {
+                entries[key]?.isKeptReported = true
                 lines.append(entry.kept)
             }
         }

@@ -92,18 +92,20 @@ final class NoteSaver: Sendable {
             return last
         }
         if let last, last.isOf(opened) {
-            let isPut = try await noting(opened, last.id, text) { () throws(OnionError) in
+            let isPut = try await recordingUnconfirmed(opened, last.id, text) { () throws(OnionError) in
                 try await Self.isPut(text, over: last, shelf)
             }
             if isPut { return }
         }
         if let opened, let before {
-            try await noting(opened, opened, text) { () throws(OnionError) in
+            try await recordingUnconfirmed(opened, opened, text) { () throws(OnionError) in
                 try await shelf.save(text, in: opened, over: before)
             }
         } else {
             let new: String = RandomBytes.hex(16)
-            try await noting(opened, new, text) { () throws(OnionError) in try await shelf.create(text, id: new) }
+            try await recordingUnconfirmed(opened, new, text) { () throws(OnionError) in
+                try await shelf.create(text, id: new)
+            }
         }
     }
 
@@ -121,8 +123,8 @@ final class NoteSaver: Sendable {
         }
     }
 
-    /// Remembers what `body` writes if the outcome is unknown.
-    private func noting<Value>(
+    /// Records what `body` writes if the outcome is unknown.
+    private func recordingUnconfirmed<Value>(
         _ opened: String?, _ id: String, _ text: NoteText, _ body: () async throws(OnionError) -> Value
     ) async throws(OnionError) -> Value {
         do throws(OnionError) { return try await body() } catch {

@@ -73,7 +73,7 @@ extension NotesScreen {
             return
         }
         let isTitle = editing.field == .title
-        tell(editing.typed.insert(isTitle ? String(text.map { $0.isNewline ? " " : $0 }) : text), editing)
+        reportDropped(editing.typed.insert(isTitle ? String(text.map { $0.isNewline ? " " : $0 }) : text), editing)
         scroll(&editing)
         mode = .editing(editing)
     }
@@ -92,7 +92,7 @@ extension NotesScreen {
         default: return []
         }
         for byte in bytes {
-            guard let login = entry.take(byte) else { continue }
+            guard let login = entry.enter(byte) else { continue }
             (isBusy, message) = (true, "logging in")
             return [.login(name: login.name, password: login.password)]
         }
@@ -196,8 +196,8 @@ extension NotesScreen {
             return []
         case .tab: editing.field = editing.field == .title ? .info : .title
         case .enter where editing.field == .title: editing.field = .info
-        case .enter: tell(editing.typed.type("\n"), editing)
-        case .letter(let scalar): tell(editing.typed.type(scalar), editing)
+        case .enter: reportDropped(editing.typed.type("\n"), editing)
+        case .letter(let scalar): reportDropped(editing.typed.type(scalar), editing)
         case .backspace: editing.typed.deleteBackward()
         case .delete, .control("d"): editing.typed.deleteForward()
         case .left: editing.typed.moveLeft()
@@ -214,7 +214,7 @@ extension NotesScreen {
     }
 
     /// Text that does not fit was dropped; a message reports it.
-    private mutating func tell(_ dropped: Int, _ editing: Editing) {
+    private mutating func reportDropped(_ dropped: Int, _ editing: Editing) {
         guard dropped > 0 else { return }
         message = "it is full: \(editing.typed.unitsMax) characters at most"
     }

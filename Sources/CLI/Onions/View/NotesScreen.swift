@@ -196,7 +196,7 @@ struct NotesScreen: Sendable {
 
     private mutating func answered(_ event: Event) -> [Action] {
         switch event {
-        case .rows(let rows): take(rows)
+        case .rows(let rows): replaceRows(rows)
         case .opened(let id, let text):
             (isBusy, message) = (false, "")
             mode = .reading(Reading(id: id, text: text))
@@ -216,8 +216,8 @@ struct NotesScreen: Sendable {
         return []
     }
 
-    /// Takes a new list; the same note stays selected.
-    private mutating func take(_ new: [Row]) {
+    /// Shows a new list; the same note stays selected.
+    private mutating func replaceRows(_ new: [Row]) {
         let id = rows.indices.contains(selected) ? rows[selected].id : nil
         (rows, isListed) = (new, true)
         if let id, let place = rows.firstIndex(where: { $0.id.utf8.elementsEqual(id.utf8) }) { selected = place }
@@ -253,8 +253,8 @@ final class LoginEntry: @unchecked Sendable {
     init(asksName: Bool) { self.asksName = asksName }
 
     /// - Returns: the login, once it is complete.
-    func take(_ byte: UInt8) -> (name: SecureBytes?, password: SecureBytes)? {
-        guard line.take(byte) == .done else { return nil }
+    func enter(_ byte: UInt8) -> (name: SecureBytes?, password: SecureBytes)? {
+        guard line.enter(byte) == .done else { return nil }
         let typed = line.takeSecret()
         line = SecretLine()
         guard typed.count > 0, typed.isUTF8 else { return nil }

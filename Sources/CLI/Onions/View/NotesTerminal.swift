@@ -18,7 +18,7 @@ final class NotesTerminal {
         else { return nil }
         self.screen = screen
         // Installed after ncurses, whose handlers would end the program at once.
-        for number in [SIGTERM, SIGHUP] { _ = signal(number, toldToEnd) }
+        for number in [SIGTERM, SIGHUP] { _ = signal(number, wasSignaled) }
     }
 
     deinit {
@@ -129,7 +129,7 @@ final class NotesTerminal {
 private let isToldToEnd = Atomic<Bool>(false)
 
 /// A second SIGTERM ends the program at once.
-private func toldToEnd(_ number: Int32) {
+private func wasSignaled(_ number: Int32) {
     isToldToEnd.store(true, ordering: .relaxed)
     if number == SIGTERM { _ = signal(number, SIG_DFL) }
 }

@@ -11,17 +11,17 @@ extension NotesView {
         } catch {
             throw Self.later(error, "not saved yet", "; Ctrl-S asks again")
         }
-        tell(.saved)
+        report(.saved)
         switch outcome {
         case .saved: break
-        case .besideChanged: tell(.notice("the note was changed elsewhere meanwhile: yours is a separate note now"))
-        case .besideRemoved: tell(.notice("the note was removed elsewhere meanwhile: yours is a new one now"))
+        case .besideChanged: report(.notice("the note was changed elsewhere meanwhile: yours is a separate note now"))
+        case .besideRemoved: report(.notice("the note was removed elsewhere meanwhile: yours is a new one now"))
         }
     }
 
     func remove(_ id: String) async throws(OnionError) {
         do throws(OnionError) { try await open().remove(id) } catch { throw Self.later(error, "not removed yet", "") }
-        tell(.removed)
+        report(.removed)
     }
 
     /// An edit that was not acknowledged is sent again and again until the view locks.
@@ -34,7 +34,7 @@ extension NotesView {
     func saveAndLock(_ id: String?, _ text: NoteText, _ before: NoteText?) async {
         do throws(OnionError) {
             try await saver.saveLast(id, text, before: before, on: try open())
-            tell(.saved)
+            report(.saved)
         } catch {
             await keep(text, because: error)
         }
@@ -45,10 +45,10 @@ extension NotesView {
         do throws(OnionError) {
             let sealed: JSONObject = try await open().sealDraft(text)
             drafts.withLock { $0.append(sealed) }
-            tell(.failed("not saved, comes again after the login: \(reason)"))
+            report(.failed("not saved, comes again after the login: \(reason)"))
         } catch {
             // The keys are gone: the text cannot be sealed.
-            tell(.failed("what was being written is lost: \(error)"))
+            report(.failed("what was being written is lost: \(error)"))
         }
     }
 

@@ -133,7 +133,7 @@ final class NotesView: Sendable {
         }
     }
 
-    func tell(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
+    func report(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
 
     private var standing: String {
         guard let vault = vault.withLock({ $0 }) else { return "" }
@@ -146,11 +146,11 @@ final class NotesView: Sendable {
         for await action in actions {
             do throws(OnionError) { try await perform(action) } catch {
                 switch error {
-                case .ended: tell(.ended("the session has ended"))
+                case .ended: report(.ended("the session has ended"))
                 // The user was not asked for a name.
                 case .wrongLogin where onions.isKeyed:
-                    tell(.failed("the \(onions.isPartners ? "content passphrase" : "password") is wrong"))
-                default: tell(.failed(error.description))
+                    report(.failed("the \(onions.isPartners ? "content passphrase" : "password") is wrong"))
+                default: report(.failed(error.description))
                 }
             }
         }
@@ -163,10 +163,10 @@ final class NotesView: Sendable {
         case .login(let name, let password): try await logIn(name, password)
         case .open(let id, let consents):
             do throws(OnionError) {
-                tell(.opened(id: id, try await open().read(id, consents: consents)))
+                report(.opened(id: id, try await open().read(id, consents: consents)))
             } catch {
                 guard case .needsConsent(let rounds) = error else { throw error }
-                tell(.costly(id: id, rounds: rounds))
+                report(.costly(id: id, rounds: rounds))
             }
         case .save(let id, let text, let before, let thenLocks):
             guard !thenLocks else { return await saveAndLock(id, text, before) }
@@ -203,18 +203,19 @@ final class NotesView: Sendable {
         let migration = try await vault.migrate()
         try await list()
         // The message about a restored text takes precedence over all others.
-        if drafts.isEmpty { await tellNews(migration) }
+        if drafts.isEmpty { await reportNews(migration) }
         follow(vault)
     }
 
-    private func tellNews(_ migration: OnionMigration) async {
+    private func reportNews(_ migration: OnionMigration) async {
         if migration.failed > 0 {
-            tell(.notice("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
+            report(
+                .notice("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
         } else if let newest = try? await onions.account.newerVersion() {
-            tell(.notice("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
+            report(.notice("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
         } else if !onions.isKeyed, !hasHinted.withLock({ $0 }) {
             hasHinted.withLock { $0 = true }
-            tell(.notice("an account of the old app: 'thicket onions upgrade' protects it better"))
+            report(.notice("an account of the old app: 'thicket onions upgrade' protects it better"))
         }
     }
 
@@ -225,7 +226,7 @@ final class NotesView: Sendable {
             found.append(title)
         }
         found.sort { ($0.onion.createdAt, $0.onion.id) < ($1.onion.createdAt, $1.onion.id) }
-        tell(
+        report(
             .rows(
                 found.map { title in
                     let isReadable = if case .success = title.title { true } else { false }

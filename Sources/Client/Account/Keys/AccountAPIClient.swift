@@ -36,11 +36,11 @@ package struct AccountAPIClient: Sendable {
             switch step {
             case .done(let outcome): return outcome
             case .stretch(let password, let salt, let cost):
-                step = try flow.take(.stretched(try await stretcher.keys(password, salt, cost)))
+                step = try flow.receive(.stretched(try await stretcher.keys(password, salt, cost)))
             case .ask(let request):
                 let event: AccountEvent
                 do throws(ClientError) { event = .answered(try await ask(request)) } catch { event = .refused(error) }
-                step = try flow.take(event)
+                step = try flow.receive(event)
             }
         }
     }

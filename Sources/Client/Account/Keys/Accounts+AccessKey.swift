@@ -15,8 +15,8 @@ extension Accounts {
     /// let changed = try await accounts.changeAccessKey(of: account, to: next, accessToken: token, password: password)
     /// keep(try DeviceKeys(changed))
     /// ```
-    /// After any error except a clear refusal, repeat the call with the same `next`, or call `settle`: the change may
-    /// have been made.
+    /// After any error except a clear refusal, repeat the call with the same `next`, or call `finishKeyChange`: the
+    /// change may have been made.
     ///
     /// - Parameters:
     ///   - password: the account's password; for a partner's user the content passphrase, nil when none is set.
@@ -36,9 +36,9 @@ extension Accounts {
     /// The result of an interrupted change of the access key: the account under the key that the server has now.
     ///
     /// - Throws: `keyChanged` when that is neither of the two keys; `server`; otherwise as `update`.
-    public func settle(_ keys: DeviceKeys, accessToken: String) async throws(AccountError) -> OpenAccount {
+    public func finishKeyChange(_ keys: DeviceKeys, accessToken: String) async throws(AccountError) -> OpenAccount {
         let account = try keys.open()
         guard let next = keys.next else { return try await refresh(account, accessToken: accessToken) }
-        return try await api.run(SettleFlow(account, next, asker(account, accessToken)))
+        return try await api.run(FinishKeyChangeFlow(account, next, asker(account, accessToken)))
     }
 }

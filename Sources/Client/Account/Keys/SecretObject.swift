@@ -90,9 +90,9 @@ package struct SecretObject {
     private static func read(_ text: UnsafeRawBufferPointer) -> [Member]? {
         var (place, members): (Int, [Member]) = (0, [])
         skipSpace(text, &place)
-        guard take("{", text, &place) else { return nil }
+        guard consume("{", text, &place) else { return nil }
         skipSpace(text, &place)
-        if take("}", text, &place) { return end(text, place) ? [] : nil }
+        if consume("}", text, &place) { return end(text, place) ? [] : nil }
         repeat {
             skipSpace(text, &place)
             let start = place
@@ -100,7 +100,7 @@ package struct SecretObject {
             // A name is not a secret. A name with escapes cannot be a known one.
             let name = String(decoding: text[start + 1..<place - 1], as: UTF8.self)
             skipSpace(text, &place)
-            guard take(":", text, &place) else { return nil }
+            guard consume(":", text, &place) else { return nil }
             skipSpace(text, &place)
             let valueStart = place
             guard skipValue(text, &place, depth: 0),
@@ -108,8 +108,8 @@ package struct SecretObject {
             else { return nil }
             members.append(Member(name: name, pair: start..<place, value: valueStart..<place))
             skipSpace(text, &place)
-        } while take(",", text, &place)
-        return take("}", text, &place) && end(text, place) ? members : nil
+        } while consume(",", text, &place)
+        return consume("}", text, &place) && end(text, place) ? members : nil
     }
 
     private static func end(_ text: UnsafeRawBufferPointer, _ place: Int) -> Bool {
@@ -122,14 +122,14 @@ package struct SecretObject {
         while place < text.count, [0x20, 0x09, 0x0A, 0x0D].contains(text[place]) { place += 1 }
     }
 
-    private static func take(_ letter: Unicode.Scalar, _ text: UnsafeRawBufferPointer, _ place: inout Int) -> Bool {
+    private static func consume(_ letter: Unicode.Scalar, _ text: UnsafeRawBufferPointer, _ place: inout Int) -> Bool {
         guard place < text.count, text[place] == UInt8(ascii: letter) else { return false }
         place += 1
         return true
     }
 
     private static func skipString(_ text: UnsafeRawBufferPointer, _ place: inout Int) -> Bool {
-        guard take("\"", text, &place) else { return false }
+        guard consume("\"", text, &place) else { return false }
         while place < text.count {
             let byte: UInt8 = text[place]
             place += byte == UInt8(ascii: "\\") ? 2 : 1
@@ -155,19 +155,19 @@ package struct SecretObject {
         let close: Unicode.Scalar = isObject ? "}" : "]"
         place += 1
         skipSpace(text, &place)
-        if take(close, text, &place) { return true }
+        if consume(close, text, &place) { return true }
         repeat {
             skipSpace(text, &place)
             if isObject {
                 guard skipString(text, &place) else { return false }
                 skipSpace(text, &place)
-                guard take(":", text, &place) else { return false }
+                guard consume(":", text, &place) else { return false }
                 skipSpace(text, &place)
             }
             guard skipValue(text, &place, depth: depth + 1) else { return false }
             skipSpace(text, &place)
-        } while take(",", text, &place)
-        return take(close, text, &place)
+        } while consume(",", text, &place)
+        return consume(close, text, &place)
     }
 
     /// Whether the byte can be part of a number, `true`, `false` or `null`.

@@ -49,7 +49,7 @@ private struct ViewFlow: AccountFlow {
         return .ask(.prelogin(try AccountName(account.name)))
     }
 
-    mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<ServerView> {
+    mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<ServerView> {
         switch event {
         case .answered(let reply) where isReading:
             guard !reply.isNull("bundle") else { throw .bundleMissing }

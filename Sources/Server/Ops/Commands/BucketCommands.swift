@@ -20,7 +20,7 @@ enum BucketCommands {
         }
         try doing(folder) { () throws(StoreAdminError) in try admin.setMode(mode, of: name, in: app) }
         Terminal.write("buckets named \(name) of the app \(app) are \(mode.word), for all users\n")
-        try tell(app, name, mode, folder)
+        try notifyServer(app, name, mode, folder)
     }
 
     @discardableResult
@@ -39,7 +39,7 @@ enum BucketCommands {
     }
 
     /// Makes a running server notify its clients. The server checks their changes either way.
-    private static func tell(
+    private static func notifyServer(
         _ app: AppID, _ name: BucketName, _ mode: BucketMode, _ folder: DataFolder
     ) throws(CommandFailure) {
         do throws(ControlError) {

@@ -73,7 +73,7 @@ enum KeyFileCommands {
         Terminal.write(
             "\(path) is the key file of this database and opens the keys of \(all.count - lost.count) of "
                 + "\(count(all.count, "partner"))\n")
-        tell(of: lost, path)
+        reportLost(of: lost, path)
     }
 
     static func rotate(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
@@ -105,7 +105,7 @@ enum KeyFileCommands {
         let folder = try AdminCommands.folderWithData(config)
         let path = folder.place(of: config.keyFile)
         let admin = try PartnerCommands.open(folder, try load(config, folder))
-        tell(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil }, path)
+        reportLost(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil }, path)
     }
 
     /// Warns that a restored database is sealed by a key file other than the one at the path.
@@ -161,7 +161,7 @@ enum KeyFileCommands {
             + "\(count(report.authKeys, "auth key")) of partners and \(count(report.accounts, "account"))\(left)\n"
     }
 
-    private static func tell(of lost: [PartnerAdmin.Listed], _ path: String) {
+    private static func reportLost(of lost: [PartnerAdmin.Listed], _ path: String) {
         guard !lost.isEmpty else { return }
         var text = "These partners admit no user, because their keys are sealed by a lost key file:\n"
         for partner in lost {

@@ -15,7 +15,7 @@ enum ServeCommand {
         EventLoop.tuneHeap()
         let config = loaded.config
         let folder = try AdminCommands.folder(config, creating: true)
-        let lock = try take(folder)
+        let lock = try lock(folder)
         defer { withExtendedLifetime(lock) {} }
         let metrics = Metrics()
         let log = Log(
@@ -36,7 +36,7 @@ enum ServeCommand {
         server.run { Terminal.write("thicketd \(ThicketServer.version) listening on \(address)\n") }
     }
 
-    private static func take(_ folder: DataFolder) throws(CommandFailure) -> FolderLock {
+    private static func lock(_ folder: DataFolder) throws(CommandFailure) -> FolderLock {
         do throws(DataFolderError) {
             return try folder.lock()
         } catch {
@@ -71,7 +71,7 @@ enum ServeCommand {
                     try AccountStore(path: path, settings: .init(config.limits))
                 },
                 outbox: { [spool = folder.place(of: config.mailFolder), from = config.mailFrom] in
-                    MailSpool(folder: spool, from: from, told: mailed)
+                    MailSpool(folder: spool, from: from, onAdded: mailed)
                 })
             try server.watchSignals()
             return server
@@ -129,8 +129,8 @@ enum ServeCommand {
             return try ControlSocket(
                 folder: folder, log: log, signOut: { handle.signOut($0, $1) },
                 changeMode: { handle.changeMode($0, $1, $2) }
-            ) { question, tell in
-                handle.ask(question, tell: tell)
+            ) { question, report in
+                handle.ask(question, report: report)
             }
         } catch {
             throw CommandFailure(error.description)

@@ -8,10 +8,10 @@ import ThicketProtocol
 /// It has a thread of its own and one for each connection, so that a slow connection delays neither the loop nor
 /// others.
 public final class ControlSocket: Sendable {
-    /// Asks the clients. Called on a connection's thread; `tell` may be called from any thread and never waits. The
+    /// Asks the clients. Called on a connection's thread; `report` may be called from any thread and never waits. The
     /// returned function is called when the connection has closed or needs no further replies.
     public typealias Asker =
-        @Sendable (RemoteQuestion, _ tell: @escaping @Sendable (RemoteReply) -> Void) -> @Sendable () -> Void
+        @Sendable (RemoteQuestion, _ report: @escaping @Sendable (RemoteReply) -> Void) -> @Sendable () -> Void
 
     /// Connections at once; one more gets a failure.
     static let visitorsMax = 8

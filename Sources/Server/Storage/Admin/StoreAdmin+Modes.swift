@@ -46,7 +46,7 @@ extension StoreAdmin {
                     refusal = .unknownApp(app)
                     throw SQLiteError.refused("unknown app")
                 }
-                try WriteBehindHeads.settle(database)
+                try WriteBehindHeads.writeAll(database)
                 let users = try usersWithObjects(name, app, otherThan: mode)
                 guard users == 0 else {
                     refusal = .bucketsInUse(name, users: users)

@@ -21,7 +21,7 @@ extension StoreAuditor {
         var above: GlobalID = 0
         for row in rows {
             findings.segments += 1
-            try noting("bucket \(bucket.row), segment \(row.id)") { () throws(StoreError) in
+            try reportingCorruption("bucket \(bucket.row), segment \(row.id)") { () throws(StoreError) in
                 placed += try auditSegment(row.id, above..<row.high, row.count, bucket)
             }
             above = row.high
@@ -69,7 +69,7 @@ extension StoreAuditor {
         }
         guard archived > 0 else { return }
         if archived > bucket.head { findings.report("bucket \(bucket.row): ccids are archived beyond the head") }
-        try noting("bucket \(bucket.row), its ccids") { () throws(StoreError) in
+        try reportingCorruption("bucket \(bucket.row), its ccids") { () throws(StoreError) in
             var blocks = ArchivedChangeIDs(bytesMax: 64 << 20)
             var missing = 0
             var place = bucket.head

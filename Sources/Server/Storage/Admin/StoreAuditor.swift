@@ -59,7 +59,7 @@ final class StoreAuditor {
 
     private func audit(_ bucket: BucketRecord) throws(StoreError) {
         findings.buckets += 1
-        try noting("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
+        try reportingCorruption("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
         let late = try reader.writeBehindHeads().heads(of: bucket.row)
         /// Newest changes of the live objects.
         var live = [GlobalID]()
@@ -70,7 +70,8 @@ final class StoreAuditor {
             for entity in page {
                 findings.objects += 1
                 if !entity.isDeleted { live.append(entity.gid) }
-                try noting("bucket \(bucket.row), object with newest change \(entity.gid)") { () throws(StoreError) in
+                try reportingCorruption("bucket \(bucket.row), object with newest change \(entity.gid)") {
+                    () throws(StoreError) in
                     try audit(entity, bucket)
                 }
             }
@@ -256,7 +257,7 @@ final class StoreAuditor {
     func broken(_ what: String) -> StoreError { StoreError(.corrupt, what) }
 
     /// Reports corruption of one item as a finding, so that the audit continues with the next item.
-    func noting(_ what: String, _ body: () throws(StoreError) -> Void) throws(StoreError) {
+    func reportingCorruption(_ what: String, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         do {
             try body()
         } catch {

@@ -168,7 +168,7 @@ public enum StoreRestore {
         let added = base - restored.versionBase
         try storing("raising the versions") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
-                try WriteBehindHeads.settle(database)
+                try WriteBehindHeads.writeAll(database)
                 try raise(added, database)
                 try Meta.set(Meta.epoch, Int64(epoch), database)
                 try Meta.set(Meta.versionBase, base, database)

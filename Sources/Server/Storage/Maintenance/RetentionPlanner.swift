@@ -122,7 +122,7 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreMaintenance {
             var slice = CutSlice(bucket, settings, reader.identity, log) { (key) throws(StoreError) in
                 try self.reader.keptVersions(of: key, in: bucket.row)
             }
-            for gid in work.rows.prefix(settings.rowsPerBatch) where !slice.isFull { try slice.take(gid) }
+            for gid in work.rows.prefix(settings.rowsPerBatch) where !slice.isFull { try slice.visit(gid) }
             return try slice.finish()
         }
         pending = (work.bucket, cut.floor, work.rows.dropFirst(cut.rows.count))
@@ -170,7 +170,7 @@ private struct CutSlice {
 
     var isFull: Bool { bytes >= settings.bytesPerBatch || rows.count + bodies >= settings.rowsPerBatch }
 
-    mutating func take(_ gid: GlobalID) throws(StoreError) {
+    mutating func visit(_ gid: GlobalID) throws(StoreError) {
         guard let change = try log.changeRecord(gid) else {
             throw StoreError(.corrupt, "change \(gid) is missing from its bucket's chain")
         }

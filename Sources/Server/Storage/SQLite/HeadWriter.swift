@@ -6,9 +6,9 @@ struct HeadWriter {
     private let head: Statement
 
     init(_ database: Database) throws(SQLiteError) {
-        // A process beside the server may have written a later head (`settle`); the condition on `gid` keeps that one.
-        // If a start could not read the birth version of an edited object (`WriteBehindHeads.load`), the value in the
-        // table is still right: an edit does not change the birth version.
+        // A process beside the server may have written a later head (`WriteBehindHeads.writeAll`); the condition on
+        // `gid` keeps that one. If a start could not read the birth version of an edited object
+        // (`WriteBehindHeads.load`), the value in the table is still right: an edit does not change the birth version.
         head = try database.prepare(
             """
             INSERT INTO ent (b, k, ver, gid, kf, dead, born) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)

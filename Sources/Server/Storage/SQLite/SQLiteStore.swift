@@ -52,7 +52,7 @@ public final class SQLiteStore: Store {
     public func makeWriter() throws(StoreError) -> any StoreWriter {
         let database = try Self.connect(path, .readWrite, settings, isWriter: true)
         try Schema.check(database)
-        try storing("beginning the log") { () throws(SQLiteError) in try Schema.useLog(database) }
+        try storing("beginning the log") { () throws(SQLiteError) in try Schema.enableLog(database) }
         return try SQLiteWriter(self, database)
     }
 

@@ -10,7 +10,7 @@ extension SQLiteWriter {
         var bytes: Int
         var isSpent: Bool { rows <= 0 || bytes <= 0 }
 
-        mutating func take(bytes count: Int = 0) {
+        mutating func spend(bytes count: Int = 0) {
             rows -= 1
             bytes -= count
         }
@@ -56,7 +56,7 @@ extension SQLiteWriter {
         // A row number is part of the bucket's identity, so it is never reused.
         try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)
         try database.statement("DELETE FROM bucket WHERE id = ?1").bind(1, bucket).run()
-        budget.take()
+        budget.spend()
     }
 
     /// The tables with blocks of ccids: in log order and in hash order.
@@ -89,7 +89,7 @@ extension SQLiteWriter {
         let delete = try database.statement(deletion)
         for row in rows where !budget.isSpent {
             try delete.bind(1, row.id).run()
-            budget.take(bytes: row.bytes)
+            budget.spend(bytes: row.bytes)
         }
     }
 
@@ -120,7 +120,7 @@ extension SQLiteWriter {
                 .first { ($0.integer(0), Int($0.integer(1))) }
             guard let found, found.previous < place else { break }
             try delete.bind(1, place).bind(2, bucket).run()
-            budget.take(bytes: found.bytes)
+            budget.spend(bytes: found.bytes)
             place = found.previous
         }
         floor = min(floor, place)

@@ -8,7 +8,7 @@ extension SQLiteWriter {
         do {
             return try write(work)
         } catch {
-            if work.isHeadsOnly, error.mayBeOfOneTable { noteHeadFailure(error) }
+            if work.isHeadsOnly, error.mayBeOfOneTable { recordHeadFailure(error) }
             throw error
         }
     }
@@ -34,7 +34,7 @@ extension SQLiteWriter {
             for cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
             for segments in work.segments { try replaceSegments(segments) }
             for forgetting in work.forgettings { try forget(forgetting) }
-            for run in work.changeIDRuns where try settle(run) {
+            for run in work.changeIDRuns where try archive(run) {
                 moved.insert(run.bucket)
             }
             for merge in work.changeIDMerges { try write(merge) }
@@ -134,7 +134,7 @@ extension SQLiteWriter {
     }
 
     /// - Returns: false when the bucket's mark has moved since planning; nothing is changed then.
-    func settle(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
+    func archive(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
         try database.statement(
             "UPDATE bucket SET settled = ?1, loose = max(loose - ?2, 0) WHERE id = ?3 AND settled = ?4"
         ).bind(1, run.archived).bind(2, run.count).bind(3, run.bucket).bind(4, run.archivedBefore).run()

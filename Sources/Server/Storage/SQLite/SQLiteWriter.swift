@@ -78,11 +78,11 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         let failure = try late.carry(batch.entities, changes: batch.count) { (slice) throws(StoreError) in
             try write(batch, with: slice)
         }
-        if let failure { noteHeadFailure(failure) }
+        if let failure { recordHeadFailure(failure) }
     }
 
     /// Recorded for the server's log, which maintenance writes.
-    func noteHeadFailure(_ failure: StoreError) {
+    func recordHeadFailure(_ failure: StoreError) {
         store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
     }
 
@@ -95,7 +95,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             }
             for run in batch.changeIDRuns {
                 // The shard is about to drop these ccids from memory: failing the group is better than losing them.
-                guard try settle(run) else {
+                guard try archive(run) else {
                     throw SQLiteError.refused("bucket row \(run.bucket) was archived by another writer")
                 }
             }
@@ -186,7 +186,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             if isStale { throw StoreError(.stale, "\(what): \(error)") }
             throw StoreError(error, "\(what)")
         }
-        noteLog()
+        publishLogLength()
     }
 
     // MARK: Heads
@@ -320,7 +320,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     /// space for them.
     private func makeRoom() {
         restartLog()
-        noteLog()
+        publishLogLength()
     }
 
     /// Pages of this generation of the log that maintenance has checkpointed.
@@ -330,7 +330,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     /// Publishes the length of the log for maintenance.
-    private func noteLog() {
+    private func publishLogLength() {
         let pages = database.walPages
         if pages < pagesBefore {
             store.walGeneration.wrappingAdd(1, ordering: .releasing)

@@ -182,7 +182,7 @@ enum Schema {
     /// - Parameter seed: fills `meta` in a new store.
     static func prepare(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
         do {
-            try useLog(database)
+            try enableLog(database)
             let current = try isCurrent(database)
             if current { return }
             try database.begin(.immediate)
@@ -199,7 +199,7 @@ enum Schema {
 
     /// Switches the file to WAL mode. The writer calls this too: without a write-ahead log, a commit would be only as
     /// durable as the deletion of a rollback journal.
-    static func useLog(_ database: Database) throws(SQLiteError) {
+    static func enableLog(_ database: Database) throws(SQLiteError) {
         let mode = try database.text("PRAGMA journal_mode=WAL")
         guard mode == "wal" else {
             throw SQLiteError(

@@ -23,7 +23,7 @@ extension WriteBehindHeads {
     }
 
     /// Writes all of them into `ent`, inside a write transaction; for processes other than the server.
-    static func settle(_ database: Database) throws(SQLiteError) {
+    static func writeAll(_ database: Database) throws(SQLiteError) {
         let late: WriteBehindHeads
         do {
             late = try load(database, changesMax: 1)

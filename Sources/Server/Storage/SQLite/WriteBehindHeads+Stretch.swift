@@ -30,7 +30,7 @@ extension WriteBehindHeads {
             }
 
             /// Reverts the last `put` of this object.
-            func take(_ record: EntityRecord) -> Bool {
+            func revert(_ record: EntityRecord) -> Bool {
                 guard var history = objects[record.key], history.newest.gid == record.gid else { return false }
                 let before = history.older.popLast()
                 if let before { history.newest = before }
@@ -86,7 +86,7 @@ extension WriteBehindHeads {
             content.withLock { content in
                 content.changes -= changes
                 for entity in entities {
-                    guard let heads = content.buckets[entity.bucket], heads.take(entity.record) else { continue }
+                    guard let heads = content.buckets[entity.bucket], heads.revert(entity.record) else { continue }
                     content.count -= 1
                     if heads.objects.isEmpty { content.buckets[entity.bucket] = nil }
                 }

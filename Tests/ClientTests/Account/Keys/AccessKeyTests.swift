@@ -435,7 +435,7 @@ struct AccessKeyTests {
         }
         #expect(login == .otherAccount)
         let settled: AccountError? = await KeyBench.failure {
-            _ = try await self.accounts(line).settle(
+            _ = try await self.accounts(line).finishKeyChange(
                 try DeviceKeys(ann.account, next: key), accessToken: ann.accessToken)
         }
         #expect(settled == .otherAccount)

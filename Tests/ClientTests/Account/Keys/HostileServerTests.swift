@@ -236,7 +236,7 @@ struct HostileServerTests {
         }
         let here: Accounts = try accounts(try line())
         let account: LockedAccount = try await locked(here)
-        #expect(account.takesOldPassword && !account.opensHere)
+        #expect(account.acceptsOldPassword && !account.opensHere)
         let wrong: [(AccountError, AccountError?)] = [
             (
                 .wrongPassword(isChanged: false),

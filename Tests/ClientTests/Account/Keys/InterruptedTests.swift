@@ -172,7 +172,7 @@ struct InterruptedTests {
                 _ = try await self.accounts(accident).changeAccessKey(
                     of: before, to: next, accessToken: ann.accessToken, password: KeyBench.secret("one"))
             }
-            let settled: OpenAccount = try await accounts().settle(kept, accessToken: ann.accessToken)
+            let settled: OpenAccount = try await accounts().finishKeyChange(kept, accessToken: ann.accessToken)
             switch error {
             case nil: #expect(settled.accessKey == next, "\(accident)")
             case .unknown?: break

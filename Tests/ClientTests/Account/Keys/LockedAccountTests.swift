@@ -48,7 +48,7 @@ struct LockedAccountTests {
         let old: AccountError? = await KeyBench.failure { _ = try await self.signIn("old") }
         #expect(old == .wrongPassword(isChanged: false))
         let account: LockedAccount = try await locked("new")
-        #expect(account.takesOldPassword && !account.opensHere)
+        #expect(account.acceptsOldPassword && !account.opensHere)
         let write: AccountError? = await KeyBench.failure {
             _ = try await self.accounts().update(ann.account, accessToken: account.accessToken) {
                 $0.buckets["b"] = .init(mode: "sealed", epoch: 1)

@@ -124,7 +124,7 @@ struct PartnerAccessKeyTests {
             let error: AccountError? = await KeyBench.failure {
                 changed = try await self.change(before, to: next, nil, line)
             }
-            let settled: OpenAccount = try await accounts().settle(kept, accessToken: token())
+            let settled: OpenAccount = try await accounts().finishKeyChange(kept, accessToken: token())
             switch error {
             case nil: #expect(settled.accessKey == next && settled == changed, "\(accident)")
             case .unknown?: break

@@ -41,7 +41,7 @@ struct PartnerKeyTests {
         }
         #expect(wrong == .wrongPasscode)
         guard
-            case .closed(takesPassphrase: true) = try await accounts("d/2").openKeys(
+            case .closed(acceptsPassphrase: true) = try await accounts("d/2").openKeys(
                 ofPartnerUser: user.entity, accessToken: other, makes: true)
         else { throw ClientError(.unauthorized, "a token alone opened keys") }
     }
@@ -144,7 +144,7 @@ struct PartnerKeyTests {
         #expect(opened.bundle == account.bundle)
         _ = try await accounts.setPassphrase(nil, of: account, accessToken: token)
         guard
-            case .closed(takesPassphrase: false) = try await accounts.openKeys(
+            case .closed(acceptsPassphrase: false) = try await accounts.openKeys(
                 ofPartnerUser: user.entity, accessToken: token, makes: true)
         else { throw ClientError(.unauthorized, "a token alone opened keys") }
     }

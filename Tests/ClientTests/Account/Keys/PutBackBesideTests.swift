@@ -52,7 +52,7 @@ struct PutBackBesideTests {
         let ways: [(String, @Sendable (Accounts) async throws -> Void)] = [
             ("refresh", { _ = try await $0.refresh(two, accessToken: token) }),
             ("keep", { _ = try await $0.keepSealed("more", of: two, accessToken: token) }),
-            ("settle", { _ = try await $0.settle(DeviceKeys(two, next: .random()), accessToken: token) }),
+            ("settle", { _ = try await $0.finishKeyChange(DeviceKeys(two, next: .random()), accessToken: token) }),
             (
                 "access key",
                 {

@@ -54,7 +54,7 @@ package struct AccessKeyFlow: AccountFlow {
         return read(writes: 0)
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
         switch (state, event) {
         case (.reading(let writes), .answered(let reply)):
             switch try AccessKeyState(reply, account, next) {
@@ -209,7 +209,7 @@ enum AccessKeyState {
 }
 
 /// Finds out whether an interrupted change of the access key was made.
-package struct SettleFlow: AccountFlow {
+package struct FinishKeyChangeFlow: AccountFlow {
     package typealias Outcome = OpenAccount
 
     private let account: OpenAccount
@@ -222,7 +222,7 @@ package struct SettleFlow: AccountFlow {
 
     package mutating func begin() throws(AccountError) -> AccountStep<OpenAccount> { .ask(.readBundle(asker)) }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
         switch event {
         case .answered(let reply):
             switch try AccessKeyState(reply, account, next) {

@@ -8,7 +8,7 @@ package protocol AccountFlow: Sendable {
 
     mutating func begin() throws(AccountError) -> AccountStep<Outcome>
     /// The step that follows from the result of the last one.
-    mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome>
+    mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome>
 }
 
 /// The next step.

@@ -53,7 +53,7 @@ package struct BundleFlow: AccountFlow {
         return read(writes: 0)
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)):
             let sealed = try AccountPlace.wrap(

@@ -25,7 +25,7 @@ package struct DeleteFlow: AccountFlow {
         return .ask(.prelogin(name))
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
         switch (state, event) {
         case (.asking, .answered(let reply)):
             let pin = try reply.pin()

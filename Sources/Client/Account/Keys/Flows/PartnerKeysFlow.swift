@@ -4,8 +4,8 @@ public import ThicketCrypto
 public enum PartnerKeys: Sendable {
     /// The keys are open; `isNew` when this call made them.
     case open(OpenAccount, isNew: Bool)
-    /// The user has no keys, or the given opener cannot open them; `takesPassphrase` when a passphrase would.
-    case closed(takesPassphrase: Bool)
+    /// The user has no keys, or the given opener cannot open them; `acceptsPassphrase` when a passphrase would.
+    case closed(acceptsPassphrase: Bool)
 }
 
 /// The means of a partner's user to open keys.
@@ -80,7 +80,7 @@ package struct PartnerKeysFlow: AccountFlow {
         return .ask(.readBundle(asker))
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
         switch (state, event) {
         case (.reading, .answered(let reply)): return try found(reply)
         case (.opening(let found, let pin, let wrap), .stretched(let keys)):
@@ -112,14 +112,14 @@ package struct PartnerKeysFlow: AccountFlow {
     private mutating func found(_ reply: AccountReply) throws(AccountError) -> AccountStep<Outcome> {
         guard !reply.isNull("bundle") else {
             guard known == nil else { throw .bundleMissing }
-            guard makes else { return .done(.closed(takesPassphrase: false)) }
+            guard makes else { return .done(.closed(acceptsPassphrase: false)) }
             return try makeKeys()
         }
         let found = Found(sealed: try reply.octets("bundle"), version: try reply.version())
         let hasWrap = !reply.isNull("access")
         switch opener {
         case .none:
-            guard let key = known?.accessKey else { return .done(.closed(takesPassphrase: hasWrap)) }
+            guard let key = known?.accessKey else { return .done(.closed(acceptsPassphrase: hasWrap)) }
             return .done(.open(try open(found, key, known?.pin), isNew: false))
         case .accessKey(let key):
             do throws(AccountError) {
@@ -128,7 +128,7 @@ package struct PartnerKeysFlow: AccountFlow {
                 throw error == .doesNotOpen && known != nil && known?.accessKey != key ? .wrongWords : error
             }
         case .passphrase(let passphrase):
-            guard hasWrap else { return .done(.closed(takesPassphrase: false)) }
+            guard hasWrap else { return .done(.closed(acceptsPassphrase: false)) }
             let pin = try reply.pin(isBare: true)
             state = .opening(found, pin, wrap: try reply.octets("access"))
             return .stretch(passphrase, salt: pin.salt, try pin.cost(rules, known: known?.pin))

@@ -39,7 +39,7 @@ package struct PasswordFlow: AccountFlow {
         return .ask(.prelogin(name))
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch (state, event) {
         case (.asking, .answered(let reply)):
             let now = try reply.pin()
@@ -113,7 +113,7 @@ package struct RecoverFlow: AccountFlow {
         return .stretch(password, salt: pin.salt, .standard)
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)): return try ask(keys, asks: 1)
         case (.recovering(let keys, _), .answered(let reply)): return try open(reply, keys)

@@ -39,7 +39,7 @@ package struct PutBackFlow: AccountFlow {
 
     package mutating func begin() throws(AccountError) -> AccountStep<KeysPutBack> { read(conflicts: 0) }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<KeysPutBack> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<KeysPutBack> {
         switch (state, event) {
         case (.reading(let conflicts), .answered(let reply)): return try found(reply, conflicts: conflicts)
         case (.writing(let next, _, _), .answered(let reply)):

@@ -10,7 +10,7 @@ package struct ForgotFlow: AccountFlow {
 
     package mutating func begin() throws(AccountError) -> AccountStep<Void> { .ask(.forgot(name)) }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
         switch event {
         case .answered: return .done(())
         case .refused(let error): throw .server(error)
@@ -67,7 +67,7 @@ package struct ResetFlow: AccountFlow {
         .stretch(password, salt: pin.salt, .standard)
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)):
             state = .asking

@@ -75,7 +75,7 @@ package struct SignInFlow: AccountFlow {
         return .ask(.prelogin(name))
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
         switch (state, event) {
         case (.asking, .answered(let reply)):
             let pin = try reply.pin()
@@ -146,7 +146,7 @@ public struct LockedAccount: Sendable {
     let known: AccessKey?
 
     /// Whether the previous password would open it.
-    public var takesOldPassword: Bool { before != nil }
+    public var acceptsOldPassword: Bool { before != nil }
     /// Whether this device has the access key that opens it.
     public var opensHere: Bool { known != nil }
 }
@@ -197,7 +197,7 @@ package struct UnlockFlow: AccountFlow {
         }
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)):
             guard let before = locked.before,

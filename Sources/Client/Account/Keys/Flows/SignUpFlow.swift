@@ -49,7 +49,7 @@ package struct SignUpFlow: AccountFlow {
         return .stretch(password, salt: pin.salt, .standard)
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch (state, event) {
         case (.stretching, .stretched(let keys)): return try send(keys)
         case (.signing(let draft), .answered(let reply)), (.looking(let draft, _), .answered(let reply)):

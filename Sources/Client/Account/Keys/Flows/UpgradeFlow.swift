@@ -86,10 +86,10 @@ package struct UpgradeFlow: AccountFlow {
         return .stretch(old.password, salt: oldPin.salt, .standard)
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Upgraded> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Upgraded> {
         switch (state, event) {
         case (.recovering(var flow), _):
-            let step = try flow.take(event)
+            let step = try flow.receive(event)
             return recovering(flow, step)
         case (.stretchingOld, .stretched(let keys)):
             state = .stretchingNew(
@@ -192,7 +192,7 @@ package struct FinishUpgradeFlow: AccountFlow {
 
     package mutating func begin() throws(AccountError) -> AccountStep<SignedIn> { try ask() }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
         switch event {
         case .answered(let reply):
             guard try reply.text("userid").utf8.elementsEqual(account.user.utf8) else { throw .otherAccount }

@@ -15,7 +15,7 @@ package struct ReceiveFlow: AccountFlow {
         .ask(opens ? .openPairing(begun.pairing.hello) : .lookAtPairing(begun.pairing.name))
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
         switch event {
         case .answered(let reply):
             if opens || reply.isNull("sealed") { return .done(nil) }
@@ -66,7 +66,7 @@ package struct GiveFlow: AccountFlow {
         return .ask(.lookAtPairing(code))
     }
 
-    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<String> {
+    package mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<String> {
         switch (state, event) {
         case (.reading, .answered(let reply)):
             let pairing = try Pairing(hello: try reply.octets("hello"))
@@ -248,7 +248,7 @@ private struct EndFlow: AccountFlow {
 
     mutating func begin() throws(AccountError) -> AccountStep<Void> { .ask(.logout(token: token)) }
 
-    mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+    mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
         if case .refused(let error) = event { throw .server(error) }
         return .done(())
     }
@@ -268,7 +268,7 @@ private struct OpenFlow: AccountFlow {
 
     mutating func begin() throws(AccountError) -> AccountStep<OpenAccount> { .ask(.readBundle(asker)) }
 
-    mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
+    mutating func receive(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
         switch event {
         case .answered(let reply):
             guard !reply.isNull("bundle") else { throw .bundleMissing }

@@ -25,7 +25,7 @@ final class OpenedBuckets: Sendable {
 extension OpenBucket {
     /// A bucket delivers each event only once: a command that does not follow the events prints them at its end.
     func reportUndelivered() async {
-        for event in await bucket.undelivered() { Self.tell(event, in: name) }
+        for event in await bucket.undelivered() { Self.report(event, in: name) }
         guard isSealed else { return }
         // An error is dropped: the command itself reports that the bucket cannot be read.
         guard let problems = try? await bucket.problems(), !problems.isEmpty else { return }
@@ -35,7 +35,7 @@ extension OpenBucket {
 
     /// Prints an event on standard error. On a terminal, text of other users must not act as control sequences; a file
     /// gets it unchanged.
-    static func tell(_ event: BucketEvent, in bucket: String? = nil) {
+    static func report(_ event: BucketEvent, in bucket: String? = nil) {
         for line in lines(event, in: bucket) { Terminal.writeError(line + "\n") }
     }
 
