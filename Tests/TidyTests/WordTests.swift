@@ -132,7 +132,7 @@ struct WordTests {
             "AccountService.swift notes", "AccountStore+Notes.swift notes", "StoreAdmin+AppKeys.swift notes",
             "Store.swift noteRule", "SQLiteWriter.swift noteRule", "ShardCore+Notes.swift noteCount",
         ],
-        "rest": ["ServerShard.swift rest"],
+        "rest": ["ShardRunner.swift rest"],
         "use": ["Session.swift useKeys", "ClientSession.swift useKeys"],
     ]
 
