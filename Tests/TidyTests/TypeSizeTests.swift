@@ -21,8 +21,8 @@ struct TypeSizeTests {
         "Server.Hub": "see above",
         "Net.EventLoop": "see above",
         "Server.ServerLoop": "it joins the hub to the loop and to each of the other threads, one property for each",
-        "Server.Channel": "one object for each of 100,000 channels: parts of their own would be more memory",
-        "Net.Connection": "one object for each of 100,000 connections: parts of their own would be more memory",
+        "Server.Channel": "what the init said could be a part of its own: to be divided with the hub",
+        "Net.Connection": "its flags follow the loop's lists: to be divided with the loop",
     ]
 
     private struct Size {

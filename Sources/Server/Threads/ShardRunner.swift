@@ -4,7 +4,9 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketScheduling
 
-/// Runs on the shard's thread.
+/// Decides and commits: on the shard's thread, or in its place on the thread that calls `commitNow`.
+///
+/// `@unchecked`: all state is used only under `turn`.
 final class ShardRunner: @unchecked Sendable {
     /// Held by the thread that decides and commits. Everything below is protected by it.
     private let turn = Mutex<Void>(())
