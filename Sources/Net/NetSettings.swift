@@ -17,7 +17,7 @@ public struct NetSettings: Sendable {
     /// Bytes of one WebSocket message; a larger one is closed with 1009.
     public var messageBytesMax: Int = 8 << 20
     /// Whether binary messages are delivered; otherwise they are closed with 1003.
-    public var acceptsBinary: Bool = false
+    public var acceptsBinary = false
     /// Bytes queued for one connection. The frame that exceeds the bound is still queued, the next one closes with
     /// 1013.
     public var pendingBytesMax: Int = 16 << 20
@@ -44,7 +44,7 @@ public struct NetSettings: Sendable {
     /// the loop; 100 disables the bound.
     public var percentPerTenant: Int = 25
     /// Bounds of the HTTP parser.
-    public var http: HTTPLimits = .init()
+    public var http = HTTPLimits()
 
     /// How long browsers that connected over TLS must use TLS only (HSTS), in seconds; 0 sends no such header.
     public var hstsSeconds: Int64 = 0
@@ -52,9 +52,9 @@ public struct NetSettings: Sendable {
     /// Lowest average rate in bytes per second for sending a body or message, or reading a response; 0 accepts any.
     public var paceBytesPerSecond: Int = 1 << 10
     /// Proxies whose statements about client addresses are accepted.
-    public var trustedProxies: TrustedProxies = .init()
+    public var trustedProxies = TrustedProxies()
     /// Whether connections of trusted proxies begin with the PROXY protocol.
-    public var acceptsPrefaces: Bool = false
+    public var acceptsPrefaces = false
 
     /// From accept, or from the first byte of a later request, to the end of its head; also the patience for its body.
     public var requestTimeout: Duration = .seconds(10)

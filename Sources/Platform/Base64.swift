@@ -54,10 +54,10 @@ package enum Base64 {
     /// Whether a byte is one of the 64 letters of base64.
     package static func isLetter(_ byte: UInt8) -> Bool { standardValues[Int(byte)] != none }
 
-    private static let standard: [UInt8] = alphabet("+", "/")
-    private static let url: [UInt8] = alphabet("-", "_")
-    private static let standardValues: [UInt32] = values(of: standard)
-    private static let urlValues: [UInt32] = values(of: url)
+    private static let standard = alphabet("+", "/")
+    private static let url = alphabet("-", "_")
+    private static let standardValues = values(of: standard)
+    private static let urlValues = values(of: url)
     /// Marks other characters in the tables of values.
     private static let none: UInt32 = 0xFF00_0000
 

@@ -19,7 +19,7 @@ public final class Replay: Sendable {
         /// The access token of all clients.
         public var token: String
         /// The bucket's name.
-        public var bucket: String = "replay"
+        public var bucket = "replay"
         /// The object's key.
         public var key: String
         /// The keys of a sealed bucket, shared by all clients; nil: an open bucket.
@@ -31,7 +31,7 @@ public final class Replay: Sendable {
         /// The local store of client `n`; the fresh client at the end has `n` = -1.
         public var store: @Sendable (Int) -> StoreLocation = { _ in .memory }
         /// The connection options of all clients.
-        public var session: SessionOptions = SessionOptions()
+        public var session = SessionOptions()
         /// Longest wait for one message, after which the replay fails.
         public var patience: Duration = .seconds(60)
 

@@ -17,7 +17,7 @@ public struct TraceCarrier: Sendable {
         /// The left neighbour in the recorded view has been deleted from the client's text. Without the mark, a text
         /// that another author inserts into that gap would have the same position, and the order would depend on
         /// arrival.
-        public var isBehindGone: Bool = false
+        public var isBehindGone = false
 
         /// The edit as a delta of a text of `length` units.
         func delta(length: Int) -> TextDelta {

@@ -54,7 +54,7 @@ public struct RoundRobinQueue<Work> {
         for _ in 0..<turns.count {
             guard taken.count < most else { break }
             if next >= turns.count { next = 0 }
-            let tenant: TenantID = turns[next]
+            let tenant = turns[next]
             if isHeld(tenant) || throttles && isThrottled(tenant, at: now) {
                 next += 1
             } else {
@@ -68,7 +68,7 @@ public struct RoundRobinQueue<Work> {
     @inlinable public mutating func takeOne(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         for _ in 0..<turns.count {
             if next >= turns.count { next = 0 }
-            let tenant: TenantID = turns[next]
+            let tenant = turns[next]
             if tenants[tenant]?.atWork ?? 0 < atOnce {
                 var taken = [Work]()
                 dequeue(1, .max, of: tenant, &taken)

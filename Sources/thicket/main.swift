@@ -7,7 +7,7 @@ import ThicketCLI
 #endif
 
 ThicketCommand.forbidCoreDumps()
-let code: Int32 = await ThicketCommand.run(
+let code = await ThicketCommand.run(
     Array(CommandLine.arguments.dropFirst()), environment: ProcessVariables.take())
 // A command that failed half way may leave a session open. If its thread ends at the same moment as the program,
 // OpenSSL frees its data for the thread twice, there and in its exit handler, which corrupts the heap. So no exit

@@ -155,7 +155,7 @@ struct FileName: Sendable, Equatable {
     private static func decoded(_ key: String) -> String? {
         var bytes = [UInt8]()
         var rest: ArraySlice<UInt8> = Array(key.utf8)[...]
-        while let byte: UInt8 = rest.popFirst() {
+        while let byte = rest.popFirst() {
             guard byte == 0x25 else {
                 bytes.append(byte)
                 continue

@@ -65,7 +65,7 @@ struct EventHub<Element: Sendable> {
 
     /// Gives an element to the newest reader only, when it starts. Without room, the element counts as missed.
     mutating func greet(_ element: Element) {
-        guard let index: Int = readers.indices.last else { return }
+        guard let index = readers.indices.last else { return }
         if readers[index].missed > 0 { return readers[index].missed += 1 }
         if case .dropped = readers[index].continuation.yield(element), overrun != nil { readers[index].missed += 1 }
     }

@@ -406,7 +406,7 @@ package actor SyncEngine {
                 try act { (machine, now) throws(ClientError) in
                     ((), try machine.fetchStored(bucket, wire, version, now: now))
                 }
-                let id: FetchID = FetchID(address: EntityAddress(bucket: bucket, key: wire), version: version)
+                let id = FetchID(address: EntityAddress(bucket: bucket, key: wire), version: version)
                 let deadline: Int64 = monotonicMilliseconds() + milliseconds
                 fetchWaiters[id, default: []].append(FetchWaiter(deadline: deadline, continuation: continuation))
             } catch {

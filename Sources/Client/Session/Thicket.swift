@@ -102,7 +102,7 @@ public struct SessionOptions: Sendable {
     /// Timeout in seconds, 1...86,400, of requests other than sync (logins, keys, devices).
     public var answerTimeoutSeconds: Int = 30
     /// Whether to connect at once; otherwise `Session.goOnline()` connects.
-    public var startsOnline: Bool = true
+    public var startsOnline = true
     /// What a file store survives.
     public var durability: StoreDurability = .program
     /// Most bytes of one message from the server, 1 MiB...1 GiB: a larger object ends the connection.

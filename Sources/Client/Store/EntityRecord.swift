@@ -63,13 +63,13 @@ package struct EditState: Sendable, Equatable {
     /// The code with which the server refused the edit; it is sent again after the next edit.
     package var refusal: Int?
     /// How often the edit was refused and sent again in another form.
-    package var attempts: Int = 0
+    package var attempts = 0
     /// The next change carries the whole object in `d` besides the diff.
-    package var sendsWhole: Bool = false
+    package var sendsWhole = false
     /// `pending` and `later` come from replacing the whole object.
     var isAllWhole: Bool { hasEdits && pending?.isWhole != false && (later == nil || isWhole) }
     /// The edits of an object in a sealed bucket: `later` is not used, and `pending` has an edit only for a removal.
-    package var sealed: SealedKept = SealedKept()
+    package var sealed = SealedKept()
 
     package init() {}
     package var isEmpty: Bool { self == EditState() }

@@ -87,7 +87,7 @@ package struct LocalBatch: Sendable {
     package var forgottenRemovals: Set<BucketName> = []
     /// The transaction must survive a power failure when `commit` returns: it contains a change that is sent next; if
     /// its record were lost, the same edit would be sent a second time under another ccid.
-    package var isOnDisk: Bool = false
+    package var isOnDisk = false
     package init() {}
     package var isEmpty: Bool {
         arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && delivered.isEmpty && undelivered.isEmpty

@@ -8,7 +8,7 @@ package final class MemoryLocalStore: LocalStore {
     private var entities = [BucketName: [EntityKey: EntityRecord]]()
     private var undelivered = [BucketName: [Int: BucketEvent]]()
     /// For tests: the next commit fails and changes nothing.
-    package var failsNextCommit: Bool = false
+    package var failsNextCommit = false
     /// For tests: this many commits succeed, and the next one fails; nil: none fails, or it has failed already.
     package var commitsUntilFailure: Int?
     /// Number of commits, and of those that had to reach the disk.

@@ -34,7 +34,7 @@ final class StoreJournal {
 
     init(_ database: Database) throws(SQLiteError) {
         self.database = database
-        let next: Statement = try database.statement("SELECT min(owner) FROM journal WHERE owner > ?1")
+        let next = try database.statement("SELECT min(owner) FROM journal WHERE owner > ?1")
         var last: Int64? = Int64.min
         while let before: Int64 = last {
             last = try next.bind(1, before).first { $0.optionalInteger(0) } ?? nil

@@ -39,20 +39,20 @@ package struct SyncOptions: Sendable {
     package var app: AppID
     package var token: String
     /// Counts the tokens given to this session, so that a late report about one token is not applied to another.
-    package var tokenNumber: Int = 0
+    package var tokenNumber = 0
     /// The device for which the token was made, sent with it.
     package var deviceID: String?
     /// The token is renewed: its expiry is reported (`tokenEnded`), and the channel waits for a new one.
-    package var renewsToken: Bool = false
+    package var renewsToken = false
     /// Sent as `library`: the server rebases changes of this library by exact positions.
-    package var library: String = "thicket"
-    package var version: String = "0.1.0"
+    package var library = "thicket"
+    package var version = "0.1.0"
     package var indexPageObjects: Int = SyncLimits.indexPageObjects
     package var changesInFlightMax: Int = SyncLimits.changesInFlightMax
     /// Timeout of a connection attempt in milliseconds, including TLS and upgrade.
     package var connectMilliseconds: Int64 = SyncLimits.connectMilliseconds
     /// Whether to connect as soon as the session is created.
-    package var startsOnline: Bool = true
+    package var startsOnline = true
 
     package init(app: AppID, token: String) {
         self.app = app

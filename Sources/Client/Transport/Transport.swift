@@ -77,9 +77,9 @@ package struct TransportOptions: Sendable {
     package var pinnedKeys: String?
     /// A proxy's address; nil uses the usual environment variables (`https_proxy`, `no_proxy`, …).
     package var proxy: String?
-    package var userAgent: String = "thicket/0.1.0"
-    package var connectTimeoutMilliseconds: Int = Int(SyncLimits.connectMilliseconds)
+    package var userAgent = "thicket/0.1.0"
+    package var connectTimeoutMilliseconds = Int(SyncLimits.connectMilliseconds)
     /// Largest message from the server, in bytes.
-    package var messageBytesMax: Int = 64 << 20
+    package var messageBytesMax = 64 << 20
     package init() {}
 }

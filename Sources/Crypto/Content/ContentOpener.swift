@@ -76,7 +76,7 @@ extension ContentOpener {
         else { throw .openingFailed }
         return try [UInt8].made(Int(length)) { room throws(CryptoError) in
             try sealed.lent { sealed throws(CryptoError) in
-                for chunk: UInt64 in 0..<layout.chunks {
+                for chunk in 0..<layout.chunks {
                     let (from, to) = (
                         layout.sealedRange(of: chunk), layout.clearRange(of: chunk)
                     )

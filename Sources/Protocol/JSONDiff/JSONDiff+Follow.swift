@@ -23,7 +23,7 @@ extension JSONDiff {
             if case .object(let inner) = mine, depth < Limits.jsonDepthMax, case .object(let known)? = base[key],
                 case .object(let one)? = first[key], case .object(let two)? = second[key]
             {
-                let parts: (moved: ObjectDiff, rest: ObjectDiff) = follow(
+                let parts = follow(
                     inner, from: one, to: two, base: known, depth: depth + 1)
                 if !parts.moved.isEmpty { moved.operations.append((key: key, operation: .object(parts.moved))) }
                 if !parts.rest.isEmpty { rest.operations.append((key: key, operation: .object(parts.rest))) }

@@ -34,7 +34,7 @@ public struct ChangeRequest: Sendable, Equatable {
     public var object: JSONFragment?
     /// `whole`: `v` results from setting the object as a whole, so a member that other clients have meanwhile set to
     /// the same value is left as it is (docs/decisions/0086). Anything but `true` counts as absent.
-    public var isWhole: Bool = false
+    public var isWhole = false
     /// What is wrong with single fields, without any text of the user; the change is then answered with 400.
     public var problems: [String]
 

@@ -26,7 +26,7 @@ public struct InitRequest: Sendable, Equatable {
     /// `device_id`: the device for which a partner's login token was made.
     public var deviceID: String?
     /// False when the argument is not a JSON object.
-    public var isReadable: Bool = true
+    public var isReadable = true
 
     /// API version from which clients understand a failed `auth` as JSON.
     static let currentAPI = 1.1

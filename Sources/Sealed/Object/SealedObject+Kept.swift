@@ -27,9 +27,9 @@ public struct SealedKept: Sendable, Equatable {
     /// `x`: the problem that waits for the user's choice.
     public var problem: SealedIntegrity?
     /// `r`: whether the server's object must be removed first.
-    public var isReplacing: Bool = false
+    public var isReplacing = false
     /// `n`: whether the server shows a newer shape.
-    public var isNewer: Bool = false
+    public var isNewer = false
     /// `n`: the position after which operations of newer rules follow, at least 0; nil: the object has not stopped at
     /// any.
     public var stoppedAfter: Int?
@@ -40,9 +40,9 @@ public struct SealedKept: Sendable, Equatable {
     /// `g`: the operation that was given up.
     public var letGo: SealedLetGo?
     /// `w`: whether `later` comes from setting the object as a whole.
-    public var isLaterWhole: Bool = false
+    public var isLaterWhole = false
     /// `w`: the same for the pending operation.
-    public var isPendingWhole: Bool = false
+    public var isPendingWhole = false
 
     /// Nothing to store.
     public init() {}

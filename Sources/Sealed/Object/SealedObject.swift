@@ -19,7 +19,7 @@ public struct SealedObject: Sendable, Equatable {
         /// author.
         var sealedAs: AuthorID?
         /// Whether all of it comes from setting the object as a whole.
-        public internal(set) var isWhole: Bool = false
+        public internal(set) var isWhole = false
     }
 
     /// Why this program is too old for the object.
@@ -40,7 +40,7 @@ public struct SealedObject: Sendable, Equatable {
     public internal(set) var later: Edit? { didSet { if later == nil { isLaterWhole = false } } }
     /// Whether all of `later` comes from setting the object as a whole, and none from editing a place in it: values
     /// that others have set to the same value are then left unchanged (docs/decisions/0086).
-    public var isLaterWhole: Bool = false { didSet { if later == nil { isLaterWhole = false } } }
+    public var isLaterWhole = false { didSet { if later == nil { isLaterWhole = false } } }
     /// The object that the app wanted by whole edits, before others' edits moved them; nil: none did. Not stored.
     var wanted: JSONValue?
     /// The log's object with the pending edit applied.
@@ -54,7 +54,7 @@ public struct SealedObject: Sendable, Equatable {
     /// The last reported position after which operations of newer rules were found; nil: none.
     var stoppedAfter: Int?
     /// The user chose *keep mine*: the server's object must be removed before the draft is created.
-    public internal(set) var isReplacing: Bool = false
+    public internal(set) var isReplacing = false
     /// Earlier incarnations of the key, the newest last.
     public internal(set) var pastIncarnations: [[UInt8]] = []
 

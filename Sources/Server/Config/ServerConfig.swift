@@ -1,16 +1,16 @@
 /// The settings of an operator. `ServerSettings.all` lists each with its bounds; the loader fills this value.
 public struct ServerConfig: Sendable, Equatable {
     /// The data folder: the database, the lock and the control socket.
-    public var data: String = "thicket-data"
+    public var data = "thicket-data"
 
     /// Where clients connect.
-    public var listen: ListenAddress = .init(host: "127.0.0.1", port: 8_000)
+    public var listen = ListenAddress(host: "127.0.0.1", port: 8_000)
 
     /// PEM file of the certificate with its intermediate certificates; `none`: no TLS.
-    public var tlsCertificate: String = "none"
+    public var tlsCertificate = "none"
 
     /// PEM file of the certificate's private key.
-    public var tlsKey: String = "none"
+    public var tlsKey = "none"
 
     /// How long browsers must use TLS only (HSTS), 0 (no such header)...3,650 days.
     public var hsts: Duration = .zero
@@ -25,10 +25,10 @@ public struct ServerConfig: Sendable, Equatable {
     public var idleTimeout: Duration = .seconds(60)
 
     /// Proxies whose statements about client addresses are trusted: `none`, or networks separated by commas.
-    public var trustProxy: String = "none"
+    public var trustProxy = "none"
 
     /// Whether connections of those proxies begin with the PROXY protocol.
-    public var proxyProtocol: Bool = false
+    public var proxyProtocol = false
 
     /// Lowest average rate in bytes per second for sending bodies and messages and for reading responses, 0 (any)...1
     /// GiB.
@@ -47,13 +47,13 @@ public struct ServerConfig: Sendable, Equatable {
     public var checkInterval: Duration = .seconds(86_400)
 
     /// Whether `/metrics` is served on the clients' port.
-    public var metrics: Bool = true
+    public var metrics = true
 
     /// Whether `/` is served with a page that describes the server and tests every transport.
-    public var page: Bool = true
+    public var page = true
 
     /// File of the key that encrypts secrets in the database; a name without a slash is in the data folder.
-    public var keyFile: String = "server.key"
+    public var keyFile = "server.key"
 
     /// How long a partner's token is accepted after its end, 0 s...2 min.
     public var tokenLeeway: Duration = .zero
@@ -68,13 +68,13 @@ public struct ServerConfig: Sendable, Equatable {
     public var tokenLifetime: Duration = .zero
 
     /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list separated by commas.
-    public var corsOrigins: String = "none"
+    public var corsOrigins = "none"
 
     /// Newest versions of client programs, for `/version`: `none`, or `PLATFORM=VERSION` entries separated by commas.
-    public var appVersions: String = "none"
+    public var appVersions = "none"
 
     /// Whether SockJS sessions may be WebSockets; off spares clients behind a proxy without WebSockets the attempt.
-    public var sockJSWebSocket: Bool = true
+    public var sockJSWebSocket = true
 
     /// Silence after which a SockJS client gets a heartbeat, 1 s...10 min. It must be below `idleTimeout`, which ends a
     /// response that nothing is written to.
@@ -84,36 +84,36 @@ public struct ServerConfig: Sendable, Equatable {
     public var sockJSPatience: Duration = .seconds(5)
 
     /// Whether to set the cookie `JSESSIONID`, by which some load balancers distinguish sessions.
-    public var sockJSCookie: Bool = false
+    public var sockJSCookie = false
 
     /// Where browsers get the SockJS client for the iframe page: `auto` (from this machine, if installed), a path or an
     /// http address; any other word disables it.
-    public var sockJSScript: String = "auto"
+    public var sockJSScript = "auto"
 
     /// Folder for messages to users; a name without a slash is in the data folder.
-    public var mailFolder: String = "outbox"
+    public var mailFolder = "outbox"
 
     /// Sender of messages to users.
-    public var mailFrom: String = "thicket@localhost"
+    public var mailFrom = "thicket@localhost"
 
     /// Mail server for messages to users, `smtp://host:port` or `smtps://host:port`; `none`: another program empties
     /// the folder.
-    public var smtpURL: String = "none"
+    public var smtpURL = "none"
 
     /// File of two lines, user and password for the mail server; `none`: the server requires none.
-    public var smtpLoginFile: String = "none"
+    public var smtpLoginFile = "none"
 
     /// Whether an `smtp://` connection must switch to TLS.
-    public var smtpStartTLS: Bool = true
+    public var smtpStartTLS = true
 
     /// File of the authorities that sign the mail server's certificate; `none`: those of the system.
-    public var smtpCA: String = "none"
+    public var smtpCA = "none"
 
     /// Bounds of everything that grows.
-    public var limits: ServerLimits = .init()
+    public var limits = ServerLimits()
 
     /// How much of the past is kept.
-    public var retention: RetentionSettings = .init()
+    public var retention = RetentionSettings()
 
     /// The defaults.
     public init() {}

@@ -171,7 +171,7 @@ private final class SMTPHandle {
 
 /// The message in progress, for libcurl's callbacks. Used by the thread that calls `send`.
 private final class SMTPPayload {
-    var rest: ArraySlice<UInt8> = []
+    var rest = ArraySlice<UInt8>()
     let isStopping: @Sendable () -> Bool
     init(_ isStopping: @escaping @Sendable () -> Bool) { self.isStopping = isStopping }
 }

@@ -28,54 +28,54 @@ public final class Metrics: Sendable {
     // MARK: Connections
 
     /// HTTP requests, by route.
-    public let httpRequests: CounterFamily<Route> = .init(
+    public let httpRequests = CounterFamily<Route>(
         "thicket_http_requests_total", by: "route", "HTTP requests, by route.")
     /// Answers of the data API, by status.
-    public let restAnswers: CounterFamily<RESTStatus> = .init(
+    public let restAnswers = CounterFamily<RESTStatus>(
         "thicket_rest_answers_total", by: "code", "Answers of the data API, by status.")
     /// HTTP requests that wait for changes now.
-    public let restWaiters: Gauge = .init("thicket_rest_waiters", "HTTP requests that wait for changes now.")
+    public let restWaiters = Gauge("thicket_rest_waiters", "HTTP requests that wait for changes now.")
 
     // MARK: SockJS
 
     /// SockJS sessions kept now.
-    public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions kept now.")
+    public let sockJSSessions = Gauge("thicket_sockjs_sessions", "SockJS sessions kept now.")
     /// SockJS sessions begun, by first transport.
-    public let sockJSOpened: CounterFamily<SockJSTransportLabel> = .init(
+    public let sockJSOpened = CounterFamily<SockJSTransportLabel>(
         "thicket_sockjs_sessions_opened_total", by: "transport", "SockJS sessions begun, by their first transport.")
     /// Bytes that wait for the next request of a SockJS client.
-    public let sockJSQueuedBytes: Gauge = .init(
+    public let sockJSQueuedBytes = Gauge(
         "thicket_sockjs_queued_bytes", "Bytes that wait for the next request of a SockJS client.")
 
     // MARK: Sessions
 
     /// Authorized channels open now.
-    public let channels: Gauge = .init("thicket_channels", "Authorized channels open now.")
+    public let channels = Gauge("thicket_channels", "Authorized channels open now.")
     /// Messages from clients, by command.
-    public let messagesReceived: CounterFamily<Command> = .init(
+    public let messagesReceived = CounterFamily<Command>(
         "thicket_messages_received_total", by: "command", "Messages from clients, by command.")
     /// `init` messages, by outcome.
-    public let authorizations: CounterFamily<Authorization> = .init(
+    public let authorizations = CounterFamily<Authorization>(
         "thicket_authorizations_total", by: "result",
         "init messages, by outcome; ended: channels whose token has ended or was signed out.")
     /// Partners' tokens, by verdict.
-    public let tokens: CounterFamily<TokenVerdict> = .init(
+    public let tokens = CounterFamily<TokenVerdict>(
         "thicket_partner_tokens_total", by: "result", "Tokens of partners, by verdict.")
     /// Proofs of built-in accounts, by verdict.
-    public let logins: CounterFamily<LoginVerdict> = .init(
+    public let logins = CounterFamily<LoginVerdict>(
         "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by verdict.")
     /// Messages to users, by outcome.
-    public let mails: CounterFamily<MailOutcome> = .init(
+    public let mails = CounterFamily<MailOutcome>(
         "thicket_mails_total", by: "result", "Messages to users, by outcome.")
     /// Attempts to deliver a message, by outcome.
-    public let mailDeliveries: CounterFamily<MailDelivery> = .init(
+    public let mailDeliveries = CounterFamily<MailDelivery>(
         "thicket_mail_deliveries_total", by: "result",
         "Attempts to deliver a message to the mail server, by outcome.")
     /// Messages that wait for a mail server.
-    public let mailsWaiting: Gauge = .init(
+    public let mailsWaiting = Gauge(
         "thicket_mails_waiting", "Messages to users that wait for a mail server.")
     /// Changes queued for subscribers, the author's own copy included.
-    public let deliveries: Counter = .init(
+    public let deliveries = Counter(
         "thicket_deliveries_total", "Changes queued for subscribers, the author's own copy included.")
     /// Limits reached, by limit.
     public let limitHits: CounterFamily<LimitName>
@@ -83,15 +83,15 @@ public final class Metrics: Sendable {
     // MARK: Changes
 
     /// Changes committed.
-    public let changesApplied: Counter = .init("thicket_changes_applied_total", "Changes accepted and on disk.")
+    public let changesApplied = Counter("thicket_changes_applied_total", "Changes accepted and on disk.")
     /// Changes refused, by code.
-    public let changesRefused: CounterFamily<ErrorCode> = .init(
+    public let changesRefused = CounterFamily<ErrorCode>(
         "thicket_changes_refused_total", by: "code", "Changes refused, by the code of the answer.")
     /// Changes refused in sealed buckets, by reason.
-    public let sealedRefused: CounterFamily<SealedFault> = .init(
+    public let sealedRefused = CounterFamily<SealedFault>(
         "thicket_sealed_refused_total", by: "reason", "Changes refused in sealed buckets, by reason.")
     /// Changes of older versions that were transformed.
-    public let changesRebased: Counter = .init(
+    public let changesRebased = Counter(
         "thicket_changes_rebased_total", "Changes of older versions that were transformed.")
     /// Time from a change's arrival until its acknowledgement is queued.
     public let changeSeconds: Histogram = .seconds(
@@ -100,32 +100,32 @@ public final class Metrics: Sendable {
     public let deferredChangeSeconds: Histogram = .seconds(
         "thicket_long_decision_seconds", "Processor time of each deferred change.")
     /// Changes that await their commit.
-    public let changesQueued: Gauge = .init("thicket_changes_queued", "Changes that await their commit.")
+    public let changesQueued = Gauge("thicket_changes_queued", "Changes that await their commit.")
     /// Memory of the changes that await their commit, bytes.
-    public let changesQueuedBytes: Gauge = .init(
+    public let changesQueuedBytes = Gauge(
         "thicket_changes_queued_bytes", "Bytes of memory of the changes that await their commit.")
     /// Buckets in memory.
-    public let bucketsLive: Gauge = .init("thicket_buckets_live", "Buckets held in memory.")
+    public let bucketsLive = Gauge("thicket_buckets_live", "Buckets held in memory.")
     /// Bytes in memory, by cache.
-    public let cacheBytes: GaugeFamily<CacheName> = .init(
+    public let cacheBytes = GaugeFamily<CacheName>(
         "thicket_cache_bytes", by: "cache", "Bytes in memory, by cache.")
     /// `cv` requests, by source of the answer.
-    public let catchUps: CounterFamily<CatchUp> = .init(
+    public let catchUps = CounterFamily<CatchUp>(
         "thicket_catch_ups_total", by: "source", "cv requests, by source of the answer.")
     /// Index scans restarted because the log was cut.
-    public let walksRestarted: Counter = .init(
+    public let walksRestarted = Counter(
         "thicket_walks_restarted_total", "Index scans that began again because the log was cut under them.")
 
     // MARK: Store
 
     /// Commit groups committed.
-    public let commits: Counter = .init("thicket_store_commits_total", "Commit groups committed.")
+    public let commits = Counter("thicket_store_commits_total", "Commit groups committed.")
     /// Commit groups that the loop committed itself.
-    public let commitsInline: Counter = .init(
+    public let commitsInline = Counter(
         "thicket_store_commits_inline_total",
         "Commit groups that the network loop committed itself, without waking the shard's thread.")
     /// Commit groups that failed.
-    public let commitFailures: Counter = .init(
+    public let commitFailures = Counter(
         "thicket_store_commit_failures_total", "Commit groups that failed; their changes were answered 503.")
     /// Time of a commit, fsync included.
     public let commitSeconds: Histogram = .seconds(
@@ -137,35 +137,35 @@ public final class Metrics: Sendable {
     public let maintenanceSeconds: Histogram = .seconds(
         "thicket_store_maintenance_seconds", "Time of one piece of maintenance on the thread that decides changes.")
     /// Size of the database file.
-    public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
+    public let storeBytes = Gauge("thicket_store_bytes", "Size of the database file.")
     /// Write-behind heads in memory.
-    public let storeWriteBehindHeads: Gauge = .init(
+    public let storeWriteBehindHeads = Gauge(
         "thicket_store_late_heads",
         "Write-behind heads in memory: they are in the log and not yet, or only just, in their table.")
     /// Size of the write-ahead log.
-    public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
+    public let storeWALBytes = Gauge("thicket_store_wal_bytes", "Size of the write-ahead log.")
     /// Full bodies written beside a diff.
-    public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")
+    public let keyframes = Counter("thicket_store_keyframes_total", "Full bodies written beside a diff.")
     /// Time of one request on a reader.
     public let readSeconds: Histogram = .seconds(
         "thicket_store_read_seconds", "Time of one request on a reader.")
     /// Requests that wait for a reader.
-    public let readsQueued: Gauge = .init("thicket_store_reads_queued", "Requests waiting for a reader.")
+    public let readsQueued = Gauge("thicket_store_reads_queued", "Requests waiting for a reader.")
     /// Log rows removed by retention.
-    public let versionsCut: Counter = .init(
+    public let versionsCut = Counter(
         "thicket_store_retention_rows_total", "Log rows removed by retention.")
 
     /// Completed checks of the database.
-    public let storeChecks: Counter = .init(
+    public let storeChecks = Counter(
         "thicket_store_checks_total", "Completed checks of the database file.")
     /// Findings of the newest check; 0 in a sound database.
-    public let storeFindings: Gauge = .init(
+    public let storeFindings = Gauge(
         "thicket_store_check_findings", "Findings of the newest check of the database file; 0 in a sound one.")
 
     // MARK: Process
 
     /// Log lines lost to a slow reader of standard error.
-    public let logLinesDropped: Counter = .init(
+    public let logLinesDropped = Counter(
         "thicket_log_lines_dropped_total", "Log lines dropped because the reader of standard error was too slow.")
 
     /// All instruments, in the order of declaration.

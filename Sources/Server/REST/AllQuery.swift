@@ -5,11 +5,11 @@ public struct AllQuery: Sendable, Equatable {
     /// The cv of the newest known change; nil: from now on.
     public var since: String?
     /// Whether each change includes the object as the change left it.
-    public var wantsData: Bool = false
+    public var wantsData = false
     /// Whether each change includes the name of its user.
-    public var wantsUser: Bool = false
+    public var wantsUser = false
     /// Whether only the newest change of each object in one answer is included.
-    public var isMostRecent: Bool = false
+    public var isMostRecent = false
     /// `clientid`s whose changes are left out.
     public var skipped: [String] = []
     /// Changes of one answer, 1...`Limits.indexPageMax`.

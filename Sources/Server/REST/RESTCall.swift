@@ -83,9 +83,9 @@ public struct ChangeTerms: Sendable, Equatable {
     }
 
     /// `d` holds members to set; other members are kept.
-    public var mergesObject: Bool = false
+    public var mergesObject = false
     /// A source version that is no longer kept is an error, even if the whole object was sent.
-    public var needsSource: Bool = false
+    public var needsSource = false
     /// The condition of the change; nil: none.
     public var condition: Condition?
 

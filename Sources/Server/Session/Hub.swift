@@ -49,7 +49,7 @@ public final class Hub {
     var asks = [Ask]()
     var signedOut = SignedOut()
     /// Whether tokens that look like a partner's are checked (`HubAction.admit`).
-    public var knowsPartners: Bool = false
+    public var knowsPartners = false
     /// Channels open by tokens of partners, by user and `Channel.generation`.
     var partnerChannels = [UserID: [UInt64: Channel]]()
     var ends = TokenEnds()

@@ -48,7 +48,7 @@ enum SockJSLibrary: Sendable, Equatable {
             .init("cache-control", "public, max-age=\(Self.keptSeconds)"), .init("etag", tag),
             .init("x-content-type-options", "nosniff"),
         ]
-        if let known: String = request.fields["if-none-match"], known.utf8.elementsEqual(tag.utf8) {
+        if let known = request.fields["if-none-match"], known.utf8.elementsEqual(tag.utf8) {
             return HTTPResponse(status: 304, fields: fields)
         }
         fields.append("content-type", "text/javascript; charset=UTF-8")

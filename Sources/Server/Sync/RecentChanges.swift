@@ -34,7 +34,7 @@ struct RecentChanges {
     private static let anchorDistance = 16
 
     /// Oldest first, versions without gaps. The first entry is an anchor.
-    private var entries: ArraySlice<Entry> = []
+    private var entries = ArraySlice<Entry>()
     /// Entries before this index have no value unless they are anchors.
     private var thinnedEnd = 0
     private var sinceAnchor = 0

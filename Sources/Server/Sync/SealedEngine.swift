@@ -102,7 +102,7 @@ struct SealedEngine {
         _ compaction: SealedShape.Compaction, madeOn base: JSONObject, onto state: ObjectState
     ) throws(ChangeRejection) -> Decision {
         guard let seen: SealedEntity = try? .init(base), var entity: SealedEntity = try? .init(state.value),
-            let newest: Int = entity.newest?.position
+            let newest = entity.newest?.position
         else { throw Self.unreadable }
         do {
             try compaction.check(on: seen)

@@ -157,7 +157,7 @@ extension CommitOutcome {
     /// Adds a later outcome.
     mutating func merge(_ other: CommitOutcome) {
         for part in other.buckets {
-            if let index: Int = buckets.firstIndex(where: { $0.bucket == part.bucket }) {
+            if let index = buckets.firstIndex(where: { $0.bucket == part.bucket }) {
                 buckets[index].events.append(contentsOf: part.events)
                 buckets[index].row = part.row ?? buckets[index].row
                 buckets[index].published = part.published ?? buckets[index].published

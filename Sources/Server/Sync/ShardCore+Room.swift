@@ -10,7 +10,7 @@ struct BucketCapacity {
     var count: Int
     /// The least recently changed objects at the latest read of the store, in that order. An object that was changed
     /// since has another `gid` and is more recent than all of these.
-    var oldest: ArraySlice<LiveEntity> = []
+    var oldest = ArraySlice<LiveEntity>()
 
     /// Objects per read.
     static let oldestMax = 256

@@ -124,7 +124,7 @@ public struct AppliedOutcome: Sendable {
     /// The object's version after the change.
     public var version: Version
     /// Whether this is a removal of an `EMPTY` other than the last one; the last one has the ccid of the request.
-    public var isStep: Bool = false
+    public var isStep = false
     /// True for `-`: the hub records the removals sent to a channel (see `SubmittedChange.echoesRemoval`).
     public var isRemoval: Bool
     /// The element of a `c:[…]` message, with its `cv`, encoded once for all receivers. One line of JSON.

@@ -94,7 +94,7 @@ public struct SharedObject: Sendable, Equatable {
     private func madeUnderOlderList(_ entity: SealedEntity, _ judged: JudgedSealer) -> Int? {
         guard object.problem == nil, !object.isStopped,
             case .written(let author, .snapshot, let position)? = judged.events.first, author.list < object.log.list,
-            let text: String = entity.newest?.text,
+            let text = entity.newest?.text,
             let theirs = SealedObject.log(
                 of: SealedObject.bytes(of: text), at: position, object.log.place, judged)
         else { return nil }

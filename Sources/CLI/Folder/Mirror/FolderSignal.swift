@@ -72,7 +72,7 @@ enum FolderSignals {
     /// The best signal that the machine supports; nil when it supports none.
     static func best(folder: String) -> (any FolderSignal)? {
         #if os(Linux)
-            if let signal: InotifySignal = InotifySignal(folder: folder, everyMilliseconds: slow) { return signal }
+            if let signal = InotifySignal(folder: folder, everyMilliseconds: slow) { return signal }
         #endif
         return PollingSignal(everyMilliseconds: fast)
     }

@@ -71,8 +71,8 @@ final class NotesView: Sendable {
     /// - Returns: false without a terminal.
     private func show() -> Bool {
         guard let terminal = NotesTerminal() else { return false }
-        let size: (rows: Int, columns: Int) = terminal.size
-        var screen: NotesScreen = NotesScreen(
+        let size = terminal.size
+        var screen = NotesScreen(
             rows: size.rows, columns: size.columns, asksName: username == nil && !onions.isKeyed,
             secretName: onions.isPartners ? "Content passphrase" : "Password", lockAfter: lockAfter,
             now: Self.now(),
@@ -83,7 +83,7 @@ final class NotesView: Sendable {
             switch terminal.input(milliseconds: Self.lookMilliseconds) {
             case .key(let key): actions += screen.handle(.key(key), now: Self.now())
             case .resized:
-                let size: (rows: Int, columns: Int) = terminal.size
+                let size = terminal.size
                 actions += screen.handle(.size(rows: size.rows, columns: size.columns), now: Self.now())
             case .lost:
                 // The terminal is gone; the note that is being written must not be lost: it is saved as before any

@@ -22,8 +22,8 @@ final class WriteBehindHeads: Sendable {
     /// Heads of the oldest stretch that are still to be written: `buckets` not started yet, and `next`, the heads to
     /// write next.
     private struct Rest {
-        var buckets: ArraySlice<BucketRow> = []
-        var next: ArraySlice<WriteBatch.EntityWrite> = []
+        var buckets = ArraySlice<BucketRow>()
+        var next = ArraySlice<WriteBatch.EntityWrite>()
     }
 
     /// Heads that are written per change of the group that takes them along. At this ratio a stretch is written before
