@@ -16,7 +16,7 @@ struct InlineGateTests {
         for _ in 0..<times { gate.record(changes: changes, nanoseconds: microseconds * 1_000) }
     }
 
-    @Test("it is shut until some commits have been quick")
+    @Test("the gate is closed until some commits were quick")
     func start() {
         var gate: InlineGate = Self.gate()
         #expect(!gate.isOpen)
@@ -26,23 +26,23 @@ struct InlineGateTests {
         #expect(gate.isOpen)
     }
 
-    @Test("a slow disk shuts it and a quick one opens it again; one slow commit alone does neither")
+    @Test("a slow disk closes the gate and a fast one opens it again; a single slow commit does neither")
     func slowDisk() {
         var gate: InlineGate = Self.gate()
         Self.record(&gate, times: 100, microseconds: 150)
         Self.record(&gate, times: 1, microseconds: 60_000_000)
-        #expect(gate.isOpen, "one that took a minute is an outlier")
+        #expect(gate.isOpen, "a single commit of a minute is an outlier")
         Self.record(&gate, times: 1, microseconds: 5_000)
-        #expect(!gate.isOpen, "two are not")
+        #expect(!gate.isOpen, "two slow commits are not")
         Self.record(&gate, times: 100, microseconds: 5_000)
         #expect(!gate.isOpen)
         Self.record(&gate, times: 30, microseconds: 150)
         #expect(gate.isOpen)
         Self.record(&gate, times: 100, microseconds: 501)
-        #expect(!gate.isOpen, "a little too slow is too slow as well")
+        #expect(!gate.isOpen, "a microsecond above the limit is too slow")
     }
 
-    @Test("large groups shut it: many changes are decided while others are received")
+    @Test("large groups close the gate: many changes are decided while others are received")
     func largeGroups() {
         var gate: InlineGate = Self.gate()
         Self.record(&gate, times: 100, changes: InlineGate.changesMax, microseconds: 150)
@@ -53,14 +53,14 @@ struct InlineGateTests {
         #expect(gate.isOpen)
     }
 
-    @Test("a bound of 0 keeps it shut for ever")
+    @Test("a limit of 0 keeps the gate closed")
     func never() {
         var gate: InlineGate = Self.gate(microseconds: 0)
         Self.record(&gate, times: 100, microseconds: 0)
         #expect(!gate.isOpen)
     }
 
-    @Test("few small changes are admitted; many, large ones, an EMPTY and other work are not")
+    @Test("the gate admits few small changes, but not many, large ones, an EMPTY or other work")
     func admission() throws {
         let shard: TestShard = try TestShard()
         func change(bytes: Int, _ operation: ChangeRequest.Operation = .modify) throws -> ShardRequest {

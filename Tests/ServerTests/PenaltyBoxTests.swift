@@ -3,8 +3,8 @@ import Testing
 
 @testable import ThicketServer
 
-/// Who rests after something costly.
-@Suite("Users who cost much")
+/// Throttling of users after costly work.
+@Suite("Users whose work is costly")
 struct PenaltyBoxTests {
     private static let cost: Int64 = 5_000_000
     private static let now: Int64 = 1_000_000_000_000
@@ -13,7 +13,7 @@ struct PenaltyBoxTests {
         users.throttle(of: user, cost: Self.cost, factor: factor, now: now)
     }
 
-    @Test("once may be the machine's doing, and nobody rests for it; whoever does it again rests so many times as long")
+    @Test("a user's first costly work is not throttled; the next is, for 250 times its cost")
     func again() {
         var users: PenaltyBox = .init()
         #expect(throttle(&users, 1, at: Self.now) == nil)
@@ -22,18 +22,18 @@ struct PenaltyBoxTests {
         #expect(throttle(&users, 1, at: Self.now + 250 * Self.cost) != nil)
     }
 
-    @Test("it is forgotten a minute after the rest")
+    @Test("costly work is forgotten a minute after the throttle ends")
     func forgotten() {
         var users: PenaltyBox = .init()
         #expect(throttle(&users, 1, at: Self.now) == nil)
         #expect(throttle(&users, 1, at: Self.now + PenaltyBox.memory) == nil)
         let end: Int64? = users.throttle(of: 1, cost: 1_000_000_000, factor: 250, now: Self.now + PenaltyBox.memory + 1)
         let later: Int64 = (end ?? 0) + PenaltyBox.memory
-        #expect(throttle(&users, 1, at: later - 1) != nil, "however long the rest was")
+        #expect(throttle(&users, 1, at: later - 1) != nil, "however long the throttle was")
         #expect(throttle(&users, 1, at: later + 250 * Self.cost + PenaltyBox.memory) == nil)
     }
 
-    @Test("with a factor of 0 nobody rests, and no cost overflows")
+    @Test("a factor of 0 throttles no user, and no cost overflows")
     func limits() {
         var users: PenaltyBox = .init()
         for _ in 0..<3 { #expect(throttle(&users, 1, at: Self.now, factor: 0) == nil) }
@@ -41,7 +41,7 @@ struct PenaltyBoxTests {
         #expect(end.map { $0 > Self.now } == true)
     }
 
-    @Test("those remembered have a bound, and who is one of them makes no other forgotten")
+    @Test("the number of remembered users is bounded; a user that is remembered already displaces no other")
     func bound() {
         var users: PenaltyBox = .init()
         for user in 1...UInt32(PenaltyBox.countMax) { _ = throttle(&users, TenantID(user), at: Self.now) }

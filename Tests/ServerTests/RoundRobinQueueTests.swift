@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The order in which the work of many users is done.
+/// The order in which the work of many tenants is done.
 struct RoundRobinQueueTests {
     private static func row(_ work: [(TenantID, Int)]) -> RoundRobinQueue<Int> {
         var row: RoundRobinQueue<Int> = .init()
@@ -13,12 +13,12 @@ struct RoundRobinQueueTests {
         return row
     }
 
-    @Test("each user in turn gets a share, and what is left comes in later turns")
+    @Test("each tenant in turn gets a share, and the rest of its work comes in later turns")
     func turns() {
         var row: RoundRobinQueue<Int> = Self.row((0..<5).map { (1, $0) } + [(2, 20), (2, 21), (3, 30)])
         #expect(row.take(most: 100, share: 2, now: 0) == [0, 1, 20, 21, 30])
         row.append(22, of: 2)
-        #expect(row.take(most: 3, share: 2, now: 0) == [22, 2, 3], "whoever had less comes first")
+        #expect(row.take(most: 3, share: 2, now: 0) == [22, 2, 3], "the tenant that had less comes first")
         #expect(row.count == 1)
         #expect(row.take(most: 100, share: 2, now: 0) == [4])
         #expect(row.take(most: 100, share: 2, now: 0).isEmpty)
@@ -26,7 +26,7 @@ struct RoundRobinQueueTests {
 
     private final class Piece {}
 
-    @Test("what was handed out is not held, however much of the user waits behind it")
+    @Test("the queue does not hold a piece that it handed out, however much of the tenant is queued behind it")
     func nothingHeld() throws {
         var row: RoundRobinQueue<Piece> = .init()
         let first: Piece = .init()
@@ -42,18 +42,18 @@ struct RoundRobinQueueTests {
         #expect(large != nil)
         row.putBack([taken.removeLast()], of: 1)
         taken = []
-        #expect(large == nil, "the row holds what it has handed out")
+        #expect(large == nil, "the queue holds a piece that it handed out")
         #expect(row.count == 3)
         #expect(row.take(most: 9, share: 9, now: 0).count == 3)
     }
 
-    @Test("a line hands out what it was given, in its order, also what was put back", arguments: 0..<5)
+    @Test("a Deque hands out its elements in order, also those that were put back", arguments: 0..<5)
     func line(seed: Int) {
         var random: SeededRandom = .init(seed: UInt64(seed))
         var line: Deque<Int> = .init()
         var model: [Int] = []
         var next: Int = 0
-        // Long enough that places are given back on the way.
+        // Long enough that the deque releases places on the way.
         for _ in 0..<3_000 {
             for _ in 0..<Int.random(in: 0..<5, using: &random) {
                 line.append(next)
@@ -74,7 +74,7 @@ struct RoundRobinQueueTests {
         }
     }
 
-    @Test("a shorter rest does not end a longer one")
+    @Test("a shorter throttle does not end a longer one")
     func longestRest() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10)])
         row.throttle(1, until: 500)
@@ -84,7 +84,7 @@ struct RoundRobinQueueTests {
         #expect(row.take(most: 10, share: 10, now: 500) == [10])
     }
 
-    @Test("a turn ends with the piece that makes it heavy, and gives one piece at least")
+    @Test("a turn ends with the piece that reaches the weight bound, and hands out at least one piece")
     func weights() {
         var row: RoundRobinQueue<Int> = .init { $0 }
         for piece: Int in [1, 1, 100, 1, 100, 100] { row.append(piece, of: 1) }
@@ -94,7 +94,7 @@ struct RoundRobinQueueTests {
         #expect(row.take(most: 100, share: 64, weightMax: 16, now: 0) == [100])
     }
 
-    @Test("who rests is passed over until its time, and at the end nobody rests")
+    @Test("a throttled tenant is passed over until its time; at shutdown no tenant is throttled")
     func isThrottled() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10), (2, 20)])
         row.throttle(1, until: 50)
@@ -109,7 +109,7 @@ struct RoundRobinQueueTests {
     }
 
     @Test(
-        "who is held is passed over, at the end too, until it is resumed; what was taken of it comes again behind that")
+        "a held tenant is passed over, at shutdown too, until it is resumed; pieces put back follow the resumed one")
     func held() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10), (1, 11), (1, 12), (1, 13), (2, 20)])
         #expect(row.take(most: 10, share: 3, now: 0) == [10, 11, 12, 20])
@@ -127,7 +127,7 @@ struct RoundRobinQueueTests {
         #expect(row.count == 0)
     }
 
-    @Test("a lane that was emptied, held and resumed is there again, and its rest goes on")
+    @Test("a tenant that was emptied, held and resumed is queued again, and its throttle continues")
     func heldAndResting() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10)])
         #expect(row.take(most: 10, share: 10, now: 0) == [10])
@@ -142,7 +142,7 @@ struct RoundRobinQueueTests {
         #expect(row.take(most: 10, share: 10, now: 60) == [10, 11])
     }
 
-    @Test("one at a time: a user with enough at work is passed over until something of it is done")
+    @Test("takeOne passes over a tenant with enough pieces in progress until one of them is done")
     func atWork() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10), (1, 11), (2, 20)])
         #expect(row.takeOne(atOnce: 1)?.work == 10)
@@ -153,7 +153,7 @@ struct RoundRobinQueueTests {
         #expect(row.count == 0)
     }
 
-    @Test("who is done is told whether more of the same user waits, whatever else does")
+    @Test("done returns whether the tenant has more work queued, whatever other tenants have")
     func waits() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10), (1, 11), (2, 20)])
         var told: [Bool] = []
@@ -165,7 +165,7 @@ struct RoundRobinQueueTests {
     }
 
     @Test(
-        "whatever comes and rests: nothing is lost or done twice, and each user's own keeps its order",
+        "whatever is queued and throttled, no piece is lost or handed out twice, and each tenant's keep their order",
         arguments: 0..<20)
     func property(seed: UInt64) {
         var random: SeededRandom = .init(seed: seed)

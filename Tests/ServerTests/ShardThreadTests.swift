@@ -8,7 +8,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The shard's thread, and another one in its place.
+/// The shard's thread, and another thread that commits in its place.
 struct ShardThreadTests {
     private typealias Work = (tenant: TenantID, work: ServerShard.Work)
 
@@ -43,7 +43,7 @@ struct ShardThreadTests {
         var reports: [(outcome: CommitOutcome, isHere: Bool)] { seen.reports.withLock { $0 } }
         var settledCount: Int { reports.reduce(0) { $0 + $1.outcome.released.count } }
 
-        /// A new object of a user, with a number that counts up as its ccid.
+        /// A change of a user that creates an object; its ccid is a number that counts up.
         func change(user: TenantID = 1) throws -> Work {
             try submit(user: user) { ccid in
                 let diff: JSONDocument = try .init(parsing: Array(#"{"n":{"o":"+","v":"\#(ccid)"}}"#.utf8))
@@ -64,7 +64,7 @@ struct ShardThreadTests {
             return (user, .request(.change(submitted)))
         }
 
-        /// The whole of one object of a user, long enough to be compared elsewhere.
+        /// A change that sends the whole of one object of a user, long enough to be deferred.
         func whole(_ number: Int, user: TenantID) throws -> Work {
             let text: String = String(repeating: "word ", count: 1_000) + "\(number)"
             let document: JSONDocument = try .init(parsing: Array(#"{"t":"\#(text)"}"#.utf8))
@@ -73,7 +73,7 @@ struct ShardThreadTests {
             }
         }
 
-        /// Changes until the gate is open, and one that came through it.
+        /// Commits changes until the gate is open, and one more through it.
         func warmUp(users: UInt32 = 1) throws {
             for user in (1...users).map({ TenantID($0) }) {
                 for _ in 0..<10 {
@@ -90,13 +90,13 @@ struct ShardThreadTests {
             return true
         }
 
-        /// Tries until the thread has gone to sleep.
+        /// Retries until the thread sleeps and this one can commit.
         func commitHere(user: TenantID = 1) throws {
             let work: [Work] = [try change(user: user)]
             waitFor { commitNow(work) ? true : nil }
         }
 
-        /// Leaves it to the thread.
+        /// Lets the thread commit.
         func commitThere(_ work: [Work]) {
             let before: Int = settledCount
             shard.push(work)
@@ -110,7 +110,7 @@ struct ShardThreadTests {
         let reports: Mutex<[(outcome: CommitOutcome, isHere: Bool)]> = .init([])
     }
 
-    @Test("whoever commits, the thread or the caller: reports come in the order of the log, each change once")
+    @Test("reports come in log order and each change once, whether the thread or the caller commits")
     func order() throws {
         var random: SeededRandom = .init(seed: 20)
         let shard: Shard = .init(MemoryStore())
@@ -138,12 +138,12 @@ struct ShardThreadTests {
         #expect(shard.metrics.commitsInline.value > 1)
     }
 
-    @Test("what is decided elsewhere keeps its place among its user's changes, and nothing of it is lost at the end")
+    @Test("a deferred change keeps its place among its user's changes, and none is lost at the end")
     func elsewhere() throws {
         var random: SeededRandom = .init(seed: 49)
         let shard: Shard = .init(MemoryStore())
         try shard.warmUp(users: 2)
-        // Two versions of a text; who sends the whole of it is compared with what is there.
+        // Two versions of a text: a change that sends the whole text is compared with the stored one.
         shard.commitThere([try shard.whole(0, user: 1)])
         var sent: Int = shard.settledCount
         for number: Int in 1...60 {
@@ -163,7 +163,7 @@ struct ShardThreadTests {
         #expect(shard.metrics.deferredChangeSeconds.count > 0)
     }
 
-    /// A disk whose commits wait, once it is slow, until they are let go.
+    /// A disk whose commits, once it is slow, wait until they are released.
     private struct HeldDisk {
         let isSlow: Flag = .init(false)
         let holds: BlockingQueue<Bool> = .init(bound: 9)
@@ -180,7 +180,7 @@ struct ShardThreadTests {
         }
     }
 
-    @Test("nobody takes the place of a thread that is at work, nor of one whose queue is closed")
+    @Test("a caller does not commit in place of a thread that is working or whose queue is closed")
     func busy() throws {
         let disk: HeldDisk = .init()
         let shard: Shard = .init(disk.store())
@@ -196,7 +196,7 @@ struct ShardThreadTests {
         #expect(!shard.commitNow([try shard.change()]))
     }
 
-    @Test("nobody rests for a disk that once took long, though others want the thread")
+    @Test("no user is throttled for one slow commit of the disk, although another user wants the thread")
     func slowDisk() throws {
         let disk: HeldDisk = .init()
         let shard: Shard = .init(disk.store())
@@ -205,7 +205,7 @@ struct ShardThreadTests {
         disk.isSlow.value.store(true, ordering: .sequentiallyConsistent)
         shard.shard.push([try shard.change()])
         _ = disk.holds.takeAll()
-        // Far more than a user may owe.
+        // Far more debt than a user may have.
         let end: Int64 = SystemClock.monotonic() + 20 * TenantShares.free
         while SystemClock.monotonic() < end { OwnThread.yield() }
         disk.free.add(true)
@@ -214,7 +214,7 @@ struct ShardThreadTests {
     }
 
     @Test(
-        "a group that the caller could not commit is refused with 503, and the thread tries the store again by itself")
+        "a group that the caller could not commit is refused with 503, and the thread retries the store by itself")
     func failure() throws {
         let fails: Flag = .init(false)
         let shard: Shard = .init(
@@ -227,7 +227,7 @@ struct ShardThreadTests {
         let last = try #require(shard.reports.last)
         #expect(last.isHere && last.outcome.failure != nil && last.outcome.refusedCount == 1)
         #expect(!shard.health.isReady && shard.metrics.commitFailures.value == 1)
-        #expect(!shard.commitNow([try shard.change()]), "who waits for a failing store is the thread")
+        #expect(!shard.commitNow([try shard.change()]), "only the thread waits for a failing store")
         fails.value.store(false, ordering: .sequentiallyConsistent)
         waitFor { shard.health.isReady ? true : nil }
         // The failure dropped the bucket; the thread loads it again.
@@ -236,7 +236,7 @@ struct ShardThreadTests {
         #expect(shard.reports.last?.outcome.appliedCount == 1)
     }
 
-    @Test("while another process holds the file nobody but the thread waits for it")
+    @Test("while another process locks the file, only the thread waits for it")
     func lockedFile() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -269,7 +269,7 @@ struct ShardThreadTests {
 
 /// Work of several tenants between threads.
 struct FairQueueTests {
-    @Test("a closed queue still hands out what is held, once that has come back")
+    @Test("a closed queue still hands out held work once it is resumed")
     func heldAtTheEnd() {
         let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
         queue.push([(1, 10), (1, 11), (2, 20)])
@@ -289,7 +289,7 @@ struct FairQueueTests {
         }
     }
 
-    @Test("a queue is idle for tenants of which none waits, is throttled or held, until it is closed")
+    @Test("an open queue without work is idle for tenants that are neither throttled nor held; a closed one is not")
     func idle() {
         let queue: FairQueue<Int> = .init()
         #expect(queue.isIdle(for: [1, 2]))
@@ -304,7 +304,7 @@ struct FairQueueTests {
         #expect(!queue.isIdle(for: [3]))
     }
 
-    @Test("a roused thread returns without work, once")
+    @Test("a roused thread returns once without work")
     func roused() {
         let (queue, taken): (FairQueue<Int>, BlockingQueue<[Int]>) = (.init(), .init(bound: 100))
         let thread: OwnThread = Self.sleeper(queue, taken)

@@ -3,12 +3,12 @@ import Testing
 
 @testable import ThicketServer
 
-/// Nobody keeps a thread that others want: whoever takes more than its part rests until it is paid off.
+/// A user that uses more than its share of a thread that others want is throttled until the debt is paid off.
 @Suite("Shares of a thread")
 struct ShareMeterTests {
     private static let millisecond: Int64 = 1_000_000
 
-    @Test("who takes its part and no more never rests")
+    @Test("a user that uses at most its share is never throttled")
     func modest() {
         var account: CPUBudget = .init()
         for number: Int64 in 0..<1_000 {
@@ -19,7 +19,9 @@ struct ShareMeterTests {
         }
     }
 
-    @Test("who takes all it can get has its part of the time, whatever the pieces", arguments: [10, 25, 50, 90])
+    @Test(
+        "a user that uses all it can get has its share of the time, whatever the size of its pieces",
+        arguments: [10, 25, 50, 90])
     func greedy(percent: Int) {
         var account: CPUBudget = .init()
         var (now, used, pieces): (Int64, Int64, Int64) = (0, 0, 0)
@@ -32,11 +34,11 @@ struct ShareMeterTests {
                 account.charge(piece, percent: percent, free: 2 * Self.millisecond, mustShare: true, now: now) ?? now
         }
         let part: Double = Double(used) / Double(now) * 100
-        // What a rest leaves over of the time is lost, never won.
+        // A throttle may lose some of the time, but never gains any.
         #expect(part > Double(percent) - 5 && part < Double(percent) + 0.5, "\(part) percent")
     }
 
-    @Test("who has the thread alone owes nothing, and what it took alone is not held against it")
+    @Test("a user alone on the thread has no debt, and the time it used alone is not charged later")
     func alone() {
         var account: CPUBudget = .init()
         let second: Int64 = 1_000 * Self.millisecond
@@ -44,7 +46,7 @@ struct ShareMeterTests {
         #expect(account.charge(1, percent: 25, free: 1, mustShare: true, now: 60 * second) == nil)
     }
 
-    @Test("a hundred percent is no bound, and a rest has one")
+    @Test("at 100 percent no user is throttled, and a throttle has a longest duration")
     func bounds() {
         var account: CPUBudget = .init()
         let long: Int64 = 1_000_000 * Self.millisecond
@@ -53,7 +55,7 @@ struct ShareMeterTests {
         #expect(rest == long + CPUBudget.throttleMax)
     }
 
-    @Test("others are those who were there within a second")
+    @Test("another user counts for one second after it wanted the thread")
     func others() {
         var recent: RecentUsers = .init()
         #expect(!recent.hasOther(than: 1, now: 0) && !recent.isShared(now: 0))
@@ -67,7 +69,7 @@ struct ShareMeterTests {
         #expect(!recent.isShared(now: 10 + RecentUsers.memory))
     }
 
-    @Test("of a mixed group everybody has the part of its time that it has of its pieces: only the flood rests")
+    @Test("the time of a mixed group is divided by the number of pieces: only the user that floods is throttled")
     func tenants() {
         var shares: TenantShares = .init()
         var (throttled, now): ([TenantID: Int], Int64) = ([:], 0)
@@ -84,25 +86,25 @@ struct ShareMeterTests {
         #expect(shares.isShared(now: now))
     }
 
-    @Test("work that is no user's changes nothing")
+    @Test("work of no user throttles no user and does not make the thread shared")
     func nothing() {
         var shares: TenantShares = .init()
-        shares.charge(used: 1 << 40, percent: 1, now: 1 << 40) { tenant, _ in Issue.record("\(tenant) rests") }
+        shares.charge(used: 1 << 40, percent: 1, now: 1 << 40) { tenant, _ in Issue.record("\(tenant) is throttled") }
         #expect(!shares.isShared(now: 1 << 40))
     }
 
-    @Test("a commit is paid for with what the quickest of late waited, not with what the disk took this once")
+    @Test("a commit is charged the shortest recent wait, not the time that the disk took this once")
     func waits() {
         var waits: RecentWaits = .init()
         let (computed, quick, slow): (Int64, Int64, Int64) = (50_000, 120_000, 40 * Self.millisecond)
-        // Nothing is known yet.
+        // No wait is known yet.
         #expect(waits.used(computed: computed, passed: computed + slow, commits: 1) == computed + slow)
         #expect(waits.used(computed: computed, passed: computed + quick, commits: 1) == computed + quick)
         #expect(waits.used(computed: computed, passed: computed + slow, commits: 1) == computed + quick)
         #expect(waits.used(computed: computed, passed: computed + 3 * slow, commits: 3) == computed + 3 * quick)
     }
 
-    @Test("what is computed is paid for in full, whatever the disk does; what commits nothing tells nothing of it")
+    @Test("computing is charged in full, whatever the disk does; work without a commit does not change the known wait")
     func computing() {
         var waits: RecentWaits = .init()
         let long: Int64 = 9 * Self.millisecond
@@ -114,7 +116,7 @@ struct ShareMeterTests {
         #expect(waits.used(computed: 20, passed: 10, commits: 0) == 20)
     }
 
-    @Test("a disk that has become slow for good is paid for from then on")
+    @Test("a disk that stays slow is charged in full after commitsMax commits")
     func slowForGood() {
         var waits: RecentWaits = .init()
         _ = waits.used(computed: 0, passed: 100, commits: 1)

@@ -47,18 +47,18 @@ struct HTTPRouterTests {
         #expect(Self.part(Self.router().route(try Self.request(path))) == part)
     }
 
-    @Test("what is switched off is an unknown path")
+    @Test("the paths of parts that are switched off are unknown")
     func off() throws {
         let router = Self.router(partners: false, accounts: false, metrics: false, page: false)
         for path in ["/", "/page.css", "/metrics", "/api/v1/authentication/register", "/v2/credentials/login"] {
             #expect(router.route(try Self.request(path)) == .unknown, "\(path)")
         }
-        // Without accounts their paths have the form of the data API's, which answers that it does not know them.
+        // Without accounts these paths have the form of the data API's, which answers that it does not know them.
         #expect(router.route(try Self.request("/1/notes/auth/login")) == .data)
         #expect(router.route(try Self.request("/1/notes/create")) == .unknown)
     }
 
-    @Test("the bundle of a partner's user is known by its token, and only where partners are")
+    @Test("the bundle of a partner's user is recognised by its token, and only where partners are configured")
     func bundle() throws {
         let path = "/1/notes/auth/bundle"
         #expect(Self.part(Self.router().route(try Self.request(path, token: "a.b.c"))) == "partner")

@@ -25,7 +25,7 @@ enum SystemPython {
     static func run(_ arguments: [String]) throws -> ChildProcess.Outcome { try ChildProcess.run([path] + arguments) }
 }
 
-@Suite("Two client libraries of others against our server", .blocking)
+@Suite("The server with two third-party client libraries", .blocking)
 struct InteropTests {
     private func drive(_ script: String) throws {
         var settings: NetSettings = .init()

@@ -14,11 +14,11 @@ struct LiveConformanceTests {
         return try LoopThread(settings: settings) { EchoDelegate($0) }
     }
 
-    /// Sends what the client says and collects the answers up to the end of the connection.
+    /// Sends the client's bytes and collects the answers until the connection ends.
     private func play(_ pieces: [[UInt8]], closes: Bool, port: Int) throws -> [TestPeer.Answer] {
         let peer: TestPeer = try .init(port: port)
         try peer.upgrade()
-        // The server may have ended its reading: that a piece does not go out any more is no fault of the case.
+        // The server may have stopped reading: that a piece cannot be sent is not a fault of the case.
         for piece: [UInt8] in pieces { try? peer.send(piece) }
         if closes { try? peer.send(RawClose.normal) }
         var answers: [TestPeer.Answer] = []
@@ -29,7 +29,7 @@ struct LiveConformanceTests {
         }
     }
 
-    @Test("every case is answered as RFC 6455 says, and the connection ends behind a close")
+    @Test("every case is answered as RFC 6455 says, and the connection ends after a close")
     func asGiven() throws {
         let server: LoopThread = try serve()
         let port: Int = try server.port

@@ -35,7 +35,7 @@ struct LoopBasicsTests {
         try server.stop()
     }
 
-    @Test("a graceful stop says 1001 and tells the delegate once")
+    @Test("a graceful stop sends 1001 and notifies the delegate once")
     func stop() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }

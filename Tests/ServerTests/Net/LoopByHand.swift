@@ -10,17 +10,17 @@ final class LoopByHand {
     let loop: EventLoop
     let told: Told = .init()
     let path: String
-    /// Peers that stay although nobody speaks with them.
+    /// Peers that stay although the test does not use them.
     var kept: [TestPeer] = []
-    /// Nil until a peer comes over TCP: ports are handed on, and strangers of other tests may still knock at this one.
+    /// Nil until a peer connects over TCP: ports are reused, and clients of other tests may still connect to this one.
     private var port: Int?
     private let folder: TemporaryFolder = .init()
 
-    /// - Parameter part: nanoseconds of a turn that a group has; 1: one connection.
+    /// - Parameter part: nanoseconds of a turn that a tenant has; 1: one connection.
     init(part: Int64 = 1, change: (inout NetSettings) -> Void = { _ in }) throws {
         var settings: NetSettings = .init()
         (settings.turnNanosecondsPerTenant, settings.acceptNanosecondsPerTurn) = (part, .max / 4)
-        // Nobody rests but whom the test tells to.
+        // Only tenants that the test throttles are throttled.
         settings.percentPerTenant = 100
         settings.endNanosecondsPerTurn = .max / 4
         change(&settings)
@@ -40,7 +40,8 @@ final class LoopByHand {
         }
     }
 
-    /// Another connection, accepted. Wakes the strangers, beside whom the listener would rest.
+    /// Accepts another connection. Wakes the unauthenticated connections: while they are throttled, the listener does
+    /// not accept.
     func join(overTCP: Bool = false) throws -> (TestPeer, Connection) {
         wake(loop.unauthenticated)
         let before: UInt32 = loop.lastSerial
@@ -49,7 +50,7 @@ final class LoopByHand {
             turn()
             return connections.first { $0.id.serial > before }
         }
-        // Epoll looks at it once more: from now on it tells in the order in which peers speak.
+        // Epoll checks it once more: from now on it reports connections in the order in which their peers send.
         turn()
         return (peer, connection)
     }
@@ -61,7 +62,7 @@ final class LoopByHand {
         return found
     }
 
-    /// A WebSocket of a user; 0: of nobody.
+    /// A WebSocket of a user; 0: unauthenticated.
     func open(user: TenantID, overTCP: Bool = false) throws -> (TestPeer, Connection) {
         let (peer, connection): (TestPeer, Connection) = try join(overTCP: overTCP)
         try peer.send(Told.upgrade("/ws"))
@@ -75,7 +76,7 @@ final class LoopByHand {
         return (peer, connection)
     }
 
-    /// Turns until something has come about: the kernel may take its time with TCP.
+    /// Turns until the condition holds: with TCP the kernel may be slow.
     func turns(until isDone: () -> Bool) {
         waitFor {
             turn()
@@ -91,14 +92,14 @@ final class LoopByHand {
         loop.wake(tenant)
     }
 
-    /// What keeps it from sleeping until somebody says something, whatever its clock says; empty: nothing.
+    /// The reasons why the loop would not sleep until a peer sends something, whatever its clock says; empty: none.
     var unrest: [String] {
         let lists: [(String, Bool)] = [
             ("due", loop.due.isEmpty), ("resuming", loop.resuming.isEmpty), ("dirty", loop.dirty.isEmpty),
             ("ended", loop.ended.isEmpty), ("broken", loop.broken.isEmpty), ("sweep", loop.sweepNext == nil),
         ]
-        // A child of another test that has not begun its program yet holds closed connections open: of these the kernel tells
-        // still, and the loop knows none of them.
+        // A child process of another test that has not executed its program yet holds closed connections open: the
+        // kernel still reports them, and the loop knows none of them.
         let events = (0..<loop.poller.wait(milliseconds: 0)).count { place in
             let token = loop.poller[place].token
             let (slot, serial) = (Int32(truncatingIfNeeded: token), UInt32(truncatingIfNeeded: token >> 32))
@@ -110,17 +111,17 @@ final class LoopByHand {
 }
 
 extension EventLoop {
-    /// Looks at all deadlines, whatever that takes.
+    /// Checks all deadlines, however long that takes.
     func sweepNow() {
         (nextSweep, sweepNext) = (now, 0)
         repeat { endSome() } while sweepNext != nil
     }
 }
 
-/// What a loop tells, by connection, and who its connections are.
+/// Records what a loop reports, by connection, and knows the users of its connections.
 final class Told: LoopDelegate {
     var users: [ConnectionID: TenantID] = [:]
-    /// Users who wait for an answer.
+    /// Users that wait for an answer.
     var waiting: Set<TenantID> = []
     private(set) var paths: [ConnectionID: [String]] = [:]
     private(set) var messages: [ConnectionID: [String]] = [:]

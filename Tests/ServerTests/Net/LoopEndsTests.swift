@@ -6,7 +6,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Many connections that come or end at once. The loop is turned by hand, and a turn has time for one of them.
+/// Many connections that open or end at once. The loop is turned by hand, and a turn has time for one of them.
 @Suite("A turn accepts and ends as many connections as it has time for")
 struct LoopEndsTests {
     private let hand: LoopByHand
@@ -19,8 +19,9 @@ struct LoopEndsTests {
         try (0..<count).map { _ in try hand.join() }
     }
 
-    /// Strangers that a sweep looks at after another connection. Slots are numbers of files, of which tests that run at the same
-    /// time take and give back lower ones, too: connections that get such a one stay and are not part of the test.
+    /// Unauthenticated connections that a sweep checks after another connection. Slots are file descriptors, and tests
+    /// that run at the same time open and close lower ones, too: connections that get such a slot stay and are not part
+    /// of the test.
     private func unauthenticated(_ count: Int, behind first: Connection) throws -> [(TestPeer, Connection)] {
         var found: [(TestPeer, Connection)] = []
         while found.count < count {
@@ -39,7 +40,8 @@ struct LoopEndsTests {
 
     // MARK: Deadlines
 
-    @Test("of five whose time is over one is ended in each turn, and the loop does not sleep before all are")
+    @Test(
+        "of five connections past their deadline each turn ends one, and the loop does not sleep before all are ended")
     func deadlines() throws {
         let all: [(TestPeer, Connection)] = try unauthenticated(5)
         runOut(all.map(\.1))
@@ -52,9 +54,9 @@ struct LoopEndsTests {
         #expect(loop.connectionCount == 0)
     }
 
-    @Test("a sweep that is under way when the next one is due goes on where it was: who stays holds up nobody")
+    @Test("a sweep in progress when the next is due continues where it was: a connection that stays delays none")
     func nextSweep() throws {
-        // The delegate has paused it: at each look its time begins anew, and the test has it over again for the next.
+        // The delegate has paused it: each check starts its time again, and the test makes it overdue for the next one.
         let (peer, first): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(first.id)
         let all: [(TestPeer, Connection)] = try unauthenticated(4, behind: first)
@@ -69,7 +71,7 @@ struct LoopEndsTests {
         }
     }
 
-    @Test("who waits in a row takes no time of a sweep, and is not given up")
+    @Test("a connection that waits in a ready queue costs a sweep no time and is not given up")
     func waitingInRow() throws {
         let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 7)
         try peer.send(Told.frame("first"))
@@ -87,7 +89,7 @@ struct LoopEndsTests {
         #expect(hand.told.messages[speaker.id] == ["first"])
     }
 
-    @Test("who speaks while a sweep has not come to it is not given up")
+    @Test("a connection whose peer sends before the sweep reaches it is not given up")
     func speaksInTime() throws {
         let all: [(TestPeer, Connection)] = try unauthenticated(4)
         runOut(all.map(\.1))
@@ -99,7 +101,7 @@ struct LoopEndsTests {
         #expect(last.phase == .http && dead(all) == 3)
     }
 
-    @Test("a sweep has time of its own: answers are written and messages are read in the turns that it takes")
+    @Test("a sweep has time of its own: the same turns write answers and read messages")
     func others() throws {
         let (speaker, connection): (TestPeer, Connection) = try hand.open(user: 7)
         #expect(try speaker.readResponse().status == 101)
@@ -115,7 +117,7 @@ struct LoopEndsTests {
     }
 
     @Test(
-        "ending is on the account of those who are ended, and on nobody else's",
+        "the time to end connections is charged to their tenant, and to no other",
         arguments: [TenantID.unauthenticated, 7])
     func account(user: TenantID) throws {
         let hand: LoopByHand = try .init { $0.percentPerTenant = 1 }
@@ -140,7 +142,7 @@ struct LoopEndsTests {
         #expect(user == 0 || hand.loop.unauthenticated.throttledUntil <= hand.loop.now)
     }
 
-    @Test("who is ended has not wanted the loop: a user who is alone but for that shares with nobody")
+    @Test("a tenant does not want the loop because its connections are ended: another user is still alone")
     func alone() throws {
         let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 9)
         let idle: [(TestPeer, Connection)] = [try hand.open(user: 7), try hand.join()]
@@ -155,16 +157,16 @@ struct LoopEndsTests {
         withExtendedLifetime(peer) {}
     }
 
-    // MARK: Peers that have gone
+    // MARK: Peers that have disconnected
 
-    /// WebSockets that the delegate has paused: nothing of them is read.
+    /// WebSockets that the delegate has paused: the loop reads nothing from them.
     private func paused(_ count: Int) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try (0..<count).map { _ in try hand.open(user: 7) }
         for (_, connection): (TestPeer, Connection) in all { loop.pauseReading(connection.id) }
         return all
     }
 
-    @Test("of five whose peers have gone one is dropped in each turn, each of them once")
+    @Test("of five connections whose peers disconnected each turn drops one, each of them once")
     func broken() throws {
         let all: [(TestPeer, Connection)] = try paused(5)
         for (peer, _): (TestPeer, Connection) in all { peer.reset() }
@@ -173,14 +175,14 @@ struct LoopEndsTests {
             #expect(dead(all) == turn)
             #expect(loop.broken.count == 5 - turn)
             #expect(turn == 5 || loop.waitMilliseconds() == 0)
-            // Changing what is asked has it told once more.
-            #expect(turn == 1 || loop.poller.wait(milliseconds: 0) == 0, "epoll tells of each once")
+            // A change of the watched events makes epoll report it once more.
+            #expect(turn == 1 || loop.poller.wait(milliseconds: 0) == 0, "epoll reports each once")
         }
         #expect(all.allSatisfy { hand.told.ends[$0.1.id] == [.vanished] })
         #expect(loop.broken.isEmpty && hand.isQuiet)
     }
 
-    @Test("who is to be dropped and is listened to again has said what it said before it went")
+    @Test("a broken connection that is resumed before it is dropped delivers what its peer had sent")
     func heardAgain() throws {
         let all: [(TestPeer, Connection)] = try paused(3)
         let (peer, last): (TestPeer, Connection) = all[2]
@@ -197,7 +199,7 @@ struct LoopEndsTests {
         withExtendedLifetime(peer) {}
     }
 
-    @Test("one that is dropped otherwise while it is to be dropped ends once")
+    @Test("a broken connection that is dropped for another reason ends once")
     func droppedOtherwise() throws {
         let all: [(TestPeer, Connection)] = try paused(3)
         for (peer, _): (TestPeer, Connection) in all { peer.reset() }
@@ -209,7 +211,7 @@ struct LoopEndsTests {
         #expect(loop.connectionCount == 0 && hand.isQuiet)
     }
 
-    @Test("however many peers go, those whose time is over are ended, and the other way round")
+    @Test("however many peers disconnect, connections past their deadline are ended, and the other way round")
     func bothKinds() throws {
         let gone: [(TestPeer, Connection)] = try paused(4)
         let late: [(TestPeer, Connection)] = try unauthenticated(4)
@@ -221,7 +223,7 @@ struct LoopEndsTests {
         }
     }
 
-    @Test("a loop that stops does not wait for connections that are to be ended, nor end one twice")
+    @Test("a loop that stops neither waits for connections that are to be ended nor ends one twice")
     func stops() throws {
         let all: [(TestPeer, Connection)] = try paused(4)
         for (peer, _): (TestPeer, Connection) in all { peer.reset() }
@@ -234,9 +236,9 @@ struct LoopEndsTests {
         #expect(all.allSatisfy { hand.told.ends[$0.1.id]?.count == 1 } && loop.connectionCount == 0)
     }
 
-    // MARK: Coming
+    // MARK: Accepting
 
-    @Test("of five that come at once one is accepted in each turn that has time for one")
+    @Test("of five connections that arrive at once each turn with time for one accepts one")
     func accepted() throws {
         let hand: LoopByHand = try .init { $0.acceptNanosecondsPerTurn = 1 }
         let peers: [TestPeer] = try (0..<5).map { _ in try TestPeer(path: hand.path) }
@@ -247,7 +249,7 @@ struct LoopEndsTests {
         withExtendedLifetime(peers) {}
     }
 
-    @Test("strangers have a quarter of a user's part of a turn, and never nothing")
+    @Test("unauthenticated connections have a quarter of a user's time in a turn, and at least 1 ns")
     func parts() throws {
         let (_, connection): (TestPeer, Connection) = try hand.open(user: 7)
         #expect(loop.part(of: connection.tenant) == 1 && loop.part(of: loop.unauthenticated) == 1)

@@ -6,9 +6,9 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Peers that go while their user rests, while their answers are written, or while they are paused. The kernel keeps what came
-/// before, whether the connection was closed or reset, and also when a write has failed.
-@Suite("What a peer said before it went is heard, and nothing else keeps its connection")
+/// Peers that disconnect while their user is throttled, while their answers are written, or while they are paused. The
+/// kernel keeps what they sent before, whether the connection was closed or reset, and also when a write has failed.
+@Suite("Messages sent before a disconnect are delivered, and nothing else keeps the connection")
 struct LoopGoneTests {
     private let hand: LoopByHand
 
@@ -18,16 +18,16 @@ struct LoopGoneTests {
     private func messages(_ connection: Connection) -> [String] { hand.told.messages[connection.id] ?? [] }
 
     enum End: CaseIterable, Sendable {
-        /// In order, and having read everything.
+        /// In order, and with everything read.
         case closes
-        /// Having left something unread: the kernel resets the connection.
+        /// With something left unread: the kernel resets the connection.
         case closesUnread
         case breaks
     }
 
     private func go(_ peer: TestPeer, _ end: End) { end == .breaks ? peer.reset() : peer.end() }
 
-    /// A WebSocket whose peer has read its answers, or not.
+    /// A WebSocket whose peer has read its answers, except with `closesUnread`.
     private func open(_ end: End, overTCP: Bool) throws -> (TestPeer, Connection) {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7, overTCP: overTCP)
         if end != .closesUnread { #expect(try peer.readResponse().status == 101) }
@@ -42,7 +42,7 @@ struct LoopGoneTests {
     }
 
     @Test(
-        "a connection that breaks with nothing unread is dropped at once, however long its user rests",
+        "a connection that breaks with nothing unread is dropped at once, however long its user is throttled",
         arguments: [End.closesUnread, .breaks], [true, false])
     func nothingUnread(end: End, overTCP: Bool) throws {
         let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
@@ -55,7 +55,7 @@ struct LoopGoneTests {
     }
 
     @Test(
-        "what came before the end is heard when the user has rested; epoll tells of the end once",
+        "messages sent before the end are delivered after the throttle; epoll reports the end once",
         arguments: End.allCases,
         [true, false])
     func afterRest(end: End, overTCP: Bool) throws {
@@ -77,7 +77,7 @@ struct LoopGoneTests {
     }
 
     @Test(
-        "what came before the end is heard though the answers to it find nobody", arguments: End.allCases,
+        "messages sent before the end are delivered although their answers cannot be written", arguments: End.allCases,
         [true, false])
     func answersFindNobody(end: End, overTCP: Bool) throws {
         for part: Int64 in [1, Int64.max / 4] {
@@ -88,7 +88,7 @@ struct LoopGoneTests {
             if end != .closesUnread { #expect(try peer.readResponse().status == 101) }
             let texts: [String] = (0..<300).map { "message \($0)" }
             try peer.send(texts.flatMap { Told.frame($0) })
-            // All of it has arrived: what the peer's kernel has not sent yet, a reset takes away.
+            // All of it has arrived: a reset discards what the peer's kernel has not sent yet.
             if overTCP {
                 waitFor { Self.unread(connection) == texts.reduce(0) { $0 + Told.frame($1).count } ? true : nil }
             }
@@ -105,7 +105,7 @@ struct LoopGoneTests {
         return thicket_peek(connection.id.slot, &room, room.count)
     }
 
-    @Test("a message at hand is not touched when an answer to it finds nobody, and what came with it is handled")
+    @Test("a message in progress stays intact when its answer cannot be written, and messages after it are handled")
     func atHand() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         let long: String = .init(repeating: "x", count: 30_000)
@@ -121,7 +121,7 @@ struct LoopGoneTests {
         checkGone(connection)
     }
 
-    @Test("while the delegate has paused it, it stays for what it said; nothing is written to it")
+    @Test("a paused connection whose peer has gone stays for what it sent; nothing is written to it")
     func paused() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(connection.id)
@@ -132,14 +132,14 @@ struct LoopGoneTests {
         loop.send(connection.id, text: Array("news".utf8))
         #expect(connection.outbox.isEmpty && loop.pendingTotal == 0)
         hand.turn()
-        #expect(loop.poller.wait(milliseconds: 0) == 0, "epoll tells it once")
+        #expect(loop.poller.wait(milliseconds: 0) == 0, "epoll reports it once")
         loop.resumeReading(connection.id)
         hand.turn(4)
         #expect(messages(connection) == ["first"])
         checkGone(connection)
     }
 
-    @Test("one that is paused for ever stays for the idle timeout at most")
+    @Test("a connection that stays paused after its peer has gone lasts for the idle timeout at most")
     func pausedForEver() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(connection.id)
@@ -156,7 +156,7 @@ struct LoopGoneTests {
         #expect(loop.connectionCount == 0 && hand.isQuiet)
     }
 
-    @Test("the delegate may close one whose peer has gone, and its last word may be that it closes")
+    @Test("the delegate may close a connection whose peer has gone, and the peer's last message may be a close")
     func closed() throws {
         for isOurs: Bool in [true, false] {
             let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
@@ -173,7 +173,7 @@ struct LoopGoneTests {
         #expect(loop.connectionCount == 0 && hand.isQuiet)
     }
 
-    @Test("a user's request that waits is handled though its peer has gone, and one that is not there keeps nobody")
+    @Test("a user's waiting request is handled although its peer has gone; without a request the connection is dropped")
     func requests() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.join()
         let (idlePeer, idle): (TestPeer, Connection) = try hand.join()
@@ -192,7 +192,7 @@ struct LoopGoneTests {
         #expect(connection.phase == .dead && loop.connectionCount == 0 && hand.isQuiet)
     }
 
-    @Test("a server on its own thread hears what came before a reset, though its answers find nobody")
+    @Test("a server on its own thread delivers messages sent before a reset, although it cannot write its answers")
     func overTheNet() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -200,7 +200,7 @@ struct LoopGoneTests {
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         try server.onLoop { $0.unauthenticated.throttledUntil = .max }
-        // Over TLS they are two records, the second of which is read after a write has failed.
+        // Over TLS these are two records; the second is read after a write has failed.
         for _: Int in 0..<2 { try peer.send((0..<50).flatMap { Told.frame("message \($0)") }) }
         peer.reset()
         waitFor { (try? server.onLoop { $0.lookup(id)?.isGone }) == true ? true : nil }

@@ -42,7 +42,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a peer that asks much and reads nothing is read no further, and loses nothing")
+    @Test("a peer that sends many requests and reads no answer is not read further, and loses no answer")
     func pipeliningWithoutReading() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let peer: TestPeer = try .init(port: server.port)
@@ -56,7 +56,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("'100 Continue' is said before the body comes")
+    @Test("'100 Continue' is sent before the body arrives")
     func continues() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let peer: TestPeer = try .init(port: server.port)
@@ -67,7 +67,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a peer that shuts its end behind the request still gets the answer")
+    @Test("a peer that shuts down its sending side after the request still gets the answer")
     func halfClosed() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         for path: String in ["/hello", "/big"] {
@@ -79,7 +79,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("'Connection: close' and HTTP/1.0 end the connection behind the answer")
+    @Test("'Connection: close' and HTTP/1.0 end the connection after the answer")
     func closing() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         for text: String in [
@@ -92,7 +92,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a WebSocket path asked without an upgrade, or with a bad one, is refused")
+    @Test("a request for a WebSocket path is refused without an upgrade (400) and with a bad version (426)")
     func badUpgrades() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let plain: TestPeer = try .init(port: server.port)
@@ -108,7 +108,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("frames in the same packet as the opening are not lost, and no extension is agreed to")
+    @Test("frames in the same packet as the upgrade request are not lost, and no extension is agreed to")
     func eagerFrames() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let peer: TestPeer = try .init(port: server.port)
@@ -123,7 +123,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a request that does not come to its end is answered 408, a connection that says nothing is closed")
+    @Test("an incomplete request is answered 408, and a silent connection is closed")
     func timeouts() throws {
         var settings: NetSettings = .init()
         settings.requestTimeout = .milliseconds(60)
@@ -141,7 +141,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a head that drips in byte by byte does not hold the connection beyond the timeout")
+    @Test("a head that arrives byte by byte does not hold the connection beyond the timeout")
     func slowHead() throws {
         var settings: NetSettings = .init()
         settings.requestTimeout = .milliseconds(80)
@@ -156,7 +156,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("connections above the limit get 503, and a place that is free again is given away")
+    @Test("connections above the limit get 503, and a freed place is given to the next connection")
     func tooMany() throws {
         var settings: NetSettings = .init()
         settings.connectionsMax = 2
@@ -179,7 +179,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a listener that the kernel has no memory for rests a while and then goes on")
+    @Test("a listener that is muted because the kernel has no memory accepts again after a while")
     func mutedListener() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let start: Int64 = thicket_monotonic_ns()
@@ -190,7 +190,7 @@ struct LoopHTTPTests {
         let peer: TestPeer = try TestPeer(port: try server.port)
         try peer.send("GET /hello HTTP/1.1\r\nhost: x\r\n\r\n")
         #expect(try peer.readResponse().status == 200)
-        #expect(thicket_monotonic_ns() - start >= 90_000_000, "nobody was let in meanwhile")
+        #expect(thicket_monotonic_ns() - start >= 90_000_000, "no connection was accepted meanwhile")
         try server.stop()
     }
 
@@ -211,7 +211,7 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
-    @Test("a Unix-domain socket serves too; a dead one's file is replaced, a live one's and other files are not")
+    @Test("a Unix-domain socket is served; a dead socket's file is replaced, a live socket's and other files are not")
     func unixSocket() throws {
         let path: String = "/tmp/thicket-net-\(getpid()).socket"
         defer { unlink(path) }
@@ -233,7 +233,7 @@ struct LoopHTTPTests {
         #expect(throws: NetError.self) { try LoopThread(socketPath: path) { EchoDelegate($0) } }
     }
 
-    @Test("an address in use, or that is none of ours, is said so")
+    @Test("listening on an address that is in use or not the host's fails with the address and a reason")
     func listenErrors() throws {
         let loop: EventLoop = try .init()
         let listener: Listener = try loop.listen(host: "127.0.0.1", port: 0)

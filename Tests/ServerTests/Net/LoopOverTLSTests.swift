@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What the loop does over plain sockets, done a second time over TLS: the same tests, whose peers and servers then speak it.
+/// The tests of the loop over plain sockets, run a second time with peers and servers that use TLS.
 @Suite(
     "The event loop over TLS", .serialized,
     .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
@@ -48,6 +48,6 @@ struct LoopOverTLSTests {
         Again("RFC 6455, as given") { try LiveConformanceTests().asGiven() },
     ]
 
-    @Test("the same tests pass", arguments: all)
+    @Test("tests of the plain loop pass over TLS too", arguments: all)
     func again(_ test: Again) throws { try SecureEdge.$isOn.withValue(true, operation: test.run) }
 }

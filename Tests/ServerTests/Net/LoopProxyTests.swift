@@ -7,7 +7,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Tells everybody whom the server takes them for.
+/// Answers each client with the address that the server knows it by.
 private final class NamingDelegate: LoopDelegate {
     private unowned let loop: EventLoop
     init(_ loop: EventLoop) { self.loop = loop }
@@ -45,7 +45,7 @@ struct LoopProxyTests {
     }
 
     @Test(
-        "each request of a trusted proxy's connection is its own client's, and a WebSocket is the one's that asked for it"
+        "each request on a trusted proxy's connection has its own client, and a WebSocket has the client that opened it"
     )
     func forwarded() throws {
         let server: LoopThread = try serve("127.0.0.0/8, 10.0.0.0/8")
@@ -66,7 +66,7 @@ struct LoopProxyTests {
         try server.stop()
     }
 
-    @Test("a stranger's word counts for nothing: neither the field nor the preface")
+    @Test("an untrusted peer's X-Forwarded-For is ignored, and its PROXY preface is refused with 400")
     func unauthenticated() throws {
         for (trusted, prefaces): (String, Bool) in [("none", false), ("10.0.0.0/8", false), ("10.0.0.0/8", true)] {
             let server: LoopThread = try serve(trusted, prefaces: prefaces)
@@ -85,7 +85,8 @@ struct LoopProxyTests {
     }
 
     @Test(
-        "a preface names the client for the whole connection, with and without TLS behind it", arguments: [false, true])
+        "a PROXY preface names the client of the whole connection, with and without TLS after it",
+        arguments: [false, true])
     func prefaces(isSecure: Bool) throws {
         guard !isSecure || SecureEdge.hasOpenSSL else { return }
         let server: LoopThread = try serve("127.0.0.1", prefaces: true, isSecure: isSecure)
@@ -104,7 +105,8 @@ struct LoopProxyTests {
                 try peer.send(Array(bytes[..<cut]))
                 if cut < bytes.count { try peer.send(Array(bytes[cut...])) }
                 if isSecure { try peer.shakeHands() }
-                // The client is no proxy: what it says of itself is not believed. Nor where the proxy does not know it.
+                // The client is not a proxy: its claim about itself is not believed, even where the proxy does not know
+                // it.
                 try peer.send(get(["8.8.8.8"]) + get())
                 #expect(try body(peer) == client)
                 #expect(try body(peer) == client)
@@ -114,7 +116,7 @@ struct LoopProxyTests {
         try server.stop()
     }
 
-    @Test("a proxy that is to begin with a preface and does not is refused, one that does not end it is given up")
+    @Test("a proxy that does not begin with a valid preface is refused with 400, one that does not end it is given up")
     func missing() throws {
         let server: LoopThread = try serve("127.0.0.1", prefaces: true)
         for text: String in [get(), "PROXY TCP4 nonsense\r\n" + get(), "PROXY " + String(repeating: "x", count: 200)] {
@@ -131,7 +133,7 @@ struct LoopProxyTests {
         try hasty.stop()
     }
 
-    @Test("a proxy behind a proxy: the preface names the second, whose field then counts")
+    @Test("of two chained proxies the preface names the second, whose X-Forwarded-For then counts")
     func chained() throws {
         let server: LoopThread = try serve("127.0.0.1, 10.0.0.0/8", prefaces: true)
         let peer: TestPeer = try .init(port: server.port)

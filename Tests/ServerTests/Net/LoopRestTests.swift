@@ -7,9 +7,9 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Users of the loop: who a connection counts for, and what resting costs.
+/// Users of the loop: the tenant that a connection counts for, and the cost of throttling.
 @Suite struct LoopRestTests {
-    /// Knows who a connection is by its first message, and answers none.
+    /// Knows the user of a connection after its first message, and answers no message.
     private final class Listening: LoopDelegate {
         let diary: Diary
         private var known: Set<ConnectionID> = []
@@ -34,7 +34,7 @@ import ThicketProtocol
         return (server, peer, waitFor { diary.opened.first })
     }
 
-    @Test("who has said once who it is, and listens since then, is no stranger to what it is sent")
+    @Test("a connection that was identified and only listens since counts for its user when it is sent something")
     func listener() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
         #expect(try server.onLoop { $0.lookup(id)?.tenant.id } == 0, "it has sent nothing since")
@@ -45,7 +45,7 @@ import ThicketProtocol
     }
 
     @Test(
-        "a user whose connections came as strangers is alone; whoever has said nothing yet is somebody else, while it stays"
+        "a user is alone beside its own formerly unauthenticated connections, but not while an unidentified one is open"
     )
     func ownStrangers() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
@@ -64,7 +64,7 @@ import ThicketProtocol
         try server.stop()
     }
 
-    @Test("a user who rests and comes back on another connection rests on, and is forgotten when it has")
+    @Test("a throttled user without connections stays throttled, and is forgotten when the throttle is over")
     func comesBack() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
         let throttle: Int64 = 3_600_000_000_000
@@ -85,7 +85,7 @@ import ThicketProtocol
         try server.stop()
     }
 
-    @Test("epoll is not told of receivers that wait for their user's rest to end, and each gets what it was sent")
+    @Test("epoll does not watch connections that wait for their user's throttle to end, and each gets what it was sent")
     func restingReceiver() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
         let isAside: Box<Bool> = .init()
@@ -106,32 +106,32 @@ import ThicketProtocol
         try server.stop()
     }
 
-    @Test("a user does not rest for the time in which others had the core")
+    @Test("a user is not throttled for time in which other threads had the core")
     func blockedHandler() throws {
         let (stage, tenant): (LoopByHand, LoopTenant) = try shared()
         let (used, isThrottled): (Int64, Bool) = (
             stage.loop.timed(tenant) {
-                // The thread does nothing while this passes.
+                // The thread computes nothing while this passes.
                 _ = poll(nil, 0, 20)
             }, tenant.throttledUntil > stage.loop.now
         )
         #expect(used < 10_000_000 && !isThrottled, "\(used) ns")
     }
 
-    @Test("a user that computes for long rests while others want the loop")
+    @Test("a user that computes for long is throttled while others want the loop")
     func busyHandler() throws {
         let (stage, tenant): (LoopByHand, LoopTenant) = try shared()
         let used: Int64 = stage.loop.timed(tenant) { Self.compute(20_000_000) }
         #expect(used >= 20_000_000 && tenant.throttledUntil > stage.loop.now)
     }
 
-    @Test("who has three of four answers pays three quarters of what they took, who has none nothing")
+    @Test("a user with three of four answers is charged three quarters of their time, a user with none nothing")
     func answers() throws {
         let (stage, first): (LoopByHand, LoopTenant) = try shared()
         let (cid, third): (TestPeer, Connection) = try stage.open(user: 3)
         stage.kept.append(cid)
         let second: LoopTenant = try #require(stage.loop.tenants[2])
-        // Between the two, one that has gone.
+        // Between the two, a user that has left.
         stage.loop.timed([1, 1, 99, 1, 2]) { Self.compute(20_000_000) }
         let now: Int64 = stage.loop.now
         #expect(first.throttledUntil - now >= 3 * 4 * 4_000_000 && second.throttledUntil - now >= 4 * 4_000_000)
@@ -139,7 +139,7 @@ import ThicketProtocol
         #expect(third.tenant.throttledUntil <= now)
     }
 
-    @Test("answers for nobody are nobody's, and strangers pay for theirs")
+    @Test("answers for no tenant are charged to none, and unauthenticated connections are charged for theirs")
     func answersOfStrangers() throws {
         let (stage, first): (LoopByHand, LoopTenant) = try shared()
         stage.loop.timed([TenantID]()) { Self.compute(5_000_000) }
@@ -148,7 +148,7 @@ import ThicketProtocol
         #expect(stage.loop.unauthenticated.throttledUntil > stage.loop.now)
     }
 
-    @Test("somebody who waits for an answer wants the loop, however long ago the question was")
+    @Test("a user that waits for an answer wants the loop, however long ago it asked")
     func waitsForAnswer() throws {
         let (stage, first): (LoopByHand, LoopTenant) = try shared()
         let later: Int64 = stage.loop.now + 2 * RecentUsers.memory
@@ -156,7 +156,7 @@ import ThicketProtocol
         stage.told.waiting = [2]
         #expect(stage.loop.isWanted(beside: first, at: later))
         stage.told.waiting = [1]
-        #expect(!stage.loop.isWanted(beside: first, at: later), "its own answers are no reason to rest")
+        #expect(!stage.loop.isWanted(beside: first, at: later), "its own answers are no reason to throttle it")
     }
 
     private static func compute(_ nanoseconds: Int64) {
@@ -164,7 +164,7 @@ import ThicketProtocol
         while SystemClock.threadTime() < end {}
     }
 
-    /// A loop that two users want, and the first one's group.
+    /// A loop that two users want, and the first user's tenant.
     private func shared() throws -> (LoopByHand, LoopTenant) {
         let stage: LoopByHand = try .init { $0.percentPerTenant = 25 }
         let (ann, first): (TestPeer, Connection) = try stage.open(user: 1)

@@ -5,9 +5,9 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What becomes of connections while they wait for their group's part of a turn: their peers go, their time runs out, they
-/// turn out to be somebody else's.
-@Suite("Connections to which something happens while they wait")
+/// Events on connections that wait for their tenant's part of a turn: their peers disconnect, their deadlines pass, or
+/// they turn out to belong to another tenant.
+@Suite("Events on connections that wait")
 struct LoopRowEndsTests {
     private let hand: LoopByHand
 
@@ -16,7 +16,8 @@ struct LoopRowEndsTests {
     private var loop: EventLoop { hand.loop }
     private static let get: String = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
-    /// WebSockets of user 7, each of which has said one thing: the first was heard, the others wait in this order.
+    /// WebSockets of user 7, each of which has sent one message: the first was delivered, the others wait in this
+    /// order.
     private func waiting(_ count: Int) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try (0..<count).map { _ in try hand.open(user: 7) }
         for (peer, _): (TestPeer, Connection) in all { try peer.send(Told.frame("first")) }
@@ -27,9 +28,11 @@ struct LoopRowEndsTests {
 
     private func messages(_ connection: Connection) -> [String] { hand.told.messages[connection.id] ?? [] }
 
-    // MARK: Their peers go
+    // MARK: Peers that disconnect
 
-    @Test("what a WebSocket's peer said before it went is handled in its turn; then it is dropped", arguments: [0, 3])
+    @Test(
+        "messages that a WebSocket's peer sent before it went are handled in its turn; then it is dropped",
+        arguments: [0, 3])
     func lastWords(turnsResting: Int) throws {
         let all: [(TestPeer, Connection)] = try waiting(4)
         let (peer, last): (TestPeer, Connection) = all[3]
@@ -37,7 +40,7 @@ struct LoopRowEndsTests {
         peer.reset()
         if turnsResting > 0 { hand.throttle(last.tenant) }
         hand.turn(turnsResting)
-        #expect(turnsResting == 0 || loop.poller.wait(milliseconds: 0) == 0, "epoll tells it once, not in every turn")
+        #expect(turnsResting == 0 || loop.poller.wait(milliseconds: 0) == 0, "epoll reports it once, not in every turn")
         hand.wake(last.tenant)
         hand.turn(6)
         #expect(messages(last) == ["first", "second", "third"])
@@ -45,7 +48,7 @@ struct LoopRowEndsTests {
         #expect(loop.connectionCount == 3 && hand.isQuiet)
     }
 
-    @Test("messages that were read already are handled though their peer has gone", arguments: [1, Int64.max / 4])
+    @Test("messages that were already read are handled although their peer has gone", arguments: [1, Int64.max / 4])
     func readBefore(part: Int64) throws {
         let hand: LoopByHand = try .init(part: part)
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
@@ -58,7 +61,8 @@ struct LoopRowEndsTests {
         #expect(hand.loop.connectionCount == 0 && hand.isQuiet)
     }
 
-    @Test("a WebSocket that the delegate has paused is dropped when its peer has gone, though others of its user wait")
+    @Test(
+        "a WebSocket that the delegate has paused is dropped when its peer has gone, although others of its user wait")
     func paused() throws {
         let all: [(TestPeer, Connection)] = try waiting(3)
         let (peer, first): (TestPeer, Connection) = all[0]
@@ -69,7 +73,7 @@ struct LoopRowEndsTests {
         #expect(messages(first) == ["first"])
     }
 
-    @Test("a stranger whose request waits and who has gone is dropped unread, at once")
+    @Test("an unauthenticated connection with a waiting request is dropped unread, at once, when its peer goes")
     func goneStranger() throws {
         let all: [(TestPeer, Connection)] = try (0..<4).map { _ in try hand.join() }
         for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
@@ -83,7 +87,7 @@ struct LoopRowEndsTests {
         #expect(all.map { hand.told.paths[$0.1.id]?.count } == [1, 1, 1, nil])
     }
 
-    @Test("half a message of somebody who was dropped while it waited is not kept until its turn")
+    @Test("half a message of a connection that is dropped while it waits is freed at once, not in its turn")
     func freed() throws {
         let all: [(TestPeer, Connection)] = try waiting(2)
         let (peer, last): (TestPeer, Connection) = all[1]
@@ -99,7 +103,7 @@ struct LoopRowEndsTests {
         #expect(last.reader.gatheredBytes == 0 && last.exchange == nil)
     }
 
-    @Test("a row does not hold whom it has handed out")
+    @Test("a ready queue does not hold a connection that it handed out")
     func nothingHeld() throws {
         let row: ReadyQueue = .init()
         let (_, model): (TestPeer, Connection) = try hand.join()
@@ -120,7 +124,7 @@ struct LoopRowEndsTests {
 
     // MARK: Answers
 
-    @Test("what is sent to a user's connections leaves when the user has rested, whoever waits to be read")
+    @Test("what is sent to a user's connections leaves when the throttle ends, however many wait to be read")
     func answersFirst() throws {
         let all: [(TestPeer, Connection)] = try waiting(8)
         let (peer, last): (TestPeer, Connection) = all[7]
@@ -133,19 +137,19 @@ struct LoopRowEndsTests {
         hand.turn()
         #expect(last.outbox.isEmpty)
         #expect(try peer.readAnswer() == .text(Array("news".utf8)))
-        #expect(messages(last).isEmpty, "it is heard in its turn, as ever")
+        #expect(messages(last).isEmpty, "it is read in its turn, as always")
         hand.turn(8)
         #expect(messages(last) == ["first"])
         #expect(hand.isQuiet)
     }
 
-    // MARK: Somebody else's
+    // MARK: Connections that change their tenant
 
     private func unauthenticated(_ count: Int) throws -> [(TestPeer, Connection)] {
         try (0..<count).map { _ in try hand.join() }
     }
 
-    @Test("who is known to be a user's does not wait with the strangers")
+    @Test("a connection known to be a user's does not wait with the unauthenticated ones")
     func known() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
         let others: [(TestPeer, Connection)] = try unauthenticated(8)
@@ -157,7 +161,8 @@ struct LoopRowEndsTests {
         #expect(others.count { $0.1.isQueued } == 7)
     }
 
-    @Test("who turns out to be a user's while it waits leaves the strangers' row, and is heard once")
+    @Test(
+        "a connection that turns out to be a user's while it waits leaves the unauthenticated queue, and is read once")
     func moves() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
         let others: [(TestPeer, Connection)] = try unauthenticated(8)
@@ -177,10 +182,10 @@ struct LoopRowEndsTests {
         #expect(hand.isQuiet)
     }
 
-    // MARK: Their time runs out
+    // MARK: Deadlines
 
-    /// Strangers that have said this before the strangers rested, and that while they rest: all of them wait, and longer than
-    /// they may.
+    /// Unauthenticated connections that have sent `before` before their throttle, and `text` during it: all of them
+    /// wait, and longer than they may.
     private func overdue(_ before: String, _ text: String) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try unauthenticated(5)
         for (peer, _): (TestPeer, Connection) in all where !before.isEmpty { try peer.send(before) }
@@ -198,7 +203,7 @@ struct LoopRowEndsTests {
 
     private func runOut(_ connection: Connection) { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
 
-    @Test("who has not said all of it when its turn comes, and its time is over, is given up then")
+    @Test("a request that is incomplete in its turn after its deadline is given up then, with 408")
     func tooLate() throws {
         let all: [(TestPeer, Connection)] = try overdue("GET /hello HTTP/1.1\r\n", "a: b\r\n")
         for turn: Int in 1...5 {
@@ -210,14 +215,14 @@ struct LoopRowEndsTests {
         for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 408) }
     }
 
-    @Test("who was in time, but waited too long, is answered")
+    @Test("a request that came in time, but waited too long, is answered")
     func waitedTooLong() throws {
         let all: [(TestPeer, Connection)] = try overdue("", Self.get)
         hand.turn(10)
         for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }
     }
 
-    @Test("nobody is given up while something that it said lies in the kernel, and everybody else is")
+    @Test("a connection with unread data in the kernel is not given up at its deadline; one without is")
     func unreadInTheKernel() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         let (other, silent): (TestPeer, Connection) = try hand.open(user: 7)
@@ -237,7 +242,7 @@ struct LoopRowEndsTests {
         withExtendedLifetime((peer, other)) {}
     }
 
-    @Test("nobody is given up for the time that it waited: what it said is read first")
+    @Test("a connection is not given up for the time that it waited: its request is read first")
     func inTime() throws {
         let all: [(TestPeer, Connection)] = try unauthenticated(6)
         for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }

@@ -7,18 +7,19 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The loop beside a simple model of what it owes to whom. Over Unix-domain sockets, whose kernel does everything at once, and
-/// with time for one connection of a group in a turn, so that the model knows what a turn must bring.
-@Suite("Who waits is served in the order of waiting, whatever else happens")
+/// The loop beside a simple model of what it owes to each connection. Over Unix-domain sockets, whose kernel does
+/// everything at once, and with time for one connection of a tenant in a turn: the model then knows what a turn must
+/// bring.
+@Suite("Waiting connections are served in the order of waiting, whatever else happens")
 struct LoopRowModelTests {
-    @Test("turn by turn: progress, order, ends and answers are those of the model", arguments: 0..<40)
+    @Test("turn by turn, progress, order, ends and answers are those of the model", arguments: 0..<40)
     func model(seed: Int) throws {
         let world: World = try .init(seed: UInt64(seed) &* 7_919)
         for _: Int in 0..<400 { try world.step() }
         try world.finish()
     }
 
-    @Test("a row is a queue that some leave before their turn", arguments: 0..<20)
+    @Test("a ready queue is a FIFO queue that connections may leave before their turn", arguments: 0..<20)
     func row(seed: Int) throws {
         var random: SeededRandom = .init(seed: UInt64(seed))
         let hand: LoopByHand = try .init()
@@ -43,7 +44,7 @@ struct LoopRowModelTests {
                 connection.row?.remove(connection)
                 expected.removeAll { $0 === connection }
             case 6 where connection.row === row:
-                // It turned out to be somebody else's, and stands there for a moment.
+                // It turned out to belong to another tenant, and is in that queue for a moment.
                 connection.row?.remove(connection)
                 other.append(connection)
                 connection.row?.remove(connection)
@@ -62,13 +63,13 @@ private final class World {
     final class Member {
         let peer: TestPeer
         let connection: Connection
-        /// 0: a stranger, who sends requests. The others have WebSockets.
+        /// 0: unauthenticated, and sends requests. The others have WebSockets.
         let user: TenantID
         var said: [String] = []
         var heard: Int = 0
-        /// Turns that were over when it said something that was not heard.
+        /// Number of finished turns when it sent something that is not read yet.
         var readySince: Int?
-        /// Turns that were over when it went, or when it was heard after that.
+        /// Number of finished turns when its peer went, or when it was read after that.
         var goneSince: Int?
         var wasGivenUp: Bool = false
         init(_ peer: TestPeer, _ connection: Connection, user: TenantID) {
@@ -76,7 +77,7 @@ private final class World {
         }
         var isHere: Bool { connection.phase != .dead }
         var undelivered: Int { said.count - heard }
-        /// It may say something.
+        /// Whether it may send something.
         var speaks: Bool { isHere && goneSince == nil && !wasGivenUp }
     }
 
@@ -84,7 +85,7 @@ private final class World {
     private var random: SeededRandom
     private var members: [Member] = []
     private var throttled: Set<TenantID> = []
-    /// By user: who was sent something that has not left, and for how many turns of the user.
+    /// By user: the connection with output that has not left, and for how many turns of the user.
     private var answers: [TenantID: (member: Member, turns: Int)] = [:]
     private var turns: Int = 0
     private var loop: EventLoop { hand.loop }
@@ -112,7 +113,7 @@ private final class World {
     }
     private func tenant(_ user: TenantID) -> LoopTenant? { user == 0 ? loop.unauthenticated : loop.tenants[user] }
 
-    // MARK: What happens
+    // MARK: Events
 
     func step() throws {
         switch pick(20) {
@@ -171,7 +172,7 @@ private final class World {
         hand.wake(tenant)
     }
 
-    /// Whoever has said something that the server has not read stays; whoever has not is given up, which is rare here.
+    /// A connection with input that the server has not read stays; one without is given up, which is rare here.
     private func runOut(_ member: Member) {
         guard member.readySince != nil || member.speaks && answers[member.user]?.member !== member && pick(8) == 0
         else {
@@ -187,7 +188,7 @@ private final class World {
         }
     }
 
-    /// While all rest, those that wait cost nothing, whoever has gone among them.
+    /// While all tenants are throttled, waiting connections cost nothing, even those whose peers have gone.
     private func checkSilence() {
         for user in (0..<4).map({ TenantID($0) }) { throttle(user) }
         for _: Int in 0..<3 { turn() }
@@ -196,7 +197,7 @@ private final class World {
         #expect(loop.due.isEmpty && loop.resuming.isEmpty)
     }
 
-    // MARK: What must follow
+    // MARK: Checks
 
     private func words(_ member: Member) -> [String] {
         (member.user == 0 ? hand.told.paths : hand.told.messages)[member.connection.id].map { all in
@@ -219,7 +220,8 @@ private final class World {
         for user: TenantID in Array(answers.keys) where !throttled.contains(user) { checkAnswer(user) }
     }
 
-    /// It is written, whoever waits to be read. One connection a turn is written to; those that are given up are, too.
+    /// It is written, however many connections wait to be read. One connection a turn is written to; connections that
+    /// are given up are written to as well.
     private func checkAnswer(_ user: TenantID) {
         guard let (member, passed): (Member, Int) = answers[user] else { return }
         let isOut: Bool = member.connection.outbox.isEmpty
@@ -231,7 +233,7 @@ private final class World {
         #expect(!isTenantThrottled || served.isEmpty)
         #expect(served.count <= 1)
         // To find that a connection has ended is a turn's work too.
-        #expect(waited.isEmpty || !served.isEmpty || hadEnds, "somebody waits, and nobody was served")
+        #expect(waited.isEmpty || !served.isEmpty || hadEnds, "connections wait, and none was served")
         for member: Member in served {
             let since: Int = member.readySince ?? .max
             #expect(waited.allSatisfy { !$0.isHere || ($0.readySince ?? .max) >= since }, "first come, first served")
@@ -247,7 +249,7 @@ private final class World {
             return
         }
         guard !member.isHere else {
-            // Strangers that were read before their answers came to nothing share a part of the writing, too.
+            // Unauthenticated connections that were read before their answers failed share a part of the writing, too.
             let patience: Int = member.user == 0 ? 2 + members.count : 2
             #expect(member.user != 0 && member.readySince != nil || turns < gone + patience, "it stays for nothing")
             return
@@ -259,7 +261,7 @@ private final class World {
         member.readySince = nil
     }
 
-    /// All that was said is heard, in as many turns as connections wait, and nothing is left over.
+    /// All that was sent is read, in as many turns as connections wait, and nothing is left over.
     func finish() throws {
         for user in (0..<4).map({ TenantID($0) }) { wake(user) }
         for _: Int in 0..<(2 * members.count) { turn() }
@@ -267,7 +269,7 @@ private final class World {
         for member: Member in members where member.user != 0 { #expect(words(member) == member.said) }
         for member: Member in members where member.isHere && member.goneSince == nil { member.peer.reset() }
         hand.turns { loop.connectionCount == 0 }
-        // The rows meet those that have left.
+        // The queues reach the connections that have left.
         hand.turn(2)
         let tenants: [LoopTenant] = [loop.unauthenticated] + loop.tenants.values
         #expect(tenants.allSatisfy { $0.row.isEmpty && $0.members == 0 && $0.gathered == 0 && $0.pending == 0 })

@@ -8,11 +8,14 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Peers of several users that come, speak in whole and in half, turn out to be somebody's, are paused, close, break and are
-/// closed, in any order, while users rest and wake: what was said is heard, once and in order, and nobody is forgotten.
+/// Peers of several users that connect, send whole and half messages, turn out to be a user's, are paused, close, break
+/// and are closed, in any order, while users are throttled and woken: what was sent is read, once and in order, and no
+/// connection is forgotten.
 @Suite("Connections that do anything while they wait")
 struct LoopRowStormTests {
-    @Test("every message of everybody is heard in order, nobody stays in a row, and the loop sleeps", arguments: 0..<18)
+    @Test(
+        "every message of every peer is read in order, no connection stays queued, and the loop sleeps",
+        arguments: 0..<18)
     func storm(seed: Int) throws {
         let storm: Storm = try .init(seed: UInt64(seed), part: [1, 30_000, Int64.max / 4][seed % 3])
         for _: Int in 0..<500 { try storm.step() }
@@ -22,7 +25,7 @@ struct LoopRowStormTests {
         storm.leave()
     }
 
-    @Test("peers that share a part of one connection a turn get all their answers, in order")
+    @Test("peers that share time for one connection a turn get all their answers, in order")
     func crowd() throws {
         var settings: NetSettings = .init()
         settings.turnNanosecondsPerTenant = 1
@@ -42,13 +45,13 @@ struct LoopRowStormTests {
 }
 
 private final class Storm {
-    /// What may be expected of what it said.
+    /// What is expected of the messages that it sent.
     enum Fate {
-        /// It is heard, and the connection stays.
+        /// All are read, and the connection stays.
         case stays
-        /// It is heard, and the connection ends.
+        /// All are read, and the connection ends.
         case ends
-        /// As much of it as was heard is in order.
+        /// Those that are read are in order.
         case isCut
     }
 
@@ -57,11 +60,11 @@ private final class Storm {
         let id: ConnectionID
         let isSocket: Bool
         let isOverTCP: Bool
-        /// What it has said is heard however it goes. Over TCP its own kernel may not have sent all of it.
+        /// All that it sent is read however it ends. Over TCP its own kernel may not have sent all of it.
         var keepsWord: Bool { isSocket && !isOverTCP }
         var peer: TestPeer?
         var said: [String] = []
-        /// Bytes that its last word lacks, and that word.
+        /// The bytes that its last word lacks, and that word.
         var half: (bytes: [UInt8], word: String)?
         var isPaused: Bool = false
         var hasWaited: Bool = false
@@ -223,13 +226,13 @@ private final class Storm {
 
     // MARK: The end
 
-    /// Turns until all is heard and done; each turn handles something.
+    /// Turns until all is read and done; each turn handles something.
     func settle() throws {
         for member: Member in members where member.fate == .stays { try finish(member) }
         for member: Member in members where member.isPaused { resume(member) }
         var turns: Int = 0
         let turnsMax: Int = 50 + 4 * members.count + members.reduce(0) { $0 + $1.said.count }
-        // The kernel may still have something of what goes over TCP.
+        // The kernel may still have some of what was sent over TCP.
         waitFor { () -> Bool? in
             while turns <= turnsMax, serve() {
                 hand.turn()
@@ -237,11 +240,11 @@ private final class Storm {
             }
             return turns > turnsMax || members.allSatisfy(isDone) ? true : nil
         }
-        #expect(turns <= turnsMax, "it turns and turns, and nothing is done")
+        #expect(turns <= turnsMax, "the loop turns without progress")
     }
 
-    /// Nobody rests, and every request has its answer.
-    /// - Returns: whether there is something to do for the loop.
+    /// Wakes all tenants and answers every request.
+    /// - Returns: whether the loop has something to do.
     private func serve() -> Bool {
         for tenant: LoopTenant in tenants { hand.wake(tenant) }
         while !awaited.isEmpty { respond() }
@@ -290,7 +293,7 @@ private final class Storm {
         }
     }
 
-    /// All go.
+    /// All peers disconnect.
     func leave() {
         for member: Member in members where member.fate != .ends { member.peer?.reset() }
         hand.turns { loop.connectionCount == 0 }

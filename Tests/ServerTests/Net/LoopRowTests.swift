@@ -5,9 +5,9 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Connections of one group of which more are ready than its part of a turn has time for. The loop is turned by hand, and a
-/// group has time for one connection a turn.
-@Suite("Connections wait for their group's part of a turn")
+/// More connections of one tenant are ready than its part of a turn has time for. The loop is turned by hand, and a
+/// tenant has time for one connection a turn.
+@Suite("Connections wait for their tenant's part of a turn")
 struct LoopRowTests {
     private let folder: TemporaryFolder = .init()
     private let loop: EventLoop
@@ -30,7 +30,7 @@ struct LoopRowTests {
 
     private func beginAll() throws { for peer: TestPeer in peers { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) } }
 
-    @Test("each is looked at once and then left to its turn: epoll says nothing more of those that wait")
+    @Test("each connection is examined once and then waits: epoll does not report it again until its turn")
     func lookedAtOnce() throws {
         try beginAll()
         loop.turn()
@@ -49,7 +49,7 @@ struct LoopRowTests {
         #expect(loop.unauthenticated.row.isEmpty)
     }
 
-    @Test("the loop does not sleep while somebody waits, and does when nobody does any more")
+    @Test("the loop does not sleep while a connection waits, and sleeps when none does")
     func staysAwake() throws {
         try beginAll()
         loop.turn()
@@ -58,7 +58,7 @@ struct LoopRowTests {
         #expect(loop.waitMilliseconds() != 0)
     }
 
-    @Test("who sends without end comes behind those that wait: all of them are served within as many turns")
+    @Test("a connection that sends without end is queued behind those that wait: all are served within as many turns")
     func inOrder() throws {
         let loud: TestPeer = peers[0]
         try beginAll()
@@ -69,7 +69,7 @@ struct LoopRowTests {
         #expect(begun.count == peers.count)
     }
 
-    @Test("more that comes now is handled behind what waits, and what waits is handled in the order in which it came")
+    @Test("new input is handled after connections that wait, and these are handled in the order of their arrival")
     func laterBehind() throws {
         let (first, second): (ArraySlice<TestPeer>, ArraySlice<TestPeer>) = (peers[..<4], peers[4...])
         for peer: TestPeer in first { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
@@ -83,13 +83,13 @@ struct LoopRowTests {
         #expect(done.isSuperset(of: early))
     }
 
-    @Test("while the group rests nobody is served; afterwards all are, one in each turn")
+    @Test("while the tenant is throttled no connection is served; afterwards each turn serves one")
     func throttled() throws {
         try beginAll()
         loop.turn()
         loop.unauthenticated.throttledUntil = .max
         for _: Int in 0..<3 {
-            // Something else to do: it would wait for it.
+            // Other work, without which the turn would sleep.
             loop.handle.post { _ in }
             loop.turn()
         }
@@ -103,7 +103,7 @@ struct LoopRowTests {
         }
     }
 
-    @Test("input that was read already, and waits, is handled in its turn too")
+    @Test("input that was already read and waits is handled in its turn too")
     func backlog() throws {
         try beginAll()
         loop.turn()
@@ -111,13 +111,13 @@ struct LoopRowTests {
         let connection: Connection = try #require(waiting.first)
         connection.backlog = Array("GET / HTTP/1.1\r\n".utf8)
         loop.resume(connection)
-        // One more for what its socket has besides.
+        // One more turn for what its socket holds.
         for _: Int in 0..<peers.count { loop.turn() }
         #expect(begun.count == peers.count)
         #expect(connections.allSatisfy { $0.backlog.isEmpty && !$0.isQueued })
     }
 
-    @Test("who has gone while it waited is dropped, and holds nobody up")
+    @Test("a connection that ends while it waits is dropped and delays no other")
     func gone() throws {
         try beginAll()
         loop.turn()
@@ -129,7 +129,7 @@ struct LoopRowTests {
         #expect(loop.connectionCount == 2)
     }
 
-    @Test("a row keeps few of those that have ended, and its order")
+    @Test("a ready queue keeps few places of ended connections, 64 at most, and its order")
     func bounded() throws {
         let row: ReadyQueue = .init()
         let living: [Connection] = Array(connections.prefix(3))

@@ -5,7 +5,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Begins responses without an end, and adds to them what a test says.
+/// Begins responses without an end, to which a test adds chunks.
 private final class StreamDelegate: LoopDelegate {
     private unowned let loop: EventLoop
     let diary: Diary
@@ -50,7 +50,7 @@ struct LoopStreamTests {
         String(decoding: try peer.read(count), as: UTF8.self)
     }
 
-    @Test("chunks leave as they come, and the connection takes the next request behind the last one")
+    @Test("chunks leave as they are written, and the connection handles the next request after the last chunk")
     func chunks() throws {
         let (server, diary): (LoopThread, Diary) = try Self.serve()
         let peer: TestPeer = try .init(port: server.port)
@@ -94,7 +94,7 @@ struct LoopStreamTests {
         try server.stop()
     }
 
-    @Test("a peer that goes away is told of at once, while it is streamed to and while it waits; not when told 'later'")
+    @Test("the delegate is notified at once when a streaming or waiting peer goes, but not after it answered 'later'")
     func abandoned() throws {
         let (server, diary): (LoopThread, Diary) = try Self.serve()
         for path: String in ["/stream", "/hold"] {
@@ -120,7 +120,7 @@ struct LoopStreamTests {
         try server.stop()
     }
 
-    @Test("a held request is answered like any other, and its connection goes on")
+    @Test("a held request is answered like any other, and its connection continues")
     func held() throws {
         let (server, diary): (LoopThread, Diary) = try Self.serve()
         let peer: TestPeer = try .init(port: server.port)
@@ -136,7 +136,7 @@ struct LoopStreamTests {
         try server.stop()
     }
 
-    @Test("a reader that takes nothing is given up at the bound, and its memory with it")
+    @Test("a stream whose peer reads nothing is dropped at the bound, and its memory is freed")
     func slowReader() throws {
         var settings: NetSettings = .init()
         settings.pendingBytesMax = 200_000
@@ -153,7 +153,7 @@ struct LoopStreamTests {
         try server.stop()
     }
 
-    @Test("a stream that nothing is written to ends with the idle timeout")
+    @Test("a stream without writes ends with the idle timeout")
     func idle() throws {
         var settings: NetSettings = .init()
         settings.idleTimeout = .milliseconds(50)

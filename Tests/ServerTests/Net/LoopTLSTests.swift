@@ -7,7 +7,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What is there only with TLS: handshakes, certificates, and those who speak something else.
+/// Behaviour that exists only with TLS: handshakes, certificates, and clients of other protocols.
 @Suite(
     "TLS at the event loop", .serialized,
     .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
@@ -18,7 +18,7 @@ struct LoopTLSTests {
 
     private static let get: String = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
-    @Test("who speaks something else is told so in plain words, counted, and gets no handshake")
+    @Test("a client of another protocol gets a plain 400 that names https, is counted, and gets no handshake")
     func plain() throws {
         let server: LoopThread = try serve()
         let texts: [String] = [
@@ -37,7 +37,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("bytes that begin as TLS and are none end their connection, and nobody else's")
+    @Test("bytes that begin as TLS and are not valid end their own connection only")
     func garbage() throws {
         let server: LoopThread = try serve()
         let witness: TestPeer = try .init(port: server.port)
@@ -45,7 +45,7 @@ struct LoopTLSTests {
         var random: SeededRandom = .init(seed: 29)
         for round: Int in 0..<200 {
             let peer: TestPeer = try .init(port: server.port, isPlain: true)
-            // Often a record whose head is right, so that what is wrong is met further inside.
+            // Often a record with a valid head, so that the fault is met further inside.
             let body: [UInt8] = (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let head: [UInt8] = [0x16, 3, UInt8(random.next() % 5), UInt8(body.count >> 8), UInt8(body.count & 0xFF)]
             let kind: [UInt8] = [1, 0, UInt8(body.count >> 8), UInt8(body.count & 0xFF)]
@@ -61,7 +61,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("bytes that are no record any more end a connection that was fine, and nobody else's")
+    @Test("invalid records on a connection that was fine end that connection only")
     func garbageLater() throws {
         let server: LoopThread = try serve()
         let witness: TestPeer = try .init(port: server.port)
@@ -77,7 +77,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("a handshake that is not done in time is given up, and one byte at a time does not make it longer")
+    @Test("a handshake that is not finished in time is given up, and single bytes do not extend the time")
     func slowHandshake() throws {
         var settings: NetSettings = .init()
         settings.requestTimeout = .milliseconds(80)
@@ -92,7 +92,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("both ends say goodbye: nobody can cut an answer short unseen")
+    @Test("the server announces its end, against truncation; a client that announces its own still gets its answer")
     func farewell() throws {
         let server: LoopThread = try serve()
         let peer: TestPeer = try .init(port: server.port)
@@ -100,7 +100,7 @@ struct LoopTLSTests {
         #expect(try peer.readResponse().body.count == 100_000)
         var room: [UInt8] = [0]
         #expect(room.withUnsafeMutableBytes { peer.tls?.read(into: $0) } == 0, "the end was not announced")
-        // And a client that announces its own end behind the request still gets the answer.
+        // A client that announces its own end after the request still gets the answer.
         let other: TestPeer = try .init(port: server.port)
         try other.send(Self.get)
         other.tls?.sayFarewell()
@@ -108,7 +108,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("messages larger than all buffers go both ways while others wait their turn", arguments: [1, 3])
+    @Test("messages larger than all buffers pass both ways while other connections wait their turn", arguments: [1, 3])
     func large(_ peers: Int) throws {
         let server: LoopThread = try serve()
         let payload: [UInt8] = (0..<3_000_000).map { UInt8(truncatingIfNeeded: 0x20 + $0 % 90) }
@@ -119,7 +119,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("a client that comes back with a ticket is spared the signature, also after another certificate")
+    @Test("a client with a ticket resumes without a signature, also after another certificate")
     func tickets() throws {
         let server: LoopThread = try serve()
         let context: TLSClientSocket.Context = try #require(TLSClientSocket.Context())
@@ -148,14 +148,14 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("old versions, renegotiation and clients that want another protocol only are refused by OpenSSL's own client")
+    @Test("TLS 1.1, renegotiation, ALPN without http/1.1 and weak ciphers are refused; TLS 1.2 and 1.3 are served")
     func others() throws {
         let server: LoopThread = try serve()
         let base: [String] = ["s_client", "-connect", "127.0.0.1:\(try server.port)", "-brief"]
         #expect(SecureEdge.run(base + ["-tls1_2"]) == 0)
         #expect(SecureEdge.run(base + ["-tls1_3"]) == 0)
         #expect(SecureEdge.run(base + ["-alpn", "h2,http/1.1"]) == 0)
-        // A line with R has it ask for another handshake on the same connection.
+        // A line with R makes s_client ask for another handshake on the same connection.
         let letter: String = "/tmp/thicket-renegotiate-\(getpid())"
         let file: Int32 = creat(letter, 0o600)
         _ = write(file, "R\n", 2)
@@ -176,7 +176,7 @@ struct LoopTLSTests {
         try server.stop()
     }
 
-    @Test("browsers are told to come over TLS only where an operator wants that, and never over plain HTTP")
+    @Test("HSTS is sent over TLS when the operator sets it, and never over plain HTTP")
     func hsts() throws {
         var settings: NetSettings = .init()
         settings.hstsSeconds = 3_600

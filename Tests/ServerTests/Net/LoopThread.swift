@@ -8,7 +8,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Runs an event loop on a thread of its own for as long as a test needs it.
+/// Runs an event loop on its own thread while a test needs it.
 final class LoopThread: Sendable {
     struct Started: Sendable {
         let handle: LoopHandle
@@ -20,9 +20,9 @@ final class LoopThread: Sendable {
     private let isSecure: Bool
     let metrics: Metrics = .init()
 
-    /// - Parameters:
+    /// - socketPath: listen at this path too, as listener 1.
     ///   - socketPath: listen here too, as listener 1.
-    ///   - delegate: made on the loop's thread, handed the loop.
+    /// - delegate: makes the delegate; called on the loop's thread.
     init(
         settings: NetSettings = .init(), socketPath: String? = nil,
         delegate: @escaping @Sendable (EventLoop) -> any LoopDelegate
@@ -66,7 +66,7 @@ final class LoopThread: Sendable {
     var port: Int { get throws { try started.listeners[0].port } }
     var handle: LoopHandle { get throws { try started.handle } }
 
-    /// Runs `body` on the loop and hands back what it made.
+    /// Runs `body` on the loop and returns its value.
     func onLoop<Value: Sendable>(_ body: @escaping @Sendable (EventLoop) -> Value) throws -> Value {
         let box: Box<Value> = .init()
         try handle.post { loop in box.value.withLock { $0 = body(loop) } }
@@ -86,7 +86,7 @@ final class Box<Value: Sendable>: Sendable {
     let value: Mutex<Value?> = .init(nil)
 }
 
-/// Waits for something another thread does, looking every half millisecond; ends the test run after two minutes.
+/// Waits for something that another thread does, checking every half millisecond; ends the test run after two minutes.
 @discardableResult
 func waitFor<Value>(_ condition: () -> Value?) -> Value {
     for _: Int in 0..<240_000 {
@@ -121,7 +121,7 @@ private func threadMain(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRa
     return nil
 }
 
-/// Sends every message back, and keeps a diary.
+/// Echoes every message, and records events in a diary.
 final class EchoDelegate: LoopDelegate {
     private unowned let loop: EventLoop
     let diary: Diary
@@ -158,7 +158,7 @@ final class EchoDelegate: LoopDelegate {
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.record(end: end) }
 }
 
-/// What a delegate saw, for the test's thread to read.
+/// Events that a delegate recorded, for the test's thread to read.
 final class Diary: Sendable {
     private let state: Mutex<(lines: [String], ends: [ConnectionEnd], opened: [ConnectionID])> = .init(([], [], []))
     /// Messages received.

@@ -52,7 +52,7 @@ struct LoopThreadingTests {
         try server.stop()
     }
 
-    /// Writes down signals, and stops on the first that asks for it.
+    /// Records signals, and stops on `terminate`.
     private final class Obedient: LoopDelegate {
         unowned let loop: EventLoop
         let diary: Diary
@@ -67,7 +67,7 @@ struct LoopThreadingTests {
         }
     }
 
-    @Test("SIGHUP is told, SIGTERM stops, a second SIGTERM waits for nobody")
+    @Test("SIGHUP is reported, SIGTERM stops gracefully, and a SIGINT after it stops at once")
     func signals() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { loop in
@@ -88,7 +88,7 @@ struct LoopThreadingTests {
         #expect(diary.ends == [.stopping])
     }
 
-    @Test("quiet: no new connection, nothing more is read, but what is under way is answered")
+    @Test("a quiesced loop accepts no connection and reads nothing more, but work in progress is answered")
     func quiesce() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -147,7 +147,7 @@ struct LoopThreadingTests {
         #expect(!fired.isEmpty)
     }
 
-    @Test("the outbox gives the bytes of its frames in order, however they are taken")
+    @Test("the outbox gives the bytes of its frames in order, in whatever portions")
     func outbox() {
         let seed: UInt64 = .random(in: .min ... .max)
         var random: SeededRandom = .init(seed: seed)
@@ -181,7 +181,7 @@ struct LoopThreadingTests {
         #expect(written == model, "seed \(seed)")
     }
 
-    @Test("of an outbox that is given up only the frame that has begun to leave is kept")
+    @Test("an outbox that is given up keeps only the frame that has begun to leave")
     func dropUnstarted() {
         let gather: UnsafeMutableRawBufferPointer = .allocate(byteCount: 8, alignment: 16)
         defer { gather.deallocate() }

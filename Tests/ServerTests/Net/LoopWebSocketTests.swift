@@ -10,7 +10,7 @@ import ThicketProtocol
 struct LoopWebSocketTests {
     private static let megabyte: [UInt8] = .init(repeating: 0x61, count: 1 << 20)
 
-    @Test("a reader that is too slow gets the end of its frame and 1013; nobody else is touched")
+    @Test("a slow reader gets the rest of its frame and 1013; other connections are not affected")
     func slowReader() throws {
         var settings: NetSettings = .init()
         settings.pendingBytesMax = 4 << 20
@@ -44,7 +44,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("while all together have too much queued, who is behind is dropped early, and who is not is served")
+    @Test("while all connections together have too much queued, a slow reader is dropped early and others are served")
     func pendingTotal() throws {
         var settings: NetSettings = .init()
         settings.pendingBytesTotalMax = 8 << 20
@@ -69,7 +69,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("unfinished messages of all connections are bounded; a small one is always let through")
+    @Test("unfinished messages of all connections are bounded together; a small message is always admitted")
     func gatheredTotal() throws {
         var settings: NetSettings = .init()
         (settings.gatheredBytesTotalMax, settings.gatheredBytesFree) = (1 << 20, 1_000)
@@ -90,7 +90,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("a peer that sends much and reads nothing is read no further, and everything comes back in the end")
+    @Test("a peer that sends much and reads nothing is not read further, and gets every answer in the end")
     func throttle() throws {
         var settings: NetSettings = .init()
         settings.pendingBytesPause = 64 << 10
@@ -121,14 +121,14 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("what a turn sends to one connection leaves in one write, whoever sent it")
+    @Test("all frames that a turn sends to one connection leave in one write, posted ones and answers alike")
     func cork() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
         let peer: TestPeer = try .init(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
-        // Counted on the loop, behind the write of the handshake.
+        // Counted on the loop, after the write of the handshake.
         let metrics: Metrics = server.metrics
         let before: Int = try server.onLoop { _ in metrics.net.socketWrites.value }
         _ = try server.onLoop { loop in
@@ -145,7 +145,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("a name whose connection is gone reaches nobody, not even the next one in its place")
+    @Test("the ID of a closed connection reaches no connection, not even the next one in its slot")
     func lateSend() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -177,7 +177,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    /// Takes one message, then pauses.
+    /// Receives one message, then pauses.
     private final class Reluctant: LoopDelegate {
         unowned let loop: EventLoop
         let diary: Diary
@@ -191,7 +191,7 @@ struct LoopWebSocketTests {
         func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.record(end: end) }
     }
 
-    @Test("a pause holds back even messages that were read already, and loses none")
+    @Test("a pause holds back even messages that were already read, and loses none")
     func pause() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { Reluctant($0, diary) }
@@ -202,7 +202,7 @@ struct LoopWebSocketTests {
         try peer.send(WebSocketWriter.frame(.text, Array("last".utf8), mask: 3))
         for expected: Int in 1...11 {
             waitFor { diary.lines.count == expected ? true : nil }
-            // A few turns more change nothing while the connection is paused.
+            // More turns change nothing while the connection is paused.
             for _: Int in 0..<3 { _ = try server.onLoop { _ in true } }
             #expect(diary.lines.count == expected)
             _ = try server.onLoop { loop in
@@ -214,7 +214,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    /// Answers, and lets nobody but the sender be read any more.
+    /// Echoes a message, and pauses all connections except its sender.
     private final class Jealous: LoopDelegate {
         unowned let loop: EventLoop
         var opened: [ConnectionID] = []
@@ -229,7 +229,7 @@ struct LoopWebSocketTests {
         func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {}
     }
 
-    @Test("who is paused by another one's message of the same turn keeps the connection and what was sent")
+    @Test("a connection that another connection's message of the same turn pauses stays open and keeps its input")
     func pausedInTheSameTurn() throws {
         let server: LoopThread = try .init { Jealous($0) }
         let peers: [TestPeer] = try (0..<2).map { _ in try TestPeer(port: try server.port) }
@@ -247,7 +247,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("closing by the delegate: the frame goes behind what is queued, and the end is told once")
+    @Test("the delegate's close frame follows what is queued, and the end is reported once")
     func closedByUs() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -271,7 +271,8 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("a peer that never answers our close is dropped after the close timeout, silent ones after the idle one")
+    @Test(
+        "a peer that never answers our close is dropped after the close timeout, a silent peer after the idle timeout")
     func timeouts() throws {
         var settings: NetSettings = .init()
         (settings.closeTimeout, settings.idleTimeout) = (.milliseconds(50), .milliseconds(100))
@@ -287,7 +288,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("what is sent to a silent peer that takes it keeps it alive")
+    @Test("a silent peer that reads what it is sent outlives the idle timeout")
     func listener() throws {
         var settings: NetSettings = .init()
         settings.idleTimeout = .seconds(1)
@@ -311,7 +312,7 @@ struct LoopWebSocketTests {
         loop.schedule(after: .milliseconds(75)) { [unowned loop] in tick(loop, id, left: left - 1) }
     }
 
-    @Test("a peer that vanishes is told to the delegate as that")
+    @Test("a peer that vanishes is reported to the delegate as vanished")
     func vanished() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -325,7 +326,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("binary is refused with 1003 unless it is wanted")
+    @Test("binary messages are refused with 1003 unless they are enabled")
     func binary() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let peer: TestPeer = try .init(port: server.port)
@@ -337,7 +338,7 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
-    @Test("a thousand connections come at once and each is served")
+    @Test("a thousand connections that arrive at once are all served")
     func many() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let port: Int = try server.port

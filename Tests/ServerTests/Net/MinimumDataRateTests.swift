@@ -3,13 +3,13 @@ import Testing
 
 @testable import ThicketServer
 
-/// How long a slow peer is waited for, on a clock that is stepped.
-@Suite("Pace of slow peers")
+/// How long a slow peer is waited for, on a simulated clock.
+@Suite("Minimum data rate of slow peers")
 struct PaceTests {
     private static let second: Int64 = 1_000_000_000
 
     /// Sends `bytes` every `pause` seconds.
-    /// - Returns: seconds until it was given up; nil: it was not within an hour.
+    /// - Returns: seconds until the peer was given up; nil: it was not within an hour.
     private func life(_ bytes: Int, every pause: Double, pace: Int, patience: Int64 = 10) -> Int64? {
         let pace: MinimumDataRate = .init(bytesPerSecond: pace, patience: patience * Self.second)
         var now: Int64 = 0
@@ -22,14 +22,14 @@ struct PaceTests {
         return nil
     }
 
-    @Test("who keeps the pace goes on for ever, in whatever pieces")
+    @Test("a peer that keeps the rate may continue forever, whatever the size of its pieces")
     func kept() {
         for (bytes, pause): (Int, Double) in [(1_024, 1), (2, 0.001_95), (9_216, 9), (1 << 20, 9.9), (1_500, 1)] {
             #expect(life(bytes, every: pause, pace: 1_024) == nil, "\(bytes) bytes every \(pause) s")
         }
     }
 
-    @Test("who does not is given up, however often it sends a byte")
+    @Test("a slower peer is given up within 25 s, however often it sends a byte")
     func lost() throws {
         for (bytes, pause): (Int, Double) in [(1, 9), (1, 0.1), (100, 1), (511, 1), (5_000, 9.9)] {
             let seconds: Int64 = try #require(life(bytes, every: pause, pace: 1_024), "\(bytes) bytes every \(pause) s")
@@ -37,7 +37,7 @@ struct PaceTests {
         }
     }
 
-    @Test("a burst buys no more silence than the patience, and sizes beyond all reason harm nothing")
+    @Test("a burst extends the deadline by the patience at most, and extreme sizes do no harm")
     func burst() {
         let pace: MinimumDataRate = .init(bytesPerSecond: 1, patience: 10 * Self.second)
         #expect(pace.deadline(5 * Self.second, after: .max, now: 0) == 10 * Self.second)

@@ -6,7 +6,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Peers that take their time, on purpose or not: who is waited for, and who is not.
+/// Peers that are slow, on purpose or not: which of them the server waits for.
 @Suite("Slow peers", .serialized)
 struct SlowPeerTests {
     private func settings(_ milliseconds: Int = 80) -> NetSettings {
@@ -18,7 +18,7 @@ struct SlowPeerTests {
         return settings
     }
 
-    @Test("the kernel is told to give up a peer that is gone without a word as soon as an idle one would be")
+    @Test("the kernel is set to give up a silently vanished peer after the idle timeout")
     func halfOpen() throws {
         let server: LoopThread = try .init(settings: settings(7_000)) { EchoDelegate($0) }
         let peer: TestPeer = try .init(port: server.port)
@@ -39,7 +39,8 @@ struct SlowPeerTests {
         try server.stop()
     }
 
-    @Test("a body that drips in is answered 408 and counted, and one that keeps the pace is not, however long it takes")
+    @Test(
+        "a body below the data rate is answered 408 and counted; one that keeps the rate is not, however long it lasts")
     func slowBody() throws {
         let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
         let head: String = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
@@ -50,7 +51,7 @@ struct SlowPeerTests {
         #expect(server.metrics.net.httpErrors.value(.timeout) == 1)
         #expect(server.metrics.limitHits.value(.bodyPace) == 1)
         try server.stop()
-        // With patience for a machine that is busy with other tests.
+        // Patient, because the machine may be busy with other tests.
         let patient: LoopThread = try .init(settings: settings(5_000)) { EchoDelegate($0) }
         let steady: TestPeer = try .init(port: patient.port)
         let (steps, piece): (Int, Int) = (12, 60_000)
@@ -65,7 +66,7 @@ struct SlowPeerTests {
         try patient.stop()
     }
 
-    @Test("a head that drips in is counted as one")
+    @Test("a head that arrives byte by byte is counted as a slow head, not as a slow body")
     func slowHead() throws {
         let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
         let peer: TestPeer = try .init(port: server.port)
@@ -76,7 +77,7 @@ struct SlowPeerTests {
         try server.stop()
     }
 
-    @Test("a message of a WebSocket that drips in ends its connection, although each byte is a sign of life")
+    @Test("a WebSocket message that arrives byte by byte ends its connection, although each byte is a sign of life")
     func slowMessage() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0, diary) }
@@ -89,23 +90,23 @@ struct SlowPeerTests {
         try server.stop()
     }
 
-    @Test("a response that nobody reads is given up and its memory with it; a slow reader that keeps the pace gets all")
+    @Test("an unread response is given up and its memory freed; a slow reader that keeps the rate gets everything")
     func slowReader() throws {
         var settings: NetSettings = settings()
         settings.requestTimeout = .seconds(5)
-        // Or the kernel gives the peer up before we do.
+        // Otherwise the kernel gives the peer up before the server does.
         settings.idleTimeout = .seconds(60)
         settings.pendingBytesMax = 64 << 20
         settings.pendingBytesPause = 64 << 20
         let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
-        // More than the kernel takes, so that it waits here.
+        // More than the kernel buffers, so that it waits in the server.
         let text: String = String(repeating: "GET /big HTTP/1.1\r\nHost: x\r\n\r\n", count: 200)
         let silent: TestPeer = try .init(port: server.port)
         silent.keepLittle()
         try silent.send(text)
         waitFor { server.metrics.limitHits.value(.readPace) == 1 ? true : nil }
         waitFor { server.metrics.net.outboxBytes.value == 0 ? true : nil }
-        // The last response ends the connection: what is queued is still handed over.
+        // The last response ends the connection: what is queued is still sent.
         let last: String = "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         try server.stop()
         settings.keepAliveTimeout = .seconds(5)
@@ -117,7 +118,7 @@ struct SlowPeerTests {
         try patient.stop()
     }
 
-    @Test("a frame of megabytes leaves in pieces, so that others have their turns between them")
+    @Test("a frame of megabytes leaves in pieces, between which other connections have their turns")
     func largeFrame() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -137,7 +138,7 @@ struct SlowPeerTests {
         try server.stop()
     }
 
-    @Test("of what a peer does not read the kernel keeps little; the rest waits where it is counted")
+    @Test("the kernel keeps little of what a peer does not read; the rest waits in the outbox, where it is counted")
     func unreadInTheKernel() throws {
         let diary: Diary = .init()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
@@ -152,7 +153,7 @@ struct SlowPeerTests {
         }
         waitFor { (try? server.onLoop { $0.lookup(id)?.isBlocked }) == true ? true : nil }
         let waiting: Int = server.metrics.net.outboxBytes.value
-        // What the peer's kernel takes, and the last piece, come on top.
+        // The data in the peer's kernel, and the last piece, come on top.
         #expect(waiting > text.count - Int(EventLoop.unsentMax) - (256 << 10))
         #expect(try peer.readAnswer() == .text(text))
         waitFor { server.metrics.net.outboxBytes.value == 0 ? true : nil }
@@ -173,7 +174,7 @@ struct SlowPeerTests {
         try server.stop()
     }
 
-    @Test("many heads at once hold nobody else up, and all are given up")
+    @Test("150 slow heads at once delay no other connection, and all are given up")
     func slowloris() throws {
         let server: LoopThread = try .init(settings: settings(1_500)) { EchoDelegate($0) }
         let port: Int = try server.port

@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Certificate and key as operators give them.
+/// Certificate and key files as operators give them.
 @Suite(
     "Certificates and keys", .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
 struct TLSFilesTests {
@@ -28,7 +28,7 @@ struct TLSFilesTests {
         }
     }
 
-    @Test("what cannot be used is refused with the file's name, the reason and what to do")
+    @Test("an unusable certificate or key is refused with the file's name, the reason and a remedy")
     func refusals() throws {
         SecureEdge.make(certificate: path("a.pem"), key: path("a.key"))
         SecureEdge.make(certificate: path("b.pem"), key: path("b.key"))
@@ -58,7 +58,7 @@ struct TLSFilesTests {
         }
     }
 
-    @Test("the certificate's name and end are known; RSA does as well as elliptic curves")
+    @Test("the certificate's name and expiry are known; RSA works as well as elliptic curves")
     func facts() throws {
         SecureEdge.make(certificate: path("r.pem"), key: path("r.key"), kind: ["rsa:2048"], name: "rsa.example")
         let context: TLSContext = try .init(TLSFiles(certificate: path("r.pem"), key: path("r.key")))
@@ -68,7 +68,7 @@ struct TLSFilesTests {
         #expect((170_000...172_900).contains(context.validity.upperBound - now))
     }
 
-    @Test("new files are in force for new connections, old connections go on, bad files change nothing")
+    @Test("new files apply to new connections, old connections continue, bad files change nothing")
     func renewal() throws {
         let server: LoopThread = try SecureEdge.$isOn.withValue(true) { try LoopThread { EchoDelegate($0) } }
         let old: TestPeer = try .init(port: server.port)

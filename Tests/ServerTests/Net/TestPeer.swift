@@ -8,10 +8,10 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// A blocking socket with a deadline, to say anything to a server and read what it answers.
+/// A blocking socket with a deadline that sends anything to a server and reads its answers.
 final class TestPeer {
     let socket: Int32
-    /// With servers that speak it.
+    /// Set when the server speaks TLS.
     private(set) var tls: TLSClientSocket?
     private static let context: TLSClientSocket.Context? = .init()
     private var unread: [UInt8] = []
@@ -25,13 +25,13 @@ final class TestPeer {
         if !isPlain, SecureEdge.isSecure(port: port) { try shakeHands() }
     }
 
-    /// Lets the kernel keep little of what comes; by itself it may keep tens of megabytes.
+    /// Limits the kernel's receive buffer to 64 KiB; by default it may grow to tens of megabytes.
     func keepLittle() {
         var bytes: Int32 = 65_536
         #expect(setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size)) == 0)
     }
 
-    /// Begins with TLS.
+    /// Performs the TLS handshake.
     func shakeHands() throws {
         guard let context: TLSClientSocket.Context = Self.context, let made: TLSClientSocket = .init(socket, context)
         else { throw PeerError(what: "no TLS with the server") }
@@ -127,20 +127,20 @@ final class TestPeer {
         }
     }
 
-    /// So many bytes, whatever they are.
+    /// Reads this number of bytes.
     func read(_ count: Int) throws -> [UInt8] {
         while unread.count < count { try fill() }
         defer { unread.removeFirst(count) }
         return Array(unread[..<count])
     }
 
-    /// Closes the connection. Whoever has not read everything resets it by that.
+    /// Closes the connection. If something was left unread, this resets it.
     func end() {
         close(socket)
         isGone = true
     }
 
-    /// Breaks the connection without a word.
+    /// Resets the connection without an announcement.
     func reset() {
         var hard: linger = .init(l_onoff: 1, l_linger: 0)
         setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
@@ -162,7 +162,7 @@ final class TestPeer {
         guard status == 101 else { throw PeerError(what: "upgrade answered \(status)") }
     }
 
-    /// The next thing a WebSocket server says.
+    /// The next answer of a WebSocket server.
     func readAnswer() throws -> Answer {
         while true {
             if let answer: Answer = try nextAnswer() { return answer }

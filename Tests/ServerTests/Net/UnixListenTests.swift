@@ -5,9 +5,9 @@ import ThicketPlatform
 import ThicketServer
 import ThicketTestSupport
 
-/// Sockets in the file system that are made while other threads make files.
+/// Sockets in the file system that are created while other threads create files.
 @Suite("Unix-domain sockets beside other files") struct UnixListenTests {
-    @Test("sockets made by several threads at once are their owner's alone, and files that others make keep their mode")
+    @Test("sockets created by several threads at once have mode 0600, and other threads' files keep their mode")
     func mode() throws {
         let folder: TemporaryFolder = .init()
         let (path, file): (String, String) = (folder.path, folder.path + "/file")

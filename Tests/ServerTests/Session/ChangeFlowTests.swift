@@ -17,7 +17,7 @@ struct ChangeFlowTests {
             + "\(source)\"ev\":\(ev),\"ccids\":[\"\(ccid)\"]}"
     }
 
-    @Test("a change is acknowledged to its sender and told to who listens, in the same words")
+    @Test("a change is acknowledged to its sender and broadcast to channels that follow the bucket, in the same bytes")
     func acknowledged() throws {
         let harness: HubHarness = try HubHarness()
         let ann: Peer = harness.client("ann")
@@ -31,11 +31,11 @@ struct ChangeFlowTests {
         let expected: String = try applied(harness, 1, by: "ann", "k", "x1", ev: 1, #"{"t":{"o":"+","v":"a"}}"#)
         #expect(ann.take() == ["0:c:[\(expected)]"])
         #expect(bob.take() == ["0:c:[\(expected)]"])
-        #expect(silent.take().isEmpty, "a channel that never asked hears nothing of others")
+        #expect(silent.take().isEmpty, "a channel that never asked receives no changes of others")
         #expect(stranger.take().isEmpty, "another user's bucket of the same name is another bucket")
     }
 
-    @Test("channels that have asked for nothing hear of everything since they were let in, once they send a change")
+    @Test("channels that asked for nothing receive all changes since their auth once they send a change")
     func unasked() throws {
         let harness: HubHarness = try HubHarness()
         let ann: Peer = harness.client("ann")
@@ -52,7 +52,7 @@ struct ChangeFlowTests {
         #expect(bob.take() == ["0:c:[\(first),\(second),\(third)]"])
     }
 
-    @Test("one commit group is one message, acknowledgement and broadcast together in cv order")
+    @Test("a commit group is one message: acknowledgement and broadcast together, in cv order")
     func groups() throws {
         let harness: HubHarness = try HubHarness()
         let ann: Peer = harness.client("ann")
@@ -69,10 +69,10 @@ struct ChangeFlowTests {
         #expect(messages == bob.take())
         #expect(messages.count == 1)
         #expect(messages[0].allBetween(#""ccids":[""#, and: "\"") == ["a1", "b2"])
-        #expect(messages[0].allBetween("\"sv\":", and: ",") == ["1", "2"], "the later one is rebased")
+        #expect(messages[0].allBetween("\"sv\":", and: ",") == ["1", "2"], "the later change is rebased")
     }
 
-    @Test("whose change is under way waits for an answer; nobody waits for one's own")
+    @Test("a tenant with a change or read in progress counts as waiting for other tenants, not for itself")
     func othersWait() throws {
         let harness: HubHarness = try HubHarness()
         let (ann, bob): (Peer, Peer) = (harness.client("ann"), harness.client("bob", token: "bob-token"))
@@ -88,7 +88,7 @@ struct ChangeFlowTests {
         #expect(waits() == [false, false, false])
         harness.holdsReads = true
         bob.send("0:i:1:::10")
-        #expect(waits() == [true, false, true], "a read, too")
+        #expect(waits() == [true, false, true], "a read counts, too")
         harness.answerRead()
         #expect(waits() == [false, false, false])
     }
@@ -123,7 +123,7 @@ struct ChangeFlowTests {
 
     // MARK: Refusals
 
-    @Test("every code is provoked by its change and goes to the sender only")
+    @Test("each refusal code is caused by its change and goes to the sender only")
     func codes() throws {
         var limits: ServerLimits = .init()
         limits.documentBytesMax = 1_000
@@ -177,7 +177,7 @@ struct ChangeFlowTests {
         #expect(reader.ask("0:e:k.1") == ["0:e:k.1\n{\"data\":{\"t\":\"a\"}}"])
     }
 
-    @Test("the first change of one bucket too many is refused with 500")
+    @Test("a change that would create one bucket too many is refused with 500")
     func tooManyBuckets() throws {
         var shard: ShardSettings = .init()
         shard.bucketsPerUserMax = 1
@@ -189,7 +189,7 @@ struct ChangeFlowTests {
             second.ask(edit("k", "x2", to: "a")) == [#"0:c:[{"clientid":"c","id":"k","error":500,"ccids":["x2"]}]"#])
     }
 
-    @Test("a store that fails refuses the whole group with 503, nothing is told, and the same change goes in later")
+    @Test("a failing store refuses the whole group with 503 and nothing is broadcast; the same change succeeds later")
     func storeFailure() throws {
         let harness: HubHarness = try HubHarness(faults: { point in
             point.number == 2 ? .fail(StoreError(.full, "a test")) : .none
@@ -225,7 +225,7 @@ struct ChangeFlowTests {
         #expect(answers[1].contains("\"error\":409"))
     }
 
-    @Test("a refusal to a channel that walks the index waits for the changes the walk holds back")
+    @Test("a refusal on a channel in an index scan waits for the changes that the scan holds back")
     func refusalDuringWalk() throws {
         let harness: HubHarness = try HubHarness()
         let bob: Peer = harness.client("bob")
@@ -234,17 +234,17 @@ struct ChangeFlowTests {
         harness.holdsCommits = true
         bob.send(edit("k", "b2", sv: 1, to: "b"))
         ann.send(edit("k", "a1", sv: 1, to: "b"), "0:i::::10")
-        // b1, which came before ann's first change, and the page.
+        // The change b1, which precedes ann's first change, and the page.
         #expect(ann.take().count == 2)
         harness.commit()
-        #expect(ann.take().isEmpty, "the refusal rests on b2")
+        #expect(ann.take().isEmpty, "the refusal depends on b2")
         let answers: [String] = ann.ask("0:cv:\(try harness.cv(1))")
         #expect(answers.count == 2)
         #expect(answers.first?.contains("\"ccids\":[\"b2\"]") == true)
         #expect(answers.last?.contains("\"error\":412,\"ccids\":[\"a1\"]") == true)
     }
 
-    @Test("what became of a change goes to the life of the channel that sent it, not to the next one")
+    @Test("a channel that is opened again does not receive the outcomes of changes sent before")
     func outcomeOfAnOlderLife() throws {
         let harness: HubHarness = try HubHarness()
         let ann: Peer = harness.client("ann")
@@ -259,7 +259,7 @@ struct ChangeFlowTests {
         #expect(missed.joined().countOf("\"x1\"") == 1)
     }
 
-    @Test("the refusals of one message are one message")
+    @Test("the refusals of one message are sent as one message")
     func refusalsTogether() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -268,7 +268,7 @@ struct ChangeFlowTests {
         #expect(answers.first?.countOf("\"error\":400") == 50)
     }
 
-    @Test("a message of more changes than it may hold is refused once, and nothing of it is done")
+    @Test("a message with too many changes is refused once, and none of its changes is applied")
     func tooManyChanges() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -279,7 +279,7 @@ struct ChangeFlowTests {
         #expect(peer.ask("1:c:[\(many)]") == ["1:?"])
     }
 
-    @Test("413: a huge d, by its bytes or by its value; the connection goes on and nothing stored is harmed")
+    @Test("413: a d too large in bytes or in value; the connection continues and the stored object is intact")
     func hugeObject() throws {
         var shard: ShardSettings = .init()
         shard.documentBytesMax = 1_000
@@ -325,7 +325,7 @@ struct ChangeFlowTests {
 
     // MARK: The echo of node-simperium
 
-    @Test("the removal by which node-simperium echoes one does not delete an object made anew meanwhile")
+    @Test("the removal that node-simperium echoes does not delete an object that was created again meanwhile")
     func echo() throws {
         let harness: HubHarness = try HubHarness()
         let ann: Peer = harness.client("ann")
@@ -335,7 +335,7 @@ struct ChangeFlowTests {
         _ = node.take()
         #expect(node.ask(removal("k", "e1")) == [#"0:c:[{"clientid":"node","id":"k","error":412,"ccids":["e1"]}]"#])
         #expect(node.ask("0:e:k.3") == ["0:e:k.3\n{\"data\":{\"t\":\"new\"}}"])
-        #expect(node.ask(removal("k", "e2")).first?.contains("\"o\":\"-\"") == true, "the next one is meant")
+        #expect(node.ask(removal("k", "e2")).first?.contains("\"o\":\"-\"") == true, "the next removal is not an echo")
     }
 
     @Test("an echo is expected after a catch-up too, from memory or from disk")
@@ -352,7 +352,7 @@ struct ChangeFlowTests {
         }
     }
 
-    @Test("other libraries, later removals and removals after an own edit are taken as they are")
+    @Test("removals of other libraries, after 61 s, or after an own edit are not treated as echoes")
     func noEcho() throws {
         for (library, wait, edits): (String, Double, Bool) in [
             ("ios", 0, false), ("node-simperium", 61, false), ("node-simperium", 0, true),

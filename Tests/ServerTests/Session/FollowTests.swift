@@ -4,13 +4,13 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Following the log: nothing twice, nothing missed, whatever meets whatever.
+/// Following the log: no change is delivered twice or missed, whatever coincides.
 struct FollowTests {
     private func ccids(_ messages: [String]) -> [String] {
         messages.filter { $0.hasPrefix("0:c:[") }.flatMap { $0.allBetween(#""ccids":[""#, and: "\"") }
     }
 
-    @Test("a change that is committed while a cv is being read comes once, behind the answer")
+    @Test("a change that is committed while a cv is being read is delivered once, after the answer")
     func commitDuringCatchUp() throws {
         var limits: ServerLimits = .init()
         limits.tailChangesMax = 1
@@ -28,7 +28,7 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x6"])
     }
 
-    @Test("a channel that asks for nothing is silent for a second, then told all since its auth, once")
+    @Test("a channel that asks for nothing gets nothing for a second, then all changes since its auth, once")
     func silence() throws {
         let harness = try HubHarness()
         let writer = harness.client("w")
@@ -41,13 +41,13 @@ struct FollowTests {
         #expect(ccids(silent.take()) == ["x1"])
         writer.send(edit("k2", "x2", to: "a"))
         #expect(ccids(silent.take()) == ["x2"])
-        // A later cv and i are answered as ever.
+        // A later cv and i are answered as usual.
         #expect(ccids(silent.ask("0:cv:\(try harness.cv(1))")) == ["x1", "x2"])
         #expect(silent.ask("0:i:::").first?.hasPrefix("0:i:") == true)
         #expect(harness.hub.silent.isEmpty)
     }
 
-    @Test("a channel's own first change ends its silence; what came before is told in front of it")
+    @Test("a channel's own first change ends its silence; earlier changes are delivered before it")
     func ownChangeEndsSilence() throws {
         let harness = try HubHarness()
         let writer = harness.client("w")
@@ -61,13 +61,14 @@ struct FollowTests {
         #expect(silent.take().isEmpty)
     }
 
-    @Test("a channel that was answered cv:? is not made live by the time that passes, nor one that asked in time")
+    @Test(
+        "the time that passes does not start delivery after cv:?, nor repeat changes for a channel that asked in time")
     func noSilence() throws {
         let harness = try HubHarness()
         let writer = harness.client("w")
         let lost = harness.client("l")
         #expect(lost.ask("0:cv:nonsense") == ["0:cv:?"])
-        // The same as the command of an init, as one client sends it.
+        // The same as the command of an init, which one client sends.
         let early = harness.connect()
         early.send(
             #"0:init:{"clientid":"e","api":"1.1","token":"ann-token","app_id":"app","name":"notes","cmd":"cv:nonsense"}"#
@@ -96,7 +97,7 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x1", "x2", "x2"])
     }
 
-    @Test("what changes during an index walk is told behind the last page")
+    @Test("changes during an index scan are delivered after the last page")
     func heldDuringWalk() throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")
@@ -114,7 +115,7 @@ struct FollowTests {
     }
 
     @Test(
-        "clients that ask cv after each index get by that answer what the walk held back, once",
+        "clients that send cv after each index get the changes that the scan held back in that answer, once",
         arguments: ["ios", "osx", "thicket"])
     func askAfterIndex(library: String) throws {
         let harness: HubHarness = try HubHarness()
@@ -133,19 +134,19 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x4"])
     }
 
-    @Test("who asks for one entry without its object asks where the bucket stands, and hears of changes at once")
+    @Test("a request for one index entry without its object is a head probe: changes are delivered at once")
     func glance() throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")
         for number: Int in 1...3 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
         let reader: Peer = harness.client("r", library: "bench")
         let first: String = try #require(reader.ask("0:i::::1").first)
-        #expect(first.contains(#""mark":""#), "there is more to walk through, if the client wants to")
+        #expect(first.contains(#""mark":""#), "the client could continue the scan")
         writer.send(edit("k1", "y1", sv: 1, to: "b"))
         #expect(ccids(reader.take()) == ["y1"])
     }
 
-    @Test("a walk that rests for a minute, or whose client begins to write, is told what it missed")
+    @Test("a scan that is idle for a minute, or whose client sends a change, gets the changes that were held back")
     func walkEnds() throws {
         for writes: Bool in [true, false] {
             let harness: HubHarness = try HubHarness()
@@ -161,7 +162,7 @@ struct FollowTests {
         }
     }
 
-    @Test("a channel that walks again and again is watched once")
+    @Test("a channel that scans the index again and again is watched once")
     func walkersAreListedOnce() throws {
         let harness: HubHarness = try HubHarness()
         let reader: Peer = harness.client("r")
@@ -192,7 +193,7 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x2"])
     }
 
-    @Test("any order of edits, commits, reads, reconnects and walks gives each follower each change once, in order")
+    @Test("any order of edits, commits, reads, reconnects and scans gives each follower each change once, in order")
     func anyOrder() throws {
         for seed: UInt64 in 1...150 {
             try FollowRun(seed: seed).run()
@@ -200,7 +201,7 @@ struct FollowTests {
     }
 }
 
-/// One random run; says its seed when something is wrong.
+/// One random run; reports its seed when something is wrong.
 private final class FollowRun {
     private let seed: UInt64
     private var random: SeededRandom
@@ -212,9 +213,9 @@ private final class FollowRun {
 
     private struct Follower {
         var peer: Peer
-        /// Positions heard of, by ccid, since the last `cv` or index.
+        /// Positions received since the last `cv` or index.
         var heard: [String] = []
-        /// Where the follower began: changes up to here it knows from its index or its cv.
+        /// Where the follower began: it knows changes up to here from its index or its cv.
         var start: GlobalID = 0
         var mark: String?
         var isWalking: Bool = false
@@ -258,7 +259,7 @@ private final class FollowRun {
         peer.send(edit("k\(written)", "x\(written)", to: "v"))
     }
 
-    /// Asks for an index or a cv on a fresh channel.
+    /// Asks for an index or a cv on a new channel.
     private func follow(_ place: Int) throws {
         followers[place].heard = []
         if Bool.random(using: &random) {
@@ -272,14 +273,14 @@ private final class FollowRun {
         }
     }
 
-    /// Asks for the next page of a walk.
+    /// Asks for the next page of a scan.
     private func goOn(_ place: Int) throws {
         guard let mark: String = followers[place].mark else { return }
         followers[place].mark = nil
         followers[place].peer.send("0:i::\(mark)::2")
     }
 
-    /// Drops the connection and comes back.
+    /// Drops the connection and reconnects.
     private func come(again place: Int) throws {
         followers[place].peer.close()
         _ = followers[place].peer.take()
@@ -296,7 +297,7 @@ private final class FollowRun {
                     followers[place].start = position(current)
                 }
                 followers[place].mark = message.components(between: #""mark":""#, and: "\"")
-                #expect(followers[place].heard.isEmpty, "seed \(seed): a change came before the walk was over")
+                #expect(followers[place].heard.isEmpty, "seed \(seed): a change came before the scan was over")
             } else if message.hasPrefix("0:c:[") {
                 followers[place].heard += message.allBetween(#""cv":""#, and: "\"")
             } else {
@@ -309,7 +310,7 @@ private final class FollowRun {
         (0...GlobalID(written)).first { (try? harness.cv($0)) == text } ?? -1
     }
 
-    /// Lets everything come to rest.
+    /// Lets everything finish.
     private func settleAll() {
         for _ in 0..<500 {
             while !groups.isEmpty { harness.publish(groups.removeFirst()) }

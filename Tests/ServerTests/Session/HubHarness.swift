@@ -10,7 +10,7 @@ import ThicketProtocol
 /// A hub with a shard and a reader over a store in memory, all on the test's own thread: text in, text out.
 ///
 /// By default every event is followed to its end; with `holdsReads` or `holdsCommits` the test decides when readers and
-/// the shard get on, which is how races are made.
+/// the shard continue, which produces races.
 final class HubHarness {
     let store: MemoryStore
     let hub: Hub
@@ -103,7 +103,7 @@ final class HubHarness {
         settle()
     }
 
-    /// Lets the readers answer the oldest question (or the one at `index`).
+    /// Lets the readers answer the oldest read (or the one at `index`).
     func answerRead(at index: Int = 0) {
         guard index < reads.count else { return }
         let request: ReadRequest = reads.remove(at: index)
@@ -111,7 +111,7 @@ final class HubHarness {
         settle()
     }
 
-    /// Answers the oldest question about a partner's token.
+    /// Answers the oldest request to admit a partner's token.
     func admit(_ answer: AdmissionAnswer) {
         guard !admissions.isEmpty else { return }
         hub.admitted(admissions.removeFirst(), answer, now: now)
@@ -123,14 +123,14 @@ final class HubHarness {
         return hub.revoke(revocation, now: now)
     }
 
-    /// Answers the oldest question with a failure of the store.
+    /// Answers the oldest read with a failure of the store.
     func failRead() {
         guard !reads.isEmpty else { return }
         hub.answered(reads.removeFirst(), .failed(StoreError(.io, "a test")), now: now)
         settle()
     }
 
-    /// Lets the shard take all that is queued (or the first `count`) as one group; the outcome waits for `publish`.
+    /// Lets the shard decide all that is queued (or the first `count`) as one group; the outcome waits for `publish`.
     func decide(_ count: Int = .max) -> (outcome: CommitOutcome, requests: Int) {
         let taken: [ShardRequest] = Array(requests.prefix(count))
         requests.removeFirst(taken.count)
@@ -146,7 +146,7 @@ final class HubHarness {
     /// Commits all that is queued as one group and publishes it.
     func commit() { publish(decide()) }
 
-    /// Cuts the log down to the newest `count` changes of each bucket, however young.
+    /// Cuts the log down to the newest `count` changes of each bucket, whatever their age.
     func cutLog(to count: Int) throws {
         var settings: RetentionSettings = .init()
         settings.logAgeMin = 0
@@ -212,10 +212,10 @@ struct Peer {
         for text: String in texts { harness.receive(id, text) }
     }
 
-    /// What came since the last call.
+    /// Messages received since the last call.
     func take() -> [String] { harness.take(id) }
 
-    /// Sends one message and gives what came back.
+    /// Sends one message and returns the answers.
     func ask(_ text: String) -> [String] {
         send(text)
         return take()
@@ -224,7 +224,7 @@ struct Peer {
     func close() { harness.close(id) }
 }
 
-/// A change that makes or edits a text field, as clients send it.
+/// A change that creates or edits a text field, as clients send it.
 func edit(_ key: String, _ ccid: String, sv: Int? = nil, field: String = "t", to value: String) -> String {
     let source: String = sv.map { ",\"sv\":\($0)" } ?? ""
     let operation: String = sv == nil ? "+" : "r"

@@ -8,14 +8,14 @@ struct InitTests {
     private static let fields: String = #""clientid":"c1","token":"ann-token","app_id":"app","name":"notes""#
     private static let invalid: String = #"0:auth:{"msg":"Token invalid","code":401}"#
 
-    @Test("a good token is answered by the user's name and nothing else")
+    @Test("a valid token is answered by the user's name and nothing else")
     func good() throws {
         let peer: Peer = try HubHarness().connect()
         #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
     }
 
     @Test(
-        "an api of 1.1 in any spelling is the new one",
+        "an api of 1.1 or more in any spelling is the new API",
         arguments: [#""1.1""#, "1.1", "1.1000000238", "1.2", "2", #""1.10""#])
     func newAPI(api: String) throws {
         let peer: Peer = try HubHarness().connect()
@@ -24,7 +24,7 @@ struct InitTests {
     }
 
     @Test(
-        "clients without api or below 1.1 hear 'expired' first",
+        "clients without api or below 1.1 get 'expired' first",
         arguments: ["", #""api":1,"#, #""api":"1","#, #""api":"x","#, #""api":null,"#])
     func oldAPI(api: String) throws {
         let peer: Peer = try HubHarness().connect()
@@ -32,7 +32,7 @@ struct InitTests {
         #expect(peer.ask(request) == ["0:auth:expired", Self.invalid])
     }
 
-    @Test("what is wrong decides the code of a refused init")
+    @Test("the fault decides the code of a refused init")
     func codes() throws {
         let harness: HubHarness = try HubHarness()
         try harness.grant("other-token", app: "other", user: "ann@example.com")
@@ -63,7 +63,7 @@ struct InitTests {
     }
 
     @Test(
-        "a refused init says what is wrong with the name of app, bucket or client, and which character it is",
+        "a refused init reports what is wrong with the name of app, bucket or client, and which character it is",
         arguments: [
             (#""clientid":"c","name":"notes""#, "App id invalid: it is missing"),
             (
@@ -98,7 +98,7 @@ struct InitTests {
             ])
     }
 
-    @Test("the app's name does not depend on case, and client_id does for clientid")
+    @Test("the app's name is case-insensitive, and client_id is accepted for clientid")
     func lenient() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect(app: "APP")
@@ -107,7 +107,7 @@ struct InitTests {
     }
 
     @Test(
-        "a user's name that a client would take for something else is prefixed",
+        "a user name that a client would misread is prefixed with user:",
         arguments: ["12345", "true", "null", #""x""#, #"{"a":1}"#, "{x", "[1]", "expired", "1e5", "-1"])
     func misleadingNames(name: String) throws {
         let harness: HubHarness = try HubHarness()
@@ -117,7 +117,7 @@ struct InitTests {
         #expect(peer.ask(request) == ["0:auth:user:\(name)"])
     }
 
-    @Test("one refused channel leaves the others alone")
+    @Test("a refused channel does not affect the other channels")
     func independence() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c1")
@@ -129,7 +129,7 @@ struct InitTests {
         #expect(harness.closed.isEmpty)
     }
 
-    @Test("a second init on a channel starts it afresh, on whatever bucket it names")
+    @Test("a second init on a channel starts it again, on whatever bucket it names")
     func restart() throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")
@@ -143,7 +143,7 @@ struct InitTests {
         #expect(peer.ask("0:cv:\(try harness.cv(0, bucket: "tags"))") == ["0:c:[]"])
     }
 
-    @Test("an init while another is under way replaces it: one answer")
+    @Test("an init during another one replaces it: one answer")
     func replacedInit() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect()
@@ -170,7 +170,7 @@ struct InitTests {
         }
     }
 
-    @Test("the command of an init counts into what is kept for a client that has shown no token")
+    @Test("the command of an init counts towards the bytes that are kept for a client that has shown no token")
     func largeCommand() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect()
@@ -179,7 +179,7 @@ struct InitTests {
             peer.ask(#"0:init:{"api":"1.1",\#(Self.fields),"cmd":"\#(large)"}"#) == ["0:?", "0:auth:ann@example.com"])
     }
 
-    @Test("commands before an init are not understood and harm nothing")
+    @Test("commands before an init are answered by a question mark and have no effect")
     func beforeInit() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect()
@@ -189,7 +189,7 @@ struct InitTests {
         #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
     }
 
-    @Test("commands sent behind an init without waiting run once it is authorized")
+    @Test("commands sent after an init without waiting run once it is authorized")
     func pipelined() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect()
@@ -203,7 +203,7 @@ struct InitTests {
         #expect(answers.count == 1 + Channel.queuedMax)
     }
 
-    @Test("commands behind an init that is refused are not understood")
+    @Test("commands after an init that is refused are answered by a question mark")
     func pipelinedRefused() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect()
@@ -230,7 +230,7 @@ struct InitTests {
         #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
     }
 
-    @Test("more channels, buckets or clients of a bucket than admitted are refused with 500")
+    @Test("channels, buckets and clients of a bucket above their limits are refused with 500")
     func limits() throws {
         var limits: ServerLimits = .init()
         limits.channelsPerConnectionMax = 2
@@ -255,7 +255,7 @@ struct InitTests {
     }
 
     @Test(
-        "a connection that is closed for asking too much while its channels are let in harms nobody who waits with it")
+        "closing a connection for too many reads during its inits does not affect a client that waits with it")
     func closedWhileAdmitted() throws {
         var limits: ServerLimits = .init()
         limits.readsPerConnectionMax = 8
@@ -298,7 +298,7 @@ struct InitTests {
         #expect(harness.takeTold() == [.asked(2)])
     }
 
-    @Test("a connection that ends in the middle of an init leaves nothing behind")
+    @Test("a connection that ends during an init leaves nothing behind")
     func closedDuringInit() throws {
         let harness: HubHarness = try HubHarness()
         harness.holdsReads = true

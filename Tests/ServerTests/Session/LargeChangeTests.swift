@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Changes so large that a reader's thread reads them: they keep their place among the others.
+/// Changes so large that a reader's thread parses them: they keep their place among the others.
 struct LargeChangeTests {
     private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
 
@@ -12,7 +12,7 @@ struct LargeChangeTests {
         messages.filter { $0.hasPrefix("0:c:[") }.flatMap { $0.allBetween(#""ccids":[""#, and: "\"") }
     }
 
-    @Test("a large change is handed to a reader and its connection is read no further; then it is applied")
+    @Test("a large change is given to a reader and its connection is not read further; then it is applied")
     func handedOver() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -29,7 +29,7 @@ struct LargeChangeTests {
         #expect(harness.hub.readCount == 0)
     }
 
-    @Test("a change of less is read where it is")
+    @Test("a smaller change is parsed in place")
     func small() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -39,7 +39,7 @@ struct LargeChangeTests {
         #expect(Self.ccids(peer.take()) == ["small"])
     }
 
-    @Test("what was read from the connection already waits behind the large change, in its order")
+    @Test("messages that were already read from the connection wait behind the large change, in their order")
     func order() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -47,16 +47,16 @@ struct LargeChangeTests {
         peer.send(
             edit("a", "1", to: Self.text), edit("a", "2", sv: 1, to: "two"), edit("b", "3", to: Self.text),
             edit("a", "4", sv: 2, to: "four"))
-        #expect(harness.reads.count == 1, "the second large one waits for the first")
+        #expect(harness.reads.count == 1, "the second large change waits for the first")
         harness.answerRead()
         #expect(Self.ccids(peer.take()) == ["1", "2"])
-        #expect(harness.paused == [peer.id], "the second one is being read")
+        #expect(harness.paused == [peer.id], "the second large change is being parsed")
         harness.answerRead()
         #expect(Self.ccids(peer.take()) == ["3", "4"])
         #expect(harness.paused.isEmpty)
     }
 
-    @Test("several changes in one large message are applied, and the next message behind them")
+    @Test("several changes in one large message are applied, and then the next message")
     func array() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -65,7 +65,7 @@ struct LargeChangeTests {
         #expect(Self.ccids(peer.take()) == ["1", "2", "3"])
     }
 
-    @Test("a large change that cannot be read is answered 400, with its ccid")
+    @Test("a large change that cannot be parsed is answered 400, with its ccid")
     func unreadable() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -75,7 +75,7 @@ struct LargeChangeTests {
         #expect(harness.paused.isEmpty)
     }
 
-    @Test("above the rate a large change is refused with 503, behind its place too")
+    @Test("above the rate a large change is refused with 503, in its place too")
     func refused() throws {
         var limits: ServerLimits = .init()
         (limits.messagesPerSecond, limits.messagesBurst) = (1, 1)
@@ -89,7 +89,7 @@ struct LargeChangeTests {
         #expect(peer.take() == [#"0:c:[{"clientid":"c","id":"a","error":503,"ccids":["large"]}]"#])
     }
 
-    @Test("a connection that ends meanwhile leaves nothing behind")
+    @Test("a connection that ends while its large change is parsed leaves nothing behind")
     func closed() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -103,7 +103,7 @@ struct LargeChangeTests {
         #expect(harness.client("d").ask("0:e:a.1") == ["0:e:a.1\n?"])
     }
 
-    @Test("a channel opened anew meanwhile is not given the change of the one before")
+    @Test("a channel that was opened again meanwhile does not get the large change of the one before")
     func replaced() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -121,7 +121,7 @@ struct LargeChangeTests {
         #expect(Self.ccids(peer.ask(edit("a", "new", to: "x"))) == ["new"])
     }
 
-    @Test("with too many bytes being read, a large change is read where it is")
+    @Test("with too many bytes being parsed, a large change is parsed in place")
     func bound() throws {
         var limits: ServerLimits = .init()
         limits.changeBytesQueuedMax = 3 * Hub.largeFrom / 2
@@ -135,7 +135,7 @@ struct LargeChangeTests {
         #expect(harness.metrics.limitHits.value(.queue) == 1)
     }
 
-    @Test("a large change is decided as a small one that says the same", arguments: 0..<8)
+    @Test("a large change is decided like a small one with the same content", arguments: 0..<8)
     func sameDecision(number: Int) throws {
         let first: String = #"{"t":{"o":"+","v":{"a":[1,2,{"b":"c"}],"e":"text"}},"n":{"o":"+","v":1}}"#
         let diffs: [String] = [

@@ -5,9 +5,9 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Rates, bounds and backpressure; and the questions an administrator asks of clients.
+/// Rates, bounds and backpressure; and the questions of an administrator to clients.
 struct PacingTests {
-    @Test("a sender above its rate is read more slowly, and refused only after a whole burst more")
+    @Test("a sender above its rate is read more slowly, and refused only after another whole burst")
     func meter() {
         var meter: RateMeter = .init(perSecond: 10, burst: 3)
         let second: Int64 = 1_000_000_000
@@ -20,7 +20,7 @@ struct PacingTests {
         for _ in 0..<3 { #expect(meter.admit(at: 10 * second) == .admit) }
     }
 
-    @Test("messages above the rate pause the connection until they are paid for")
+    @Test("messages above the rate pause the connection until the rate allows them")
     func messageRate() throws {
         var limits: ServerLimits = .init()
         limits.messagesPerSecond = 10
@@ -28,14 +28,14 @@ struct PacingTests {
         let harness: HubHarness = try HubHarness(limits: limits)
         let peer: Peer = harness.connect()
         for _ in 0..<6 { peer.send("h:1") }
-        #expect(peer.take().count == 6, "what has been read already is answered")
+        #expect(peer.take().count == 6, "messages that were already read are answered")
         #expect(harness.paused == [peer.id])
         harness.pass(seconds: 1)
         #expect(harness.paused.isEmpty)
         #expect(harness.metrics.limitHits.value(.messageRate) == 1)
     }
 
-    @Test("who owes a rest and comes back on another connection is the same user and rests on; somebody else does not")
+    @Test("a throttled user that reconnects is the same tenant and stays throttled; another user is not throttled")
     func comesBack() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -49,10 +49,10 @@ struct PacingTests {
         harness.pass(seconds: 2.1)
         #expect(!harness.paused.contains(again.id))
         harness.close(again.id)
-        #expect(!harness.paused.contains(harness.client("c").id), "nothing is owed any more")
+        #expect(!harness.paused.contains(harness.client("c").id), "the throttle is over")
     }
 
-    @Test("of users who have left the last 1,024 are known; one who comes and goes is known once")
+    @Test("the last 1,024 disconnected users are remembered; a user that comes and goes is remembered once")
     func left() throws {
         let harness: HubHarness = try HubHarness()
         func visit(_ user: Int) throws -> TenantID {
@@ -70,7 +70,7 @@ struct PacingTests {
         #expect(try visit(0).rawValue > first.rawValue + 1_024)
     }
 
-    @Test("changes far above the rate are refused with 503, other messages by a question mark")
+    @Test("changes far above the rate are refused with 503, other messages with a question mark")
     func changeRate() throws {
         var limits: ServerLimits = .init()
         limits.changesPerSecond = 1
@@ -111,7 +111,7 @@ struct PacingTests {
         #expect(peer.ask("1:c:[\(changes.joined(separator: ","))]") == ["1:?"])
     }
 
-    @Test("while too many changes wait, senders are not read; above the bound they are refused with 503")
+    @Test("while too many changes are queued, their senders are not read; above the bound they are refused with 503")
     func changeQueue() throws {
         var limits: ServerLimits = .init()
         limits.changesQueuedMax = 4
@@ -132,7 +132,7 @@ struct PacingTests {
         #expect(harness.metrics.limitHits.value(.queue) == 1)
     }
 
-    @Test("a connection with too many open reads is not read on, and closed with 1013 when it comes to four times that")
+    @Test("a connection with too many open reads is not read further, and closed with 1013 at four times that number")
     func readBound() throws {
         var limits: ServerLimits = .init()
         limits.readsPerConnectionMax = 4
@@ -154,7 +154,7 @@ struct PacingTests {
         #expect(harness.hub.readCount == 0)
     }
 
-    @Test("a client that asks for hundreds of objects at once is served a few at a time, all of them, in order")
+    @Test("a client that asks for 300 objects at once is served a few at a time, all of them, in order")
     func manyEntities() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -177,7 +177,7 @@ struct PacingTests {
         #expect(harness.hub.readCount == 0)
     }
 
-    @Test("what is kept for a client that has shown no token yet is bounded in bytes")
+    @Test("the bytes that are kept for a client that has shown no token yet are bounded")
     func queuedBytes() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.connect()
@@ -188,7 +188,7 @@ struct PacingTests {
         #expect(peer.ask(large) == ["0:?"])
     }
 
-    @Test("readers behind by more than the bound pause who asks, whoever it is")
+    @Test("readers behind by more than the bound pause every client that asks for a read")
     func allReads() throws {
         var limits: ServerLimits = .init()
         limits.readsQueuedMax = 3
@@ -217,7 +217,7 @@ struct PacingTests {
         #expect(answer.first?.countOf("\"ccids\"") == 7)
     }
 
-    @Test("when the server stops every connection is told 1001")
+    @Test("when the server stops, every connection is closed with 1001")
     func stop() throws {
         let harness: HubHarness = try HubHarness()
         let peers: [Peer] = [harness.client("a"), harness.connect()]
@@ -250,7 +250,7 @@ struct PacingTests {
             kind: kind, seconds: 5)
     }
 
-    @Test("index is asked of every channel on the bucket, and answers go to the asker")
+    @Test("an index question goes to every channel on the bucket, and answers go to the asker")
     func askIndex() throws {
         let harness: HubHarness = try HubHarness()
         let first: Peer = harness.client("one")
@@ -276,7 +276,7 @@ struct PacingTests {
         #expect(harness.takeTold().isEmpty)
     }
 
-    @Test("log is asked once of each connection, without a channel")
+    @Test("a log question goes once to each connection, without a channel")
     func askLog() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("one")
@@ -295,7 +295,7 @@ struct PacingTests {
         #expect(harness.takeTold().isEmpty)
     }
 
-    @Test("asking a bucket that nobody has open ends at once")
+    @Test("a question about a bucket without open channels ends at once")
     func askNobody() throws {
         let harness: HubHarness = try HubHarness()
         harness.ask(try question(.index))

@@ -21,7 +21,7 @@ struct ReadTests {
     }
 
     @Test(
-        "what is not understood is answered by a question mark and does not end the connection",
+        "a message that is not understood is answered by a question mark and does not end the connection",
         arguments: [
             ("0:what", "0:?"), ("0:", "0:?"), ("0", "0:?"), ("7:cv:x", "7:?"), ("", "0:?"), ("nonsense", "0:?"),
             ("99999999999:cv:x", "0:?"), (":cv:x", "0:?"), ("-1:cv:x", "0:?"),
@@ -34,7 +34,7 @@ struct ReadTests {
         #expect(harness.closed.isEmpty)
     }
 
-    @Test("any text is survived, and the connection still works")
+    @Test("no text breaks a connection")
     func anyText() throws {
         let parts: [String] = [
             "0", ":", "c", "i", "e", "cv", "init", "index", "log", "h", "{", "}", "[", "]", "\"", ",", ".", "-", "1",
@@ -57,7 +57,9 @@ struct ReadTests {
         }
     }
 
-    @Test("answers to questions that nobody asked are dropped", arguments: [#"log:{"log":"x"}"#, "0:index:{}"])
+    @Test(
+        "answers to questions that the server did not ask are dropped",
+        arguments: [#"log:{"log":"x"}"#, "0:index:{}"])
     func unasked(text: String) throws {
         #expect(try HubHarness().client("c").ask(text).isEmpty)
     }
@@ -73,7 +75,7 @@ struct ReadTests {
         return harness
     }
 
-    @Test("the index of an empty bucket has a current that cv answers with nothing new")
+    @Test("the index of an empty bucket has a current that cv answers with no changes")
     func emptyIndex() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -96,7 +98,7 @@ struct ReadTests {
         #expect(harness.client("c").ask("0:i:1:::10") == ["0:i:{\"current\":\"\(current)\",\"index\":\(full)}"])
     }
 
-    @Test("a walk shows one moment: its current stands still and later changes do not show")
+    @Test("an index scan shows one moment: its current stays the same and later changes do not show")
     func frozenWalk() throws {
         let harness: HubHarness = try filled("one", "two", "three")
         let reader: Peer = harness.client("reader")
@@ -110,11 +112,11 @@ struct ReadTests {
             second.first
                 == "0:i:{\"current\":\"\(try harness.cv(3))\",\"index\":[{\"id\":\"one\",\"v\":1,\"d\":{\"t\":\"one\"}}]}"
         )
-        #expect(second.count == 2, "what was held back during the walk follows its last page")
+        #expect(second.count == 2, "changes held back during the scan follow its last page")
         #expect(second.last?.hasPrefix("0:c:[") == true)
     }
 
-    @Test("no page is empty: one that ends at the last object has no mark")
+    @Test("no page is empty: a page that ends at the last object has no mark")
     func exactPages() throws {
         let harness: HubHarness = try filled("one", "two", "three", "four")
         let peer: Peer = harness.client("c")
@@ -136,7 +138,7 @@ struct ReadTests {
             ])
     }
 
-    @Test("a mark that this server cannot read begins the walk anew", arguments: ["x", "x.y", "..", "0"])
+    @Test("a mark that this server cannot read starts the scan again", arguments: ["x", "x.y", "..", "0"])
     func unreadableMark(mark: String) throws {
         let harness: HubHarness = try filled("one")
         #expect(
@@ -170,7 +172,7 @@ struct ReadTests {
 
     // MARK: Entity
 
-    @Test("any kept version is given; what is not there is a question mark")
+    @Test("any kept version is returned; an unknown one is answered by a question mark")
     func entity() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -193,7 +195,7 @@ struct ReadTests {
         #expect(peer.ask("0:e:k.2") == ["0:e:k.2\n?"])
     }
 
-    @Test("a version that is committed but not published yet is not there")
+    @Test("a version that is committed but not published yet cannot be read")
     func unpublishedEntity() throws {
         let harness: HubHarness = try filled("k")
         let peer: Peer = harness.client("c")
@@ -208,7 +210,7 @@ struct ReadTests {
 
     // MARK: Changes since
 
-    @Test("cv gives all later changes, own ones with their ccids, oldest first, in one message")
+    @Test("cv returns all later changes, own ones with their ccids, oldest first, in one message")
     func changesSince() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("c")
@@ -270,7 +272,7 @@ struct ReadTests {
         #expect(peer.ask("0:cv") == ["0:cv:?"])
     }
 
-    @Test("a position that retention has cut is answered by cv:?, and a walk on it begins anew")
+    @Test("a position that retention has cut is answered by cv:?, and an index scan on it starts again")
     func cutLog() throws {
         var limits: ServerLimits = .init()
         limits.tailChangesMax = 0
@@ -290,7 +292,7 @@ struct ReadTests {
         #expect(harness.closed.isEmpty)
     }
 
-    @Test("a store that cannot be read ends the connection with 1011, so that the client comes again")
+    @Test("a store that cannot be read ends the connection with 1011, so that the client reconnects")
     func storeFailure() throws {
         for request: String in ["0:i::::10", "0:e:one.1"] {
             let harness: HubHarness = try filled("one")
@@ -319,7 +321,7 @@ extension String {
 
     private func allRanges(of part: String) -> [Range<String.Index>] { ranges(of: part) }
 
-    @Test("a page that many ask for is made once, is the same bytes for all, and never outlives a change")
+    @Test("a page that many clients ask for is made once, has the same bytes for all, and never outlives a change")
     func pagesAreKept() throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")

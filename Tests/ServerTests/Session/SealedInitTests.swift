@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The first `init` that wants a new bucket sealed, and what may come between it and the disk.
+/// The first `init` that asks for a new bucket to be sealed, and what may happen between it and the disk.
 @Suite("An init that seals a bucket")
 struct SealedInitTests {
     private static let auth: String = "0:auth:ann@example.com"
@@ -25,7 +25,7 @@ struct SealedInitTests {
             + SealedText.creation(SealedText.snapshot()).serializedText + "}"
     }
 
-    @Test("nobody is let in before the mode is on disk; then all who waited, each with what it asked for")
+    @Test("no client is admitted before the mode is on disk; then all that waited are, each with what it asked for")
     func waiting() throws {
         let harness: HubHarness = try .init()
         harness.holdsCommits = true
@@ -47,7 +47,7 @@ struct SealedInitTests {
         try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("notes"))
     }
 
-    @Test("who may only read is told no mode before somebody who may write has made the bucket what it is")
+    @Test("a client that may only read gets no mode before a client that may write has created the bucket")
     func readerFirst() throws {
         let harness: HubHarness = try .init()
         let (reader, writer): (Peer, Peer) = (harness.connect(), harness.connect())
@@ -57,7 +57,7 @@ struct SealedInitTests {
         #expect(reader.take() == [Self.sealed])
     }
 
-    @Test("a store that cannot write the mode refuses the init, and the next one tries again")
+    @Test("a store that cannot write the mode refuses the init with 500, and the next init tries again")
     func failing() throws {
         let faults: FaultPlan = { point in point.number == 1 ? .fail(StoreError(.full, "a test")) : .none }
         let harness: HubHarness = try .init(faults: faults)
@@ -68,7 +68,9 @@ struct SealedInitTests {
         #expect(peer.ask(Self.opening()) == [Self.auth, Self.sealed])
     }
 
-    @Test("a crash before the mode is on disk leaves nothing, one behind it a sealed bucket", arguments: [false, true])
+    @Test(
+        "a crash before the mode is on disk leaves nothing, a crash after it a sealed bucket",
+        arguments: [false, true])
     func crashing(isAfter: Bool) throws {
         let store: MemoryStore = .init(faults: { point in
             point.number == 1 ? (isAfter ? .crashAfter : .crashBefore) : .none
@@ -81,7 +83,7 @@ struct SealedInitTests {
         #expect(shard.seal() == .mode(isAfter ? .sealed : .open))
     }
 
-    @Test("whoever writes something open first keeps the bucket open; the other is told, and decides")
+    @Test("an open change that comes first keeps the bucket open, and the client that asked for sealed gets this mode")
     func openFirst() throws {
         let harness: HubHarness = try .init()
         let old: Peer = harness.client("old")
@@ -95,7 +97,7 @@ struct SealedInitTests {
         #expect(old.take().first?.contains(#""ev":1"#) == true)
     }
 
-    @Test("what is written behind the wish, in the same group, is held against the new mode")
+    @Test("an open change after the request to seal, in the same group, is refused with 400 under the new mode")
     func openBehind() throws {
         let harness: HubHarness = try .init()
         let old: Peer = harness.client("old")
@@ -110,7 +112,7 @@ struct SealedInitTests {
         #expect(told.contains(Self.sealed) && told.contains { $0.contains(#""error":400"#) }, "\(told)")
     }
 
-    @Test("who goes away, or opens something else, while it waits is forgotten")
+    @Test("a client that disconnects or opens another bucket while it waits is forgotten")
     func leaving() throws {
         let harness: HubHarness = try .init()
         harness.holdsCommits = true
@@ -125,7 +127,7 @@ struct SealedInitTests {
         #expect(harness.connect().ask(Self.opening(nil)) == [Self.auth, Self.sealed])
     }
 
-    @Test("a word that is no mode seals nothing, nor do readers or the bucket of the options")
+    @Test("a word that is not a mode seals nothing, nor does a reader")
     func noWish() throws {
         let harness: HubHarness = try .init()
         for mode: String in ["SEALED", "sealed ", "closed", ""] {
@@ -135,7 +137,7 @@ struct SealedInitTests {
         #expect(try harness.store.makeReader().bucket(Self.bucket()) == nil)
     }
 
-    /// A token of ann that is good for 30 s.
+    /// A token of ann that is valid for 30 s.
     private static func grantShort(_ harness: HubHarness, isReadOnly: Bool = false) throws {
         harness.store.addGrant(
             TokenGrant(
@@ -146,7 +148,7 @@ struct SealedInitTests {
 
     private static func isExpired(_ told: [String]) -> Bool { told.count == 1 && told[0].contains("Token expired") }
 
-    @Test("a bucket that becomes sealed while a channel is between two tokens is told behind the auth of the next")
+    @Test("a bucket that becomes sealed while a channel is between two tokens is reported after the next auth")
     func betweenTokens() throws {
         let harness: HubHarness = try .init()
         try Self.grantShort(harness)
@@ -162,7 +164,7 @@ struct SealedInitTests {
         #expect(peer.ask(Self.opening(nil)) == [Self.auth, Self.sealed])
     }
 
-    @Test("another token is told what the bucket is when it asks, and otherwise only that it is sealed")
+    @Test("a renewal is answered with the bucket's mode when it asks, and otherwise only with a sealed one")
     func renewalAsks() throws {
         for (mode, first, then): (String?, [String], [String]) in [
             (nil, [Self.auth], [Self.auth]), ("open", [Self.auth, Self.open], [Self.auth, Self.open]),
@@ -178,7 +180,7 @@ struct SealedInitTests {
         }
     }
 
-    @Test("who could only read and wanted a new bucket sealed seals it with a next token that may write")
+    @Test("a reader that wanted a new bucket sealed seals it with its next token that may write")
     func readerWrites() throws {
         let harness: HubHarness = try .init()
         try Self.grantShort(harness, isReadOnly: true)
@@ -192,7 +194,7 @@ struct SealedInitTests {
         #expect(peer.ask(Self.creation(1)).first?.contains(#""ev":1"#) == true)
     }
 
-    @Test("an operator's word reaches who has the bucket open, and what they write behind it")
+    @Test("an operator's mode reaches clients that have the bucket open, and holds for what they write next")
     func byOperator() throws {
         let harness: HubHarness = try .init()
         let peer: Peer = harness.client("c")

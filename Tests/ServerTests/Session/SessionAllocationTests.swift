@@ -3,9 +3,9 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// What a change takes from the heap on its way through the sessions, beside `AllocationTests`: counted exactly.
+/// Heap allocations of a change on its way through the sessions, beside `AllocationTests`: counted exactly.
 @Suite("Allocations of sessions") struct SessionAllocationTests {
-    /// Blocks for a change that comes in, up to what the shard is asked, and for what all listeners are told; medians.
+    /// Blocks for an incoming change, up to the request to the shard, and for its delivery to all listeners; medians.
     private func steps(listeners: Int) throws -> (receiving: Int, telling: Int) {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("writer")
@@ -24,7 +24,7 @@ import ThicketProtocol
             let telling: Int = AllocationCount.during { harness.hub.committed(group.outcome, now: harness.now) }
             harness.settle()
             for peer: Peer in all { #expect(peer.take().count == 1) }
-            // Nobody's rate is met.
+            // No client reaches its rate.
             harness.pass(seconds: 1)
             guard number >= 80 else { continue }
             counts.receiving.append(receiving)
@@ -33,10 +33,10 @@ import ThicketProtocol
         return (AllocationCount.median(counts.receiving), AllocationCount.median(counts.telling))
     }
 
-    // Release builds take fewer: each listener's two blocks look for the frame that all of them share.
+    // Release builds allocate fewer: the two blocks of each listener are for the search of the frame that all share.
     #if DEBUG
         @Test(
-            "a change takes so many blocks on its way in, and so many to be told to all who listen, no more and no fewer",
+            "a change allocates exactly 19 blocks on its way in, and an exact number for delivery to all listeners",
             .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"),
             arguments: [(0, 16), (1, 19), (9, 38), (99, 221)])
         func perChange(listeners: Int, telling: Int) throws {
@@ -45,9 +45,9 @@ import ThicketProtocol
         }
     #endif
 
-    /// The message stays where the socket's bytes were read to.
+    /// The message stays in the buffer that the socket was read into.
     @Test(
-        "a whole frame takes nothing from the heap, as long as it came in one piece",
+        "a whole frame that came in one piece allocates nothing",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
     func frame() throws {
         var reader: WebSocketReader = .init(role: .server, messageBytesMax: 1 << 20)
@@ -63,7 +63,7 @@ import ThicketProtocol
                 }
             }
             #expect(isMessage)
-            // The first of a process may make what all of them use.
+            // The first frame of a process may allocate what all of them use.
             if round > 0 { #expect(blocks == 0) }
         }
     }

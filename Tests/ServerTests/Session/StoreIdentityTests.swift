@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// What tells a client of our library which bucket it has met (docs/decisions/0083).
+/// How a client of Thicket's library recognises a bucket (docs/decisions/0083).
 @Suite("The identity of a bucket")
 struct StoreIdentityTests {
     private static func opening(_ library: String?, mode: String? = nil) -> String {
@@ -11,7 +11,7 @@ struct StoreIdentityTests {
         return #"0:init:{"clientid":"c","api":"1.1","token":"ann-token","app_id":"app","name":"notes"\#(extra)}"#
     }
 
-    @Test("our library hears it behind auth, once the bucket has a change; others hear what they always did")
+    @Test("Thicket's client gets the identity after auth, once the bucket has a change; other libraries get none")
     func told() throws {
         let harness = try HubHarness()
         let (ours, other) = (harness.connect(), harness.connect())
@@ -32,7 +32,7 @@ struct StoreIdentityTests {
         #expect(asks.ask(Self.opening("thicket", mode: "sealed")) == ["0:auth:ann@example.com", both])
     }
 
-    @Test("it is another one after a restore, for another row, user, app or name, and under another key")
+    @Test("the identity differs after a restore, for another row, user, app or name, and under another key")
     func differs() throws {
         func bucket(_ app: String, _ user: String, _ name: String) throws -> BucketID {
             BucketID(app: try AppID(app), user: try UserID(user), name: try BucketName(name))

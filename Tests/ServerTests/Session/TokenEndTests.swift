@@ -6,13 +6,13 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Channels that are open by a partner's token: how they come, lapse, go on and end.
+/// Channels opened with a partner's token: their start, lapse, renewal and end.
 struct TokenEndTests {
     private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
     private static let invalid: String = #"0:auth:{"msg":"Token invalid","code":401}"#
     private static let entity: String = "403c1677-4917-2fcb-b788-c6b4e5c85237"
 
-    /// A harness with one partner's channel on ann's bucket beside a writer of hers.
+    /// A harness with one partner channel on ann's bucket, beside a client of hers that writes.
     fileprivate final class Stage {
         let harness: HubHarness
         let writer: Peer
@@ -29,7 +29,7 @@ struct TokenEndTests {
 
         var seconds: Double { Double(harness.now.unix) / 1_000 }
 
-        /// A text that looks like a partner's token, each time another one.
+        /// A text that looks like a partner's token, different each time.
         func token() -> String {
             tokens += 1
             return "h\(tokens).p." + String(repeating: "s", count: 86)
@@ -60,7 +60,7 @@ struct TokenEndTests {
 
         func cv(_ gid: GlobalID) throws -> String { try harness.cv(gid, user: TokenEndTests.entity) }
 
-        /// ccids of the changes that came.
+        /// ccids of the changes received.
         func changes() -> [String] { TokenEndTests.ccids(peer.take()) }
     }
 
@@ -68,7 +68,7 @@ struct TokenEndTests {
         messages.filter { $0.hasPrefix("0:c:[") }.flatMap { $0.allBetween(#""ccids":[""#, and: "\"") }
     }
 
-    @Test("a token that no operator made is asked about, with the device beside it, if it looks like a partner's")
+    @Test("a token that no operator made is sent for admission, with its device, if it looks like a partner's")
     func asked() throws {
         let stage: Stage = try .init()
         let token: String = stage.token()
@@ -87,7 +87,7 @@ struct TokenEndTests {
         #expect(stage.harness.admissions.isEmpty)
     }
 
-    @Test("a server without partners asks nobody")
+    @Test("a server without partners sends no token for admission")
     func withoutPartners() throws {
         let stage: Stage = try .init()
         stage.harness.hub.knowsPartners = false
@@ -96,7 +96,7 @@ struct TokenEndTests {
         #expect(stage.harness.admissions.isEmpty)
     }
 
-    @Test("what is wrong decides the answer, and the channel may try again")
+    @Test("the fault decides the answer, and the channel may try again")
     func refusals() throws {
         let stage: Stage = try .init()
         for (answer, text): (AdmissionAnswer, String) in [
@@ -111,14 +111,14 @@ struct TokenEndTests {
         }
         stage.sendInit()
         stage.harness.admit(.admitted(stage.pass(0)))
-        #expect(stage.peer.take() == [Self.expired], "it ended on its way")
+        #expect(stage.peer.take() == [Self.expired], "the token ended before its admission")
         #expect(stage.open(1) == ["0:auth:\(Self.entity)"])
         stage.sendInit(channel: 1)
         stage.harness.admit(.busy)
         #expect(stage.harness.closed[stage.peer.id] == .tryAgainLater)
     }
 
-    @Test("commands sent behind the init wait for its answer; an answer to an init that was replaced is dropped")
+    @Test("commands sent after the init wait for its answer; an answer to an init that was replaced is dropped")
     func waiting() throws {
         let stage: Stage = try .init()
         stage.sendInit()
@@ -131,7 +131,7 @@ struct TokenEndTests {
         #expect(stage.peer.take() == ["0:auth:\(Self.entity)"])
     }
 
-    @Test("up to its end a token delivers; from that moment on nothing comes and nothing is taken, without any tick")
+    @Test("a token delivers up to its end; from that moment nothing is delivered or accepted, without any tick")
     func exactEnd() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -152,7 +152,7 @@ struct TokenEndTests {
         #expect(stage.harness.requests.isEmpty)
     }
 
-    @Test("clients that know only 'expired' are told so")
+    @Test("clients that know only 'expired' get it when a token ends")
     func oldClients() throws {
         let stage: Stage = try .init()
         stage.peer.send(
@@ -163,7 +163,7 @@ struct TokenEndTests {
         #expect(stage.peer.take() == ["0:auth:expired", Self.expired])
     }
 
-    @Test("another token within a minute: what was missed comes once and in order, then what is new")
+    @Test("another token within a minute first gets the missed changes, once and in order, then new ones")
     func renewal() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -181,7 +181,7 @@ struct TokenEndTests {
         #expect(stage.peer.take() == [Self.expired])
     }
 
-    @Test("what was missed is read from disk when memory does not reach back, and is asked for anew when nothing does")
+    @Test("missed changes are read from disk when memory does not reach back; when disk does not either, cv:? is sent")
     func renewalFromDisk() throws {
         var limits: ServerLimits = .init()
         limits.tailChangesMax = 1
@@ -199,7 +199,7 @@ struct TokenEndTests {
         }
     }
 
-    @Test("a token that is not good leaves the time of grace as it is; it ends a minute after the first")
+    @Test("a bad token does not change the time of grace, which ends a minute after the end of the first token")
     func grace() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -220,7 +220,7 @@ struct TokenEndTests {
         #expect(stage.peer.take().isEmpty)
     }
 
-    @Test("a channel that others outlive ends alone")
+    @Test("a channel that lapses before the others of its connection ends alone")
     func otherChannels() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -230,13 +230,13 @@ struct TokenEndTests {
         #expect(stage.harness.closed.isEmpty)
         #expect(stage.peer.take() == [Self.expired])
         #expect(stage.peer.ask("1:cv:\(try stage.harness.cv(0, bucket: "tags", user: Self.entity))") == ["1:c:[]"])
-        #expect(stage.open(30) == ["0:auth:\(Self.entity)"], "a new channel of the same number is a fresh one")
+        #expect(stage.open(30) == ["0:auth:\(Self.entity)"], "a new channel of the same number is a new one")
         stage.harness.pass(seconds: 400)
         stage.harness.pass(seconds: 61)
         #expect(stage.harness.closed[stage.peer.id] == .policyViolation)
     }
 
-    @Test("the end comes while a token is looked at: the answer is waited for")
+    @Test("when the time of grace ends while a token is checked, the answer is awaited")
     func endWhileAsking() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -250,7 +250,7 @@ struct TokenEndTests {
         #expect(stage.harness.closed[stage.peer.id] == .policyViolation)
     }
 
-    @Test("a client may call itself something else by then: delivery goes on, and its changes bear the new name")
+    @Test("a client may renew under another name: delivery continues, and its changes carry the new name")
     func renamed() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -266,7 +266,7 @@ struct TokenEndTests {
         #expect(own.count == 1 && own[0].contains(#""clientid":"other""#), "\(own)")
     }
 
-    @Test("an init with a command, of another bucket or user, or before the end, is a fresh start")
+    @Test("an init with a command, of another bucket or user, or before the end, starts the channel from the start")
     func freshStarts() throws {
         for change: Int in [0, 2, 3, 4] {
             let stage: Stage = try .init()
@@ -291,7 +291,7 @@ struct TokenEndTests {
         }
     }
 
-    @Test("T17: a clock that goes back an hour revives nothing; one that goes forward ends tokens at once")
+    @Test("T17: a clock that is set back an hour revives nothing; one that is set forward ends tokens at once")
     func clocks() throws {
         let stage: Stage = try .init()
         _ = stage.open(30)
@@ -312,7 +312,7 @@ struct TokenEndTests {
     }
 
     @Test(
-        "T17: whatever the clock does, a token never lives longer than it said, and a jump shortens all that are open")
+        "T17: whatever the clock does, a token never outlives its stated time, and a jump forward only shortens tokens")
     func jumps() throws {
         let stage: Stage = try .init()
         _ = stage.open(1_000)
@@ -329,7 +329,7 @@ struct TokenEndTests {
         #expect(stage.peer.take() == [Self.expired], "and gave nothing to the other")
     }
 
-    @Test("T18: who signs out loses every channel of that device, with the tokens; other devices and users stay")
+    @Test("T18: a sign-out ends every channel of that device, with its tokens; other devices and users stay")
     func signOut() throws {
         let stage: Stage = try .init()
         let first: Peer = stage.peer
@@ -354,7 +354,7 @@ struct TokenEndTests {
         #expect(lapsed.take() == ["0:" + signedOut])
         #expect(stage.harness.closed == [first.id: .policyViolation, lapsed.id: .policyViolation])
         stage.harness.admit(.admitted(stage.pass(60)))
-        #expect(lapsed.take().isEmpty, "the renewal that was under way has nobody to go to")
+        #expect(lapsed.take().isEmpty, "the renewal in progress has no channel any more")
         #expect(other.ask("0:cv:\(try stage.cv(0))") == ["0:c:[]"])
         #expect(stage.harness.hub.partnerChannels.values.map(\.count) == [1])
         #expect(stage.harness.revoke(.partner("13")).isEmpty)
@@ -363,7 +363,7 @@ struct TokenEndTests {
         #expect(stage.harness.hub.partnerChannels.isEmpty && stage.harness.hub.ends.isEmpty)
     }
 
-    @Test("a user whose bucket is still being opened is signed out, too, and its token may end then")
+    @Test("a sign-out and a token's end also reach a channel whose bucket is still being opened")
     func whileOpening() throws {
         let stage: Stage = try .init()
         for round: Int in 0..<2 {
@@ -386,7 +386,7 @@ struct TokenEndTests {
         }
     }
 
-    @Test("more tokens than a connection has channels: it is asked to come again")
+    @Test("a connection that sends too many tokens for its channels is closed with 1013")
     func flood() throws {
         var limits: ServerLimits = .init()
         limits.channelsPerConnectionMax = 2
@@ -398,7 +398,7 @@ struct TokenEndTests {
 }
 
 extension TokenEndTests.Stage {
-    /// The message that carries changes to keys b, c … which were made while the channel was silent.
+    /// The message that carries changes to keys b, c … that were made while the channel had no token.
     fileprivate func missed(_ ccids: String..., from gid: GlobalID) -> [String] {
         let keys: [String] = ["b", "c"]
         let elements: [String] = ccids.enumerated().map { place, ccid in

@@ -6,12 +6,12 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// A channel whose tokens end again and again hears what a channel hears whose token never does: each change once, in
-/// order; and of its own changes it hears how they ended.
+/// A channel whose tokens end again and again receives what a channel with a lasting token receives: each change once,
+/// in order; and the outcomes of its own changes.
 struct TokenRenewalModelTests {
     private static let entity: String = "e-1"
 
-    @Test("tokens that end at any moment neither lose nor double a change", arguments: 0..<24)
+    @Test("tokens that end at any moment neither lose nor duplicate a change", arguments: 0..<24)
     func churn(round: Int) throws {
         let seed: UInt64 = UInt64(round) + (getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 40_000)
         var random: SeededRandom = .init(seed: seed)
@@ -74,13 +74,13 @@ struct TokenRenewalModelTests {
                 if !answer.contains("0:?") { sent.append("g\(step)") }
                 record(answer)
             case 3 where isOpen:
-                // 404: an edit of what is not there.
+                // 404: an edit of an object that does not exist.
                 guest.send(edit("none\(step)", "bad\(step)", sv: 7, to: "1"))
                 let answer: [String] = guest.take()
                 if !answer.contains("0:?") { refused.append("bad\(step)") }
                 record(answer)
             case 4:
-                // It never waits for another token for as long as a minute.
+                // It never waits as long as a minute for another token.
                 if !isOpen {
                     harness.holdsReads = false
                     while !harness.reads.isEmpty { harness.answerRead() }

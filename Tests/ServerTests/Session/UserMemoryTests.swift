@@ -4,10 +4,10 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What the changes of one user that wait may take in memory, on however many connections they come.
+/// The memory that waiting changes of one user may use, on however many connections they come.
 struct UserMemoryTests {
     private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
-    /// What one change of `text` counts, roughly: room for one, not for two.
+    /// Roughly what one change of `text` counts: room for one, not for two.
     private static let room: Int = Hub.largeFrom + 1
 
     private func harness(changeBytesPerUserMax: Int = Self.room) throws -> HubHarness {
@@ -20,7 +20,7 @@ struct UserMemoryTests {
         "0:init:{\"clientid\":\"\(name)\",\"api\":\"1.1\",\"token\":\"ann-token\",\"app_id\":\"app\",\"name\":\"notes\"}"
     }
 
-    @Test("when a user's changes take as much as they may, none of its connections is read, until they take half")
+    @Test("when a user's changes use all their memory, none of its connections is read until they use half")
     func allWait() throws {
         let harness: HubHarness = try harness()
         let (first, second): (Peer, Peer) = (harness.client("a"), harness.client("b"))
@@ -49,7 +49,7 @@ struct UserMemoryTests {
         #expect(harness.paused.isEmpty)
     }
 
-    @Test("connections that come and go while their user waits leave nothing behind")
+    @Test("connections that open and close while their user waits leave nothing behind")
     func comeAndGo() throws {
         let harness: HubHarness = try harness()
         let first: Peer = harness.client("a")
@@ -63,7 +63,7 @@ struct UserMemoryTests {
         #expect(tenant.held.isEmpty)
     }
 
-    @Test("a change that a reader has counts as waiting, also when its connection ends")
+    @Test("a change that a reader parses counts as waiting, also when its connection ends")
     func beingRead() throws {
         let harness: HubHarness = try harness()
         let (first, second): (Peer, Peer) = (harness.client("a"), harness.client("b"))
@@ -75,12 +75,12 @@ struct UserMemoryTests {
         harness.answerRead()
         #expect(!harness.paused.contains(second.id))
         #expect(harness.hub.bytesBeingRead == 0)
-        // Nothing of the user stays behind.
+        // Nothing of the user remains.
         second.close()
         #expect(harness.hub.tenants.values.contains { $0.name.user.text == "ann@example.com" && $0.isIdle })
     }
 
-    @Test("what new connections bring at once is taken up to twice as much; then small ones are answered 503")
+    @Test("changes of new connections are accepted up to twice the bound; then small ones are answered 503")
     func overfullSmall() throws {
         let harness: HubHarness = try harness(changeBytesPerUserMax: Self.room / 2)
         let first: Peer = harness.client("a")
@@ -98,7 +98,7 @@ struct UserMemoryTests {
         #expect(second.ask(edit("l", "3", to: "x")).contains { $0.contains("\"3\"") })
     }
 
-    @Test("a large one more is closed with 1013: to refuse it alone would mean to read it")
+    @Test("a further large change closes its connection with 1013: to refuse it alone would mean to parse it")
     func overfullLarge() throws {
         let harness: HubHarness = try harness(changeBytesPerUserMax: Self.room / 2)
         let first: Peer = harness.client("a")
@@ -119,7 +119,7 @@ struct UserMemoryTests {
     }
 
     @Test(
-        "a change of many small members counts what it takes in memory, not its text alone", arguments: [100, 20_000])
+        "a change of many small members counts its size in memory, not its text alone", arguments: [100, 20_000])
     func members(count: Int) throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("a")
@@ -132,14 +132,14 @@ struct UserMemoryTests {
             Issue.record("the change was not submitted")
             return
         }
-        // A word for each element.
+        // One word for each element.
         #expect(submitted.reservation.bytes >= message.utf8.count + 8 * count)
         #expect(submitted.reservation.bytes < message.utf8.count + 8 * (count + 64))
         harness.commit()
         #expect(peer.take().contains { $0.contains("\"ccids\":[\"1\"]") })
     }
 
-    @Test("several changes of one message share what it takes in memory")
+    @Test("several changes of one message share its size in memory")
     func array() throws {
         let harness: HubHarness = try HubHarness()
         let peer: Peer = harness.client("a")

@@ -4,9 +4,10 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// A walk whose log is cut meanwhile begins anew. iOS takes both for one walk, and would keep what it met before and was
-/// removed since, so the pages of the new one tell it a position that is none (decision 0003).
-@Suite("A walk under which the log was cut")
+/// An index scan whose log is cut meanwhile starts again. iOS regards both as one scan, and would keep objects that it
+/// met before and that were removed since: the pages of the new scan carry a position that does not exist (decision
+/// 0003).
+@Suite("An index scan whose log was cut")
 struct WalkAgainTests {
     private let harness: HubHarness
     private let writer: Peer
@@ -41,7 +42,7 @@ struct WalkAgainTests {
 
     private func current(in page: String?) -> String? { page?.components(between: #""current":""#, and: "\"") }
 
-    /// A reader that has the first page, with k6, which is removed; the log no longer reaches back to it.
+    /// A reader that has the first page, with k6, which is then removed; the log no longer reaches back to it.
     private func readerOfCutWalk(_ library: String) throws -> (peer: Peer, mark: String) {
         let reader: Peer = harness.client("r", library: library)
         let first: String? = reader.ask("0:i::::3").first
@@ -53,7 +54,7 @@ struct WalkAgainTests {
     }
 
     @Test(
-        "begins anew, and tells iOS a position that cv:? answers on any connection: so it walks once more",
+        "the scan starts again; iOS gets a position that any connection answers with cv:?, and scans once more",
         arguments: ["ios", "osx"])
     func walksOnceMore(library: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
@@ -75,7 +76,7 @@ struct WalkAgainTests {
         #expect(ccids(reader.take()) == ["y2"])
     }
 
-    @Test("the same is told to iOS on another connection, and when the log is cut twice")
+    @Test("iOS gets the same position on another connection, and when the log is cut twice")
     func goesOnElsewhere() throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
         let page: String? = reader.ask("0:i::\(mark)::3").first
@@ -93,7 +94,7 @@ struct WalkAgainTests {
         #expect(harness.metrics.walksRestarted.value == 2)
     }
 
-    @Test("iOS walks once more though the memory still reaches back: changes below its versions would undo them")
+    @Test("iOS scans once more although memory still reaches back: changes below its versions would undo them")
     func fromMemory() throws {
         let (harness, writer): (HubHarness, Peer) = try Self.filled(ServerLimits())
         let reader: Peer = harness.client("r", library: "ios")
@@ -108,7 +109,7 @@ struct WalkAgainTests {
     }
 
     @Test(
-        "tells everybody else where it stands, and behind the last page what came since",
+        "other libraries get the current position, and after the last page the changes since",
         arguments: ["node-simperium", "android", "other"])
     func others(library: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
@@ -122,7 +123,7 @@ struct WalkAgainTests {
         #expect(harness.metrics.walksRestarted.value == 1)
     }
 
-    @Test("our own client keeps the first page's position, so its pages tell where they stand, too")
+    @Test("Thicket's client keeps the first page's position, and its pages carry the current position, too")
     func ours() throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk("thicket")
         let now: String = try harness.cv(13)
@@ -130,7 +131,7 @@ struct WalkAgainTests {
         #expect(reader.ask("0:cv:\(try harness.cv(6))") == ["0:cv:?"])
     }
 
-    @Test("a first page that finds the log cut tells where it stands, since nothing of the old walk was seen")
+    @Test("a first page that finds the log cut carries the current position, since no page of the old scan was seen")
     func firstPage() throws {
         let reader: Peer = harness.client("r", library: "ios")
         harness.holdsReads = true
@@ -144,7 +145,9 @@ struct WalkAgainTests {
         #expect(harness.metrics.walksRestarted.value == 0)
     }
 
-    @Test("a mark with a third part that is no position, or one to come, begins anew", arguments: ["", "x", "8"])
+    @Test(
+        "a mark whose third part is not a position, or a future one, starts the scan again",
+        arguments: ["", "x", "8"])
     func strangeMark(part: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
         let page: String? = reader.ask("0:i::\(mark)::3").first
@@ -156,7 +159,7 @@ struct WalkAgainTests {
         #expect(current(in: again) == (try harness.cv(13)))
     }
 
-    @Test("a glance in the middle of a walk is none of it: what is held back waits for the last page, and comes")
+    @Test("a head probe during a scan is not part of it: changes held back wait for the last page, and are delivered")
     func glanceInWalk() throws {
         let reader: Peer = harness.client("r", library: "other")
         let first: String? = reader.ask("0:i::::3").first
@@ -170,7 +173,7 @@ struct WalkAgainTests {
         #expect(ccids(reader.take()) == ["y2"])
     }
 
-    @Test("a glance that nobody walks beside is over with its answer, and with a walk behind it the walk goes on")
+    @Test("a head probe without a scan ends with its answer, and a scan that follows it goes on")
     func glanceAlone() throws {
         let reader: Peer = harness.client("r", library: "other")
         harness.holdsReads = true
@@ -180,7 +183,7 @@ struct WalkAgainTests {
         harness.holdsReads = false
         let mark: String = try #require(self.mark(in: reader.take().last))
         writer.send(removal("k1", "gone"))
-        #expect(reader.take().isEmpty, "a walk is under way")
+        #expect(reader.take().isEmpty, "a scan is in progress")
         #expect(ccids(walk(reader, from: "0:i::\(mark)::3")) == ["gone"])
         #expect(reader.ask("0:i::::1").count == 1)
         writer.send(edit("k2", "y2", sv: 1, to: "w"))

@@ -12,7 +12,7 @@ struct SockJSCodecTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("exactly what JSON and browsers need is escaped")
+    @Test("exactly the characters that JSON and browsers need are escaped")
     func escapes() {
         for value: UInt32 in 0...0xFFFF {
             guard let scalar: Unicode.Scalar = .init(value) else { continue }
@@ -35,7 +35,7 @@ struct SockJSCodecTests {
         #expect(Self.json("") == "\"\"")
     }
 
-    @Test("what is escaped is read back as it was, whatever it holds")
+    @Test("escaped text is read back unchanged, whatever it holds")
     func roundTrip() throws {
         for seed: UInt64 in 1...300 {
             var random: SeededRandom = .init(seed: seed)
@@ -53,7 +53,7 @@ struct SockJSCodecTests {
         }
     }
 
-    @Test("a frame that is shared as a WebSocket's gives its text back, whatever its length")
+    @Test("a frame that is shared as a WebSocket's returns its text, whatever its length")
     func sharedFrame() {
         for count: Int in [0, 1, 125, 126, 65_535, 65_536, 70_000] {
             let text: [UInt8] = .init(repeating: 0x61, count: count)
@@ -61,7 +61,7 @@ struct SockJSCodecTests {
         }
     }
 
-    @Test("payloads are arrays of strings; everything else is told apart as the protocol does")
+    @Test("payloads are arrays of strings; everything else is distinguished as the protocol does")
     func payloads() {
         let cases: [(String, Result<[String], SockJSPayload.Failure>)] = [
             ("[\"x\"]", .success(["x"])), ("[]", .success([])), (" [ \"a\" , \"b\" ] ", .success(["a", "b"])),
@@ -69,7 +69,7 @@ struct SockJSCodecTests {
             ("\"x\"", .failure(.missing)),
             ("{}", .failure(.missing)), ("[\"x", .failure(.broken)), ("[1]", .failure(.broken)),
             ("[[\"x\"]]", .failure(.broken)), ("[null]", .failure(.broken)), ("[\"x\"]]", .failure(.broken)),
-            // Half a pair becomes what a browser's WebSocket would have made of it; a whole one stays.
+            // Half a surrogate pair becomes what a browser's WebSocket would have made of it; a whole pair stays.
             ("[\"\\ud83d\"]", .success(["\u{FFFD}"])), ("[\"a\\ude00b\"]", .success(["a\u{FFFD}b"])),
             ("[\"\\ud83d\\ud83d\\ude00\"]", .success(["\u{FFFD}😀"])),
             ("[\"\\\\ud83d\\ud83d\"]", .success(["\\ud83d\u{FFFD}"])), ("[\"\\ud83d\",1]", .failure(.broken)),
@@ -95,7 +95,7 @@ struct SockJSCodecTests {
         }
     }
 
-    @Test("a form's field and a plain body are both taken by jsonp_send")
+    @Test("jsonp_send accepts a form's field and a plain body")
     func forms() {
         let form: String = "application/x-www-form-urlencoded"
         let cases: [(String, String?, Result<[String], SockJSPayload.Failure>)] = [
@@ -115,7 +115,7 @@ struct SockJSCodecTests {
         }
     }
 
-    @Test("a WebSocket of a session takes an array, one string, or nothing")
+    @Test("a WebSocket of a session accepts an array, one string, or nothing")
     func socketPayloads() throws {
         #expect(try SockJSPayload.messages(ofSocket: Array("[\"a\",\"b\"]".utf8)) == [[0x61], [0x62]])
         #expect(try SockJSPayload.messages(ofSocket: Array("\"a\"".utf8)) == [[0x61]])
@@ -125,7 +125,7 @@ struct SockJSCodecTests {
         }
     }
 
-    @Test("paths name what the protocol says, and nothing else")
+    @Test("paths name the places of the protocol, and nothing else")
     func paths() {
         let cases: [(String, SockJSPath.Place?)] = [
             ("", .greeting), ("/", .greeting), ("/info", .info), ("/iframe.html", .iframe), ("/iframe-a.html", .iframe),

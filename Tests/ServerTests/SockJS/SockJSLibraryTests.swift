@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Where the iframe page has the client library from.
+/// Where the iframe page loads the client library from.
 @Suite("The SockJS client for pages in frames")
 struct SockJSLibraryTests {
     private static let script: [UInt8] = Array("!function(e){window.SockJS=e}({})".utf8)
@@ -29,7 +29,7 @@ struct SockJSLibraryTests {
         return SockJSReplies(settings: settings, unixTime: 0)
     }
 
-    @Test("by default the page loads what this machine has installed, from beside itself and from nowhere else")
+    @Test("by default the page loads the installed library, from its own folder and from nowhere else")
     func installed() throws {
         let replies: SockJSReplies = Self.replies(nil, installed: Self.script)
         let page: HTTPResponse = replies.iframe(try Self.request("/sock/1/app/iframe.html"))
@@ -48,7 +48,7 @@ struct SockJSLibraryTests {
     }
 
     @Test(
-        "where there is none the answer says what to set",
+        "without a library the answer is 404 and names what to set",
         arguments: [(nil, nil), ("none", Self.script), ("javascript:x", Self.script)] as [(String?, [UInt8]?)])
     func missing(setting: String?, installed: [UInt8]?) throws {
         let replies: SockJSReplies = Self.replies(setting, installed: installed)
@@ -63,7 +63,7 @@ struct SockJSLibraryTests {
         }
     }
 
-    @Test("an address of the operator's own is named in the page, and nothing is given out here")
+    @Test("an operator's own address is named in the page, and the server gives out no library")
     func address() throws {
         let replies: SockJSReplies = Self.replies("https://example.com/s.js", installed: Self.script)
         let page: HTTPResponse = replies.iframe(try Self.request("/sock/1/app/iframe.html"))

@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The session alone, on a clock that the tests step.
+/// The session alone, on a simulated clock.
 @Suite("SockJS sessions")
 struct SockJSSessionTests {
     private static let second: Int64 = 1_000_000_000
@@ -37,7 +37,7 @@ struct SockJSSessionTests {
         return session
     }
 
-    @Test("the first receiver gets the open frame, a poll nothing else")
+    @Test("the first receiver gets the open frame, and a poll gets nothing else")
     func opening() {
         var session: SockJSSession = session()
         #expect(session.attach(poll, now: 0) == .admitted)
@@ -47,7 +47,7 @@ struct SockJSSessionTests {
         #expect(Self.text(session.flush(now: 0)) == ["a[\"x\"]\n", "finish"])
     }
 
-    @Test("what waited goes to the next receiver in one frame, in order")
+    @Test("queued messages go to the next receiver in one frame, in order")
     func queueing() {
         var session: SockJSSession = polled()
         for text: String in ["1", "2", "3"] { #expect(session.enqueue(Self.element(text)) == true) }
@@ -58,7 +58,7 @@ struct SockJSSessionTests {
         #expect(session.queueBytes == 0)
     }
 
-    @Test("a stream goes on after the open frame and ends when it is long enough; what is left waits")
+    @Test("a stream continues after the open frame and ends when it is long enough; the rest stays queued")
     func responseLimit() {
         var session: SockJSSession = session { $0.responseBytesMax = 100 }
         #expect(session.attach(stream, now: 0) == .admitted)
@@ -73,7 +73,7 @@ struct SockJSSessionTests {
         #expect(Self.text(session.flush(now: 0)) == ["a[\"\(long)\"]\n"])
     }
 
-    @Test("a second receiver is told 2010, and the first one goes on")
+    @Test("a second receiver is refused with 2010, and the first one continues")
     func busy() {
         var session: SockJSSession = session()
         _ = session.attach(stream, now: 0)
@@ -84,7 +84,7 @@ struct SockJSSessionTests {
         #expect(Self.text(session.flush(now: 0)) == ["a[\"x\"]\n"])
     }
 
-    @Test("a closed session says so to its receiver and to all that come, until nobody remembers it")
+    @Test("a closed session reports its close to its receiver and to later ones, and is forgotten after 5 s")
     func closing() {
         var session: SockJSSession = polled()
         _ = session.attach(stream, now: 0)
@@ -98,7 +98,7 @@ struct SockJSSessionTests {
         #expect(Self.text(session.tick(now: 5 * Self.second)) == ["forget"])
     }
 
-    @Test("a session without a receiver ends after 5 s, one that is asked again before does not")
+    @Test("a session without a receiver ends after 5 s, unless a receiver attaches before")
     func patience() {
         var session: SockJSSession = polled()
         #expect(session.tick(now: 5 * Self.second - 1).isEmpty)
@@ -125,7 +125,7 @@ struct SockJSSessionTests {
         #expect(Self.text(polled.tick(now: 30 * Self.second)) == ["ended", "forget"])
     }
 
-    @Test("a receiver that breaks off ends the session: the next is told 1002, and nothing that waits is lost unseen")
+    @Test("a receiver that breaks off ends the session: the next gets 1002, and no queued message is lost unnoticed")
     func interruption() {
         var session: SockJSSession = polled()
         _ = session.attach(stream, now: 0)
@@ -137,7 +137,7 @@ struct SockJSSessionTests {
         #expect(session.queueBytes == 0)
     }
 
-    @Test("what waits has a bound: the message that passes it fits, the next does not")
+    @Test("the queue is bounded: the message that exceeds the bound fits, the next does not")
     func bound() {
         var session: SockJSSession = polled { $0.queueBytesMax = 10 }
         #expect(session.enqueue(Self.element("12345678")) == true)
@@ -148,7 +148,7 @@ struct SockJSSessionTests {
         #expect(session.queueBytes == 0)
     }
 
-    @Test("whatever happens, each message comes once and in order, or the session is closed")
+    @Test("whatever happens, each message is delivered once and in order, or the session is closed")
     func anyOrder() {
         for seed: UInt64 in 1...300 {
             var random: SeededRandom = .init(seed: seed)
@@ -161,7 +161,7 @@ struct SockJSSessionTests {
         }
     }
 
-    /// A session with receivers that come and go.
+    /// A session with receivers that attach and leave.
     private struct Run {
         var session: SockJSSession
         var sent: Int = 0
