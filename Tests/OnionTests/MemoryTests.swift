@@ -8,7 +8,7 @@ import ThicketProcesses
 
 @Suite("Memory of a session with notes")
 struct MemoryTests {
-    /// Letters that stand nowhere else, made in place.
+    /// Random letters that occur nowhere else in memory, written in place.
     private static func letters(_ count: Int) -> SecureBytes {
         SecureBytes(count: count) { room in
             RandomBytes.fill(room)
@@ -18,7 +18,7 @@ struct MemoryTests {
 
     private static func needle(_ secret: SecureBytes) -> MemoryScan.Needle { secret.withUnsafeBytes { .init($0) } }
 
-    /// A session at work, and what is in its memory alone.
+    /// A session in use, and the secrets that only its memory holds.
     private static func begin(_ server: NotesServer) async throws -> (vault: Vault, needles: [MemoryScan.Needle]) {
         let (password, secret, title): (SecureBytes, SecureBytes, SecureBytes) = (
             letters(24), .random(32), letters(30)

@@ -31,7 +31,7 @@ struct NoteKeysTests {
     private static let hasVectors: Bool = Vectors.has("onions")
 
     @Test(
-        "every published note opens as it is stored, with line ends and whatever else stands between its letters",
+        "every published note opens as it is stored, and with line ends and other foreign characters around its text",
         .enabled(if: hasVectors, "needs the onions vectors"))
     func published() throws {
         let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("cases")
@@ -50,7 +50,7 @@ struct NoteKeysTests {
     }
 
     @Test(
-        "T5: every published message that must fail is one error",
+        "T5: every published message that must fail is unreadable",
         .enabled(if: hasVectors, "needs the onions vectors"))
     func mustFail() throws {
         let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("must_fail")
@@ -65,7 +65,7 @@ struct NoteKeysTests {
         }
     }
 
-    @Test("every published new note opens", .enabled(if: hasVectors, "needs the onions vectors"))
+    @Test("every published note of version 3 opens", .enabled(if: hasVectors, "needs the onions vectors"))
     func version3() throws {
         for each: JSONValue in try #require(Vectors.json("onions/notes-v3.json").arrayValue) {
             let object: JSONObject = [
@@ -77,7 +77,7 @@ struct NoteKeysTests {
         }
     }
 
-    @Test("what is sealed opens again, in each format, and the longest texts fit the server's limits")
+    @Test("a sealed note opens again in each format, and the longest texts fit the server's limits")
     func roundTrips() throws {
         let keys: NoteKeys = Self.keys(vault: .random(32))
         let longest: NoteText = note(String(repeating: "日", count: 30), String(repeating: "日", count: 2_500))
@@ -89,7 +89,7 @@ struct NoteKeysTests {
                     #expect(try Self.open(object, keys, field) == String(decoding: text[field].bytes, as: UTF8.self))
                     #expect((object[field.member]?.stringValue?.utf8.count ?? .max) <= field.lettersMax)
                 }
-                // The rounds that were said are those that were done.
+                // The stored number of rounds is the number that was used.
                 object["iterations"] = .number(JSONNumber(2))
                 if format != .sealed { Self.expectUnreadable(object, keys, "other rounds") }
             }
@@ -123,7 +123,7 @@ struct NoteKeysTests {
         }
     }
 
-    @Test("T6: title and text, and two notes, cannot be swapped in new notes; in old ones nobody can tell")
+    @Test("T6: a swap of title and text, or of two notes' titles, fails in the sealed format and opens in the second")
     func swapped() throws {
         let keys: NoteKeys = Self.keys(vault: .random(32))
         for format: NoteFormat in [.second, .sealed] {
@@ -144,7 +144,7 @@ struct NoteKeysTests {
     }
 
     @Test(
-        "T7: rounds that nobody uses are refused before any is done, many are done only when the user says so",
+        "T7: a number of rounds that no client uses makes the note unreadable, before any round is done",
         arguments: ["2147483648", "0", "-1", "1.5", #""x""#, "10000001", "1e400", "null", "true", "[]"])
     func bombs(rounds: String) throws {
         var object: JSONObject = try Self.keys().seal(note("x"), id: "note-é", .second, rounds: 1)
@@ -153,7 +153,7 @@ struct NoteKeysTests {
         #expect(Onion(StoredNote(id: "n", object: object)).rounds == nil)
     }
 
-    @Test("T7: more than a million rounds ask first; the number may be written as a fraction of nothing")
+    @Test("T7: more than a million rounds need the user's consent; 1.0 is accepted as a number of rounds")
     func consent() throws {
         var object: JSONObject = try Self.keys().seal(note("x"), id: "note-é", .second, rounds: 1)
         object["iterations"] = .number(JSONNumber(1_000_001))
@@ -165,11 +165,11 @@ struct NoteKeysTests {
     }
 
     @Test(
-        "rounds of the next save are never fewer than usual and never more than are done unasked",
+        "the next save writes at least 10,000 rounds and at most the 1,000,000 that need no consent",
         arguments: [(1, 10_000), (9_999, 10_000), (10_000, 10_000), (20_000, 20_000), (9_000_000, 1_000_000)])
     func nextSave(read: Int, written: Int) { #expect(NoteRounds.toWrite(after: read) == written) }
 
-    @Test("versions that nobody knows, texts that are none and keys that are missing are unreadable, never empty")
+    @Test("an unknown version, a damaged text and a missing key are unreadable, never an empty note")
     func unknown() throws {
         let keys: NoteKeys = Self.keys()
         let good: JSONObject = try keys.seal(note("x"), id: "note-é", .second, rounds: 1)
@@ -184,7 +184,7 @@ struct NoteKeysTests {
             Self.expectUnreadable(object, keys, "\(value)")
         }
         Self.expectUnreadable(good, Self.keys(nil), "no password")
-        // Bytes that are no text: they would be saved as others.
+        // Bytes that are not UTF-8: a save would write other bytes.
         var object: JSONObject = good
         let message: [UInt8] = try RNCryptor.seal(
             SecureBytes(copying: [0xFF, 0xFE]), password: secret("PASSWORD"), .init(.sha1, rounds: 1))

@@ -4,10 +4,9 @@ import Testing
 
 @testable import ThicketOnions
 
-/// Where keys of notes are stretched.
 @Suite("Threads that stretch keys", .timeLimit(.minutes(15)))
 struct NoteWorkersTests {
-    /// Lets threads go on when so many of them have come.
+    /// A barrier: threads continue once `count` of them wait at it.
     ///
     /// `@unchecked`: the kernel's barrier is made for many threads; its memory never moves.
     private final class Gate: @unchecked Sendable {
@@ -36,9 +35,9 @@ struct NoteWorkersTests {
         func end() { state.withLock { $0.now -= 1 } }
     }
 
-    @Test("so many run at once as there are threads, more than the pool of all tasks has, and never one more")
+    @Test("as many jobs run at once as there are threads, more than the pool of all tasks has, and never more")
     func atOnce() async {
-        // Far more than the machine has cores: on the pool they would wait for each other for ever.
+        // Far more than the machine has cores: on the shared pool they would wait for each other for ever.
         let count: Int = 64
         let (workers, gate, tally): (NoteWorkers, Gate, Tally) = (.init(count: count), .init(count), .init())
         await withTaskGroup { group in
@@ -55,7 +54,7 @@ struct NoteWorkersTests {
         #expect(tally.most == count && tally.all == count * 2)
     }
 
-    @Test("one after the other with one thread, in the order in which they came, each with its own answer")
+    @Test("a single thread runs 20 jobs one after the other and returns each job's own answer")
     func inOrder() async {
         let (workers, tally): (NoteWorkers, Tally) = (.init(count: 1), .init())
         for number: Int in 0..<20 {
@@ -75,7 +74,7 @@ struct NoteWorkersTests {
         func set() { state.store(true, ordering: .releasing) }
     }
 
-    @Test("settling waits for what runs")
+    @Test("settle() waits for the running job")
     func settling() async {
         let (workers, gate): (NoteWorkers, Gate) = (.init(count: 2), .init(2))
         let (isDone, isSettled): (Flag, Flag) = (.init(), .init())
@@ -86,7 +85,7 @@ struct NoteWorkersTests {
                 isDone.set()
             }
         }
-        // It runs now, and goes on when it is let go.
+        // The job runs now and continues at the next barrier.
         await NoteWorkers(count: 1).run { gate.wait() }
         let settling: Task<Bool, Never> = Task {
             await workers.settle()

@@ -39,7 +39,7 @@ final class NotesServer: Sendable {
         for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
-    /// What the operator does while the server runs.
+    /// The operator's access while the server runs.
     func operators() throws -> StoreAdmin { try .init(path: folder + "/thicket.db") }
     func accounts() throws -> AccountStore { try .init(path: folder + "/thicket.db") }
 
@@ -53,12 +53,12 @@ final class NotesServer: Sendable {
         try await account().signUp(username: secret(name), password: secret(password))
     }
 
-    /// The same user once more.
+    /// A second login of the same user.
     func again(_ name: String = "hello", _ password: String = "World") async throws -> Vault {
         try await account().signIn(username: secret(name), password: secret(password))
     }
 
-    /// Every byte that the server has written, its log of the database too.
+    /// Every byte of the server's database and its write-ahead log.
     func stored() -> [UInt8] {
         ["/thicket.db", "/thicket.db-wal"].flatMap { name -> [UInt8] in
             guard let file: UnsafeMutablePointer<FILE> = fopen(folder + name, "r") else { return [] }

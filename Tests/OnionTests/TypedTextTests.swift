@@ -6,7 +6,7 @@ import ThicketTestSupport
 
 @Suite("Typing into a text with a limit")
 struct TypedTextTests {
-    @Test("what is typed goes to the cursor, and what does not fit is dropped behind it")
+    @Test("typed text is inserted at the cursor, and the part that does not fit is dropped")
     func cursor() {
         var text: TypedText = .init("abef", unitsMax: 6)
         text.move(to: 2)
@@ -16,7 +16,7 @@ struct TypedTextTests {
         #expect(text.text == "abcdef")
     }
 
-    @Test("what is selected is counted as gone")
+    @Test("selected text counts as removed when the limit is checked")
     func selection() {
         var text: TypedText = .init("abcdef", unitsMax: 6)
         text.move(to: 1)
@@ -34,7 +34,7 @@ struct TypedTextTests {
         arguments: [
             ("", 3, "😀😀", "😀"), ("a", 2, "😀", "a"), ("", 11, "👨‍👩‍👧‍👦👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"), ("", 10, "👨‍👩‍👧‍👦b", ""),
             ("", 1, "e\u{301}x", ""), ("ab", 3, "\r\n", "ab"), ("", 3, "🇫🇷🇫🇷", ""), ("", 4, "🇫🇷🇫🇷", "🇫🇷"),
-            // Behind what stands there the characters are others than by themselves.
+            // After the existing text these form other characters than by themselves.
             ("🇫", 6, "🇷🇫🇷", "🇫🇷"), ("e", 2, "\u{301}x", "e\u{301}"), ("e", 2, "\u{301}\u{302}", "e"),
         ] as [(String, Int, String, String)])
     func characters(start: String, unitsMax: Int, typed: String, result: String) {
@@ -44,7 +44,7 @@ struct TypedTextTests {
     }
 
     @Test(
-        "a character that is typed in parts is there as a whole or not at all, and what was there before it stays",
+        "a character typed in parts is inserted as a whole or not at all, and the text before it stays",
         arguments: [
             ("", 30, "👨‍👩‍👧‍👦!", "👨‍👩‍👧‍👦!"), ("abc", 3, "d", "abc"), ("", 3, "🇫🇷", ""), ("", 7, "🇫🇷🇫🇷", "🇫🇷"), ("", 10, "👨‍👩‍👧‍👦", ""),
             ("a", 3, "👍🏽", "a"), ("x", 2, "e\u{301}", "x"), ("", 4, "👨‍👩‍👧‍👦ab", "ab"), ("e", 1, "\u{301}", "e"),
@@ -58,7 +58,7 @@ struct TypedTextTests {
         #expect(text.units == start.utf16.count + typed.utf16.count - dropped && text.cursor == text.units)
     }
 
-    @Test("only what was just typed is taken back: behind another key a letter that was there stays")
+    @Test("only the character that is being typed is taken back: after another key an existing letter stays")
     func begunBefore() {
         var text: TypedText = .init(unitsMax: 1)
         text.type("e")
@@ -70,7 +70,7 @@ struct TypedTextTests {
         #expect(text.type("x") == 0 && text.text == "x")
     }
 
-    @Test("deleting is always allowed, in a text that is too long too")
+    @Test("deleting is always allowed, also in a text that is too long")
     func deleting() {
         var text: TypedText = .init("abcdef", unitsMax: 3)
         #expect(text.insert("x") == 1)
@@ -87,7 +87,7 @@ struct TypedTextTests {
         #expect(text.text.isEmpty)
     }
 
-    @Test("deleting takes a whole character")
+    @Test("deleting removes a whole character")
     func wholes() {
         var text: TypedText = .init("x👨‍👩‍👧‍👦e\u{301}", unitsMax: 30)
         text.deleteBackward()
@@ -98,7 +98,9 @@ struct TypedTextTests {
         #expect(text.text == "x")
     }
 
-    @Test("the published lengths fit or do not", .enabled(if: Vectors.has("onions"), "needs the onions vectors"))
+    @Test(
+        "a published text fits if it has at most 30 UTF-16 units",
+        .enabled(if: Vectors.has("onions"), "needs the onions vectors"))
     func published() throws {
         let cases: [JSONValue] = try Vectors.json("onions/limits.json").list("cases")
         #expect(!cases.isEmpty)
@@ -111,7 +113,7 @@ struct TypedTextTests {
     }
 
     @Test(
-        "whatever is done, the text keeps its limit, the cursor stands between characters, and a drop is what is missing"
+        "after any operation the text keeps its limit, the cursor is between characters and the drop count is exact"
     )
     func anything() {
         let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: .min ... .max)

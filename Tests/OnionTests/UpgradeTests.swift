@@ -9,12 +9,12 @@ import ThicketTestServer
 
 @testable import ThicketOnions
 
-@Suite("An account of the old notes app gets keys", .serialized, .timeLimit(.minutes(15)))
+@Suite("Upgrade of an old notes app's account to keys", .serialized, .timeLimit(.minutes(15)))
 struct UpgradeTests {
     private struct Stopped: Error {}
     private static let texts: [NoteText] = [note("first", "of the first format"), note("second"), note("third", "é日😀")]
 
-    /// An account with a note of the first format, one of few rounds, and one as they are made now.
+    /// An account with a note of the first format, one of the second with few rounds, and one in the current format.
     private struct House {
         let server: NotesServer
         let user: String
@@ -68,7 +68,7 @@ struct UpgradeTests {
                     vaultSecret: login.account.bundle.vaultSecret))
         }
 
-        /// That the new login alone opens all notes, and the old one is nobody's.
+        /// Expects that only the new login opens all notes, and that the old login is refused.
         func expectDone(_ password: String = "sesame", _ place: String = "") async throws {
             let login: SignedIn = try await keyed(password)
             #expect(login.account.user == user, "\(place)")
@@ -88,7 +88,7 @@ struct UpgradeTests {
             password: password, salt: salt, cost: try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1))
     }
 
-    @Test("same user id, same notes in the same order, all of version 3; the old login ends")
+    @Test("an upgrade keeps the user id and the notes' order, makes all notes version 3 and ends the old login")
     func life() async throws {
         let house: House = try await .init()
         let done: OnionUpgrade = try await house.upgrade()
@@ -100,7 +100,7 @@ struct UpgradeTests {
         let vault: Vault = try await house.vault(login)
         let object: JSONObject? = try await vault.notes.get("old-0")
         #expect(object?["attachments"] == ["kept": true] && object?["createdAt"] == 1)
-        // What is made now is of version 3, and a save stays it.
+        // A new note is of version 3, and a save keeps it.
         let id: String = try await vault.create(note("new"))
         try await vault.save(note("newer"), in: id, over: note("new"))
         #expect(try await vault.list().last?.format == .sealed)
@@ -126,7 +126,7 @@ struct UpgradeTests {
     }
 
     @Test(
-        "stopped anywhere, every note opens with one of the logins that are good, and the same again comes to the end",
+        "an upgrade stopped at any step leaves every note readable with a valid login, and a repeat completes it",
         arguments: [.loggedIn, .begun, .note(0), .note(1), .note(2), .resealed, .finished, .rest] as [OnionUpgrade.Step]
     )
     func stopped(_ step: OnionUpgrade.Step) async throws {
@@ -139,7 +139,7 @@ struct UpgradeTests {
         try #require(error != nil, "it came by there")
         let isOldGone: Bool = step == .finished || step == .rest
         do {
-            // Who has the old login reads what is not sealed anew; who has the new one the rest.
+            // The old login reads the notes that are not resealed yet; the new login reads the rest.
             let old: Vault? = isOldGone ? nil : try await house.server.again("hello", "World")
             let new: Vault? = step == .loggedIn ? nil : try await house.vault(try await house.keyed())
             for (id, text): (String, NoteText) in zip(house.ids, Self.texts) {
@@ -155,7 +155,7 @@ struct UpgradeTests {
         try await house.expectDone("sesame", "\(step)")
     }
 
-    @Test("whoever goes on may say another new password: the last one counts, the keys stay")
+    @Test("a resumed upgrade may give another new password: the last one counts, the name and the keys stay")
     func otherPassword() async throws {
         let house: House = try await .init()
         await #expect(throws: OnionError.ended) {
@@ -170,7 +170,7 @@ struct UpgradeTests {
         await #expect(throws: AccountError.wrongPassword(isChanged: false)) { _ = try await house.keyed("sesame") }
     }
 
-    @Test("with a wrong old password and the right new one nothing is taken for finished that is not")
+    @Test("an upgrade with a wrong old password and the right new one finishes only once every note is resealed")
     func wrongOld() async throws {
         let house: House = try await .init()
         for step: OnionUpgrade.Step in [.note(1), .resealed] {
@@ -180,7 +180,7 @@ struct UpgradeTests {
             let done: OnionUpgrade = try await house.account().upgrade(
                 username: secret("hello"), password: secret("wrong"), to: "ada@example.com",
                 newPassword: secret("sesame"))
-            // As long as a note is sealed the old way its password is wanted; then nothing needs the old login any more.
+            // Until every note is resealed the old password is needed; then nothing needs the old login any more.
             #expect(done.isFinished == (step == .resealed))
             guard step != .resealed else { break }
             #expect(done.notes.left.count == 2 && done.notes.isAsFarAsItGoes)
@@ -209,7 +209,7 @@ struct UpgradeTests {
         await after.end()
     }
 
-    @Test("a note that asks for very many rounds is not opened unasked, and is nobody's loss")
+    @Test("a note of very many rounds is not opened without consent, and keeps the old login")
     func costly() async throws {
         let house: House = try await .init()
         let vault: Vault = try await house.server.again("hello", "World")
@@ -218,13 +218,13 @@ struct UpgradeTests {
         try await vault.notes.set("bomb", to: bomb)
         try await vault.notes.waitUntilSynced(timeout: .seconds(120))
         await vault.end()
-        // Nor does leaving those that do not open leave this one.
+        // The consent to leave unreadable notes does not cover this one.
         let done: OnionUpgrade = try await house.upgrade(unreadable: true)
         #expect(!done.isFinished && done.notes.left == ["bomb": .needsConsent(rounds: 9_000_000)])
         await (try await house.server.again("hello", "World")).end()
     }
 
-    @Test("a note that an old client makes just before the end is taken along behind it")
+    @Test("a note that an old client creates just before the end is resealed, too")
     func latecomer() async throws {
         let house: House = try await .init()
         let late: JSONObject = try NoteKeys(user: house.user, password: secret("World")).seal(
@@ -254,7 +254,7 @@ struct UpgradeTests {
         await vault.end()
     }
 
-    @Test("a name that somebody has, and a wrong old password, change nothing")
+    @Test("a taken name and a wrong old password change nothing")
     func refused() async throws {
         let house: House = try await .init()
         let bob: Accounts = try house.account().app.accounts(stretch: Self.weak)

@@ -12,7 +12,7 @@ import ThicketTestSupport
 
 @Suite("Encrypted notes at a real server")
 struct VaultTests {
-    @Test("a life: sign up, make, list by age, change, remove, log out, log in; the server holds nothing clear")
+    @Test("a vault creates, lists by age, changes and removes notes across a login; the server stores no plaintext")
     func life() async throws {
         let server: NotesServer = try .init()
         let name: String = "canary-user-\(RandomBytes.hex(8))"
@@ -33,7 +33,7 @@ struct VaultTests {
         await again.end()
         let stored: [UInt8] = server.stored()
         let stretched: StretchedCredentials = try .init(username: secret(name), password: secret(password))
-        // The name that the server knows is there, so the search finds what is.
+        // The stretched name, which the server does store, is found: the search works.
         #expect(stored.holds(stretched.username.bytes))
         for canary: String in [name, password, title, "canary-new", "canary-info"] {
             #expect(!stored.holds(Array(canary.utf8)), "\(canary)")
@@ -42,7 +42,7 @@ struct VaultTests {
         #expect(!stored.holds(stretched.password.bytes))
     }
 
-    @Test("a removal that the server refuses is told and undone: the note is there still, and not called removed")
+    @Test("a removal that the server refuses is reported as refused and undone: the note remains")
     func refusedRemoval() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -56,7 +56,7 @@ struct VaultTests {
         await vault.end()
     }
 
-    @Test("after the end nothing can be read, and the token is good no more")
+    @Test("after its end a vault reads and creates nothing, and its token is refused with 401")
     func end() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -72,7 +72,7 @@ struct VaultTests {
         #expect(answer.status == 401)
     }
 
-    @Test("a wrong password and an unknown name are the same; other bytes are another account")
+    @Test("a wrong password and an unknown name give the same error; a name of other bytes is another account")
     func logins() async throws {
         let server: NotesServer = try .init()
         _ = try await server.vault("ann\u{E9}", "p")
@@ -84,7 +84,7 @@ struct VaultTests {
         }
     }
 
-    @Test("the eleventh note of who is not Pro is refused here, and by the server; Pro makes as many as they like")
+    @Test("the eleventh note without Pro is refused by the client and by the server (413); Pro has no limit")
     func limit() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -92,13 +92,13 @@ struct VaultTests {
         for number: Int in 1...10 { _ = try await vault.create(note("\(number)")) }
         await #expect(throws: OnionError.full(notesMax: 10)) { _ = try await vault.create(note("11")) }
         #expect(try await Self.put("eleven", vault, server) == 413)
-        // What is there may be changed, and one that goes makes room.
+        // Existing notes may be changed, and a removal makes room.
         let id: String = try #require(try await vault.list().first?.id)
         try await vault.save(note("changed"), in: id, over: note("1"))
         try await vault.remove(id)
         #expect(try await Self.put("eleven", vault, server) == 200)
         #expect(try await Self.put("twelve", vault, server) == 413)
-        // As an operator does while the server runs.
+        // The operator grants Pro while the server runs.
         let user: String? = try server.accounts().setPro(vault.user, in: NotesServer.app, receipt: "receipt-1", now: 1)
         #expect(user == vault.user)
         #expect(try await Self.put("twelve", vault, server) == 200)
@@ -107,7 +107,7 @@ struct VaultTests {
         #expect(pro.standing == OnionStanding(isPro: true, receipt: "receipt-1", notesMax: nil))
         _ = try await pro.create(note("13"))
         #expect(try await pro.list().count == 12)
-        // No longer Pro: nothing goes, nothing comes.
+        // No longer Pro: notes are kept, new ones are refused.
         _ = try server.accounts().setPro(pro.user, in: NotesServer.app, receipt: nil, now: 1)
         #expect(try await Self.put("more", pro, server) == 413)
         try server.operators().setNotes(.pro, of: try AppID(NotesServer.app))
@@ -120,7 +120,7 @@ struct VaultTests {
         await pro.end()
     }
 
-    /// Writes an object as a program that is not ours does; the server's answer, asked again when it was busy.
+    /// Writes an object as a foreign client does, with retries on 503; returns the answer's status.
     private static func put(
         _ key: String, _ vault: Vault, _ server: NotesServer, body: String = #"{"onionTitle":"x"}"#
     ) async throws -> Int {
@@ -133,7 +133,7 @@ struct VaultTests {
         return 503
     }
 
-    @Test("fields that are longer than any note's are refused with 413; those of the longest are taken")
+    @Test("fields longer than any note's are refused with 413; those of the longest note are accepted")
     func sizes() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -150,7 +150,7 @@ struct VaultTests {
         await vault.end()
     }
 
-    @Test("a draft is sealed, opens after the next login, and for no other account")
+    @Test("a draft is sealed and opens after the next login, and with no other account")
     func draft() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -167,7 +167,7 @@ struct VaultTests {
         await other.end()
     }
 
-    @Test("two who save at once: one of them is told, and the note is one of the two, whole")
+    @Test("a save over a changed note is refused; two concurrent saves leave one of the two texts, whole")
     func conflict() async throws {
         let server: NotesServer = try .init()
         let one: Vault = try await server.vault()
@@ -175,14 +175,14 @@ struct VaultTests {
         let other: Vault = try await server.again()
         let base: NoteText = try await other.read(id)
         try await one.save(note("of one", "text of one"), in: id, over: base)
-        // Told of it, or not yet: a save on what is no longer there must not win.
+        // Whether or not the change has arrived: a save over a replaced text must not win.
         try await other.notes.waitUntilSynced(timeout: .seconds(120))
         let deadline: ContinuousClock.Instant = .now + .seconds(120)
         while try await other.read(id) == base, .now < deadline { await Task.yield() }
         await #expect(throws: OnionError.changedMeanwhile) {
             try await other.save(note("of other", "text of other"), in: id, over: base)
         }
-        // Really at once: both on the same version.
+        // Now concurrently: both on the same version.
         let now: NoteText = try await one.read(id)
         async let left: Bool = saved(note("left", "left text"), id, now, one)
         async let right: Bool = saved(note("right", "right text"), id, now, other)
@@ -202,7 +202,7 @@ struct VaultTests {
         }
     }
 
-    @Test("T8: with the wrong password nothing of what is stored changes: not by migration, not by a save")
+    @Test("T8: with the wrong password neither a migration nor a save changes a stored note")
     func wrongPassword() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -212,7 +212,7 @@ struct VaultTests {
         try await vault.notes.set("old", to: old)
         try await vault.notes.waitUntilSynced(timeout: .seconds(120))
         let before: [JSONObject?] = [try await vault.notes.get(id), try await vault.notes.get("old")]
-        // The same account; what was typed as the notes' password is another.
+        // The same account with another password for its notes.
         let wrong: Vault = try await Vault(
             vault.session, keys: NoteKeys(user: vault.user, password: secret("world")))
         let outcome: OnionMigration = try await wrong.migrate()
@@ -230,7 +230,7 @@ struct VaultTests {
         await vault.end()
     }
 
-    @Test("notes of the first format become the second at load: rounds and texts together, attachments untouched")
+    @Test("a migration turns notes of the first format into the second, rounds and texts, and keeps attachments")
     func migration() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -273,25 +273,25 @@ struct VaultTests {
         try await vault.save(note("new, changed"), in: new, over: note("new", "sealed"))
         #expect(try await vault.list().map(\.format) == [.second, .sealed])
         #expect(try await vault.read(new) == note("new, changed"))
-        // Whoever has the password alone can open the old one, and says so of the other.
+        // The password alone opens the old note, and the other is unreadable to it.
         #expect(try await old.read(id) == note("old, changed"))
         await #expect(throws: OnionError.unreadable) { _ = try await old.read(new) }
         await vault.end()
     }
 
-    @Test("deleting the account takes the notes first; when they cannot go the account stays")
+    @Test("deleting an account removes its notes first; when they cannot be removed the account stays")
     func deletion() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
         for number: Int in 1...3 { _ = try await vault.create(note("\(number)")) }
         let account: OnionAccount = try server.account()
-        // Another account's words delete nothing.
+        // Another account's credentials delete nothing.
         _ = try await server.vault("other", "pass")
         await #expect(throws: OnionError.wrongLogin) {
             try await account.delete(vault, username: secret("other"), password: secret("pass"))
         }
         #expect(try await vault.list().count == 3)
-        // The notes cannot go: this side is cut off.
+        // The notes cannot be removed: this client is offline.
         let cut: Vault = try await Vault(
             vault.session, keys: NoteKeys(user: vault.user, password: secret("World")), patience: .milliseconds(300))
         await vault.session.sync.goOffline()
@@ -306,7 +306,7 @@ struct VaultTests {
         await vault.end()
     }
 
-    @Test("only what is looked at is opened: no note for a list, no text for the titles, and a bad one holds up nobody")
+    @Test("a list opens no note, titles open no text, and a damaged note does not hold up the others")
     func lazily() async throws {
         let server: NotesServer = try .init()
         let vault: Vault = try await server.vault()
@@ -331,7 +331,7 @@ struct VaultTests {
         await vault.end()
     }
 
-    /// So many answers are lost, and no more.
+    /// Loses the first `count` answers.
     private final class Losses: Sendable {
         private let left: Mutex<Int>
         init(_ count: Int) { left = Mutex(count) }
@@ -344,7 +344,7 @@ struct VaultTests {
         }
     }
 
-    /// An account whose line loses the first answers to some requests.
+    /// An account whose connection loses the first answers to one path.
     private static func account(_ server: NotesServer, losing path: String, of count: Int) throws -> OnionAccount {
         let losses: Losses = .init(count)
         var account: OnionAccount = try server.account()
@@ -355,7 +355,7 @@ struct VaultTests {
         return account
     }
 
-    @Test("a deletion whose answer was lost is one; when no answer comes at all nobody says that it is, or is not")
+    @Test("a deletion whose answer was lost succeeds; without any answer its outcome is reported as unknown")
     func lostDeletion() async throws {
         let server: NotesServer = try .init()
         for lost: Int in [1, 2] {
@@ -377,7 +377,7 @@ struct VaultTests {
     }
 
     @Test(
-        "a sign-up whose answer was lost gives the account; one that never arrived says so, and one that nobody knows of, too"
+        "a sign-up whose answer was lost gives the account, a taken name fails, and without any answer it is unknown"
     )
     func lostSignUp() async throws {
         let server: NotesServer = try .init()
@@ -385,7 +385,7 @@ struct VaultTests {
         let vault: Vault = try await account.signUp(username: secret("ann"), password: secret("World"))
         _ = try await vault.create(note("t"))
         await vault.end()
-        // Somebody else's name is still somebody else's.
+        // Another user's name stays another user's.
         account = try Self.account(server, losing: "create/", of: 1)
         let dead: OnionError = .client(ClientError(.network, "the line went dead"))
         await #expect(throws: dead) { _ = try await account.signUp(username: secret("ann"), password: secret("guess")) }
@@ -400,7 +400,7 @@ struct VaultTests {
         try await server.again("bob", "World").end()
     }
 
-    @Test("a new version is told when the server's text is another, and only for this platform")
+    @Test("a new version is reported when the server's text differs, and only for this platform")
     func newVersion() async throws {
         let server: NotesServer = try .init(versions: "linux=0.2.0,ios=9")
         let account: OnionAccount = try server.account()

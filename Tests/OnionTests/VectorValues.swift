@@ -3,7 +3,7 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-/// What the vectors' JSON holds.
+/// Typed access to the vectors' JSON.
 extension JSONValue {
     func text(_ name: String) throws -> String { try #require(self[name]?.stringValue, "no text '\(name)'") }
     func hex(_ name: String) throws -> [UInt8] { try #require(Hex.decode(text(name)), "no hex '\(name)'") }

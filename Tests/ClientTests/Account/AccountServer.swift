@@ -26,7 +26,7 @@ final class AccountServer: Sendable {
     private let box: Box = Box()
     private let mails: Mails = Mails()
 
-    /// What the server sends.
+    /// The mails that the server sends.
     private final class Mails: MailOutbox, Sendable {
         private let row: BlockingQueue<Mail> = .init(bound: 10)
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
@@ -71,7 +71,7 @@ final class AccountServer: Sendable {
         for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
-    /// The bytes of the database as they lie on the disk, the log beside it included.
+    /// The bytes of the database as they are on disk, its write-ahead log included.
     func dump() throws -> [UInt8] {
         var bytes: [UInt8] = []
         for name: String in ["/thicket.db", "/thicket.db-wal"] {
@@ -88,7 +88,7 @@ final class AccountServer: Sendable {
         return bytes
     }
 
-    /// What is kept of passwords that were sent: salt and hash, of accounts and of partners' users.
+    /// Salts and hashes that the server keeps of passwords that were sent, of accounts and of partners' users.
     func sentPasswords() throws -> [(salt: [UInt8], hash: [UInt8])] {
         let database: Database = try .init(path: folder + "/thicket.db")
         var found: [(salt: [UInt8], hash: [UInt8])] = []
@@ -122,7 +122,7 @@ final class AccountServer: Sendable {
         return StoredBundle(user: user, version: rows.integer(0), content: rows.bytes(1), isPartners: isPartners)
     }
 
-    /// What a restore of that backup makes of the bundle.
+    /// Puts the bundle back as a restore of that backup does.
     func restore(_ backup: StoredBundle) throws {
         let database: Database = try .init(path: folder + "/thicket.db")
         try database.statement(
@@ -161,7 +161,7 @@ final class AccountServer: Sendable {
         let entity: String
     }
 
-    /// Registers a user who has never been there.
+    /// Registers a new user.
     func register() throws -> Registered {
         let name: String = "user-\(RandomBytes.hex(6))"
         let token: String = sign(
@@ -186,7 +186,7 @@ final class AccountServer: Sendable {
     }
 }
 
-/// A source that a test looks into: counts, waits at a gate, and gives what it is told.
+/// A token source that the test controls: it counts requests, waits at a gate and returns the given token.
 final class TestSource: TokenSource {
     private struct State {
         var count: Int = 0
@@ -201,9 +201,9 @@ final class TestSource: TokenSource {
 
     init(_ make: @escaping @Sendable (TokenRequest) async throws -> String) { self.make = make }
 
-    /// Times it was asked.
+    /// Number of requests.
     var count: Int { state.withLock { $0.count } }
-    /// Times it was asked at the same moment.
+    /// The most requests that ran at the same time.
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
 
     func shut() { state.withLock { $0.isShut = true } }
@@ -216,7 +216,7 @@ final class TestSource: TokenSource {
         for one: CheckedContinuation<Void, Never> in waiting { one.resume() }
     }
 
-    /// Returns when it has been asked so many times.
+    /// Returns once there were `times` requests.
     func asked(_ times: Int) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isSo: Bool = state.withLock { state in
@@ -249,7 +249,7 @@ final class TestSource: TokenSource {
     }
 }
 
-/// A clock that goes on when the test says so.
+/// A clock that the test advances.
 final class SteppedClock: SessionClock {
     private struct State {
         var now: Int64 = 0
@@ -274,7 +274,7 @@ final class SteppedClock: SessionClock {
         for one: CheckedContinuation<Void, Never> in due { one.resume() }
     }
 
-    /// Sleepers that nobody wakes are let go with the clock; who is cancelled sleeps on, as nothing waits for it.
+    /// Sleepers that are never woken end with the clock; a cancelled sleeper sleeps on, as nothing waits for it.
     func sleep(until moment: Int64) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isDue: Bool = state.withLock { state in

@@ -19,7 +19,7 @@ struct AddressBookTests {
             partnerId: bench.partner, tokens: source)
     }
 
-    @Test("added on one device, read on another whose token ended meanwhile: renewed once, and nothing is missing")
+    @Test("an address added on one device is read on another whose token ended: one renewal, nothing is missing")
     func renewal() async throws {
         let source: TestSource = TestSource { [bench, user] _ in bench.login(user, seconds: 60) }
         source.shut()
@@ -43,7 +43,7 @@ struct AddressBookTests {
         await two.close()
     }
 
-    @Test("other members of an object stay, what is no address hides nothing, and what is gone is gone")
+    @Test("a save keeps an object's other members, an object that is not an address hides none, a delete removes")
     func objects() async throws {
         let session: ClientSession = try await session("d/1", seconds: 600, nil)
         let bucket: Bucket = try await session.bucket(AddressBook.bucketName)
@@ -60,7 +60,7 @@ struct AddressBookTests {
         await session.close()
     }
 
-    @Test("without a connection what is here is given; signed out, nothing is")
+    @Test("the address book is readable offline; after sign-out it fails with 401")
     func offline() async throws {
         let session: ClientSession = try await session("d/1", seconds: 600, nil)
         let home: Address = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")

@@ -19,7 +19,7 @@ struct BuiltInAccountTests {
         } catch { return (error.code, error.number) }
     }
 
-    @Test("signed up on one device, signed in on another; wrong words are told apart from no server")
+    @Test("devices share data after sign-up and sign-in; wrong credentials (401) differ from an unreachable server")
     func signIn() async throws {
         let app: ThicketApp = try bench.notes()
         let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
@@ -27,7 +27,7 @@ struct BuiltInAccountTests {
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: Self.patience)
         let two: ClientSession = try await app.signIn(username: "ANN", password: "open sesame")
-        #expect(two.user == one.user, "names are compared without case, and told as they were made")
+        #expect(two.user == one.user, "names are compared without case, and returned as they were made")
         let copy: Bucket = try await two.bucket("notes")
         try await copy.waitUntilSynced(timeout: Self.patience)
         #expect(try await copy.get("a") == ["n": 1])
@@ -52,7 +52,7 @@ struct BuiltInAccountTests {
         #expect(lost?.0 == .network)
     }
 
-    @Test("another password signs the others out and not this device, which goes on without losing an edit")
+    @Test("a password change signs out the other devices and not this one, and no edit is lost")
     func changePassword() async throws {
         let app: ThicketApp = try bench.notes()
         let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
@@ -85,7 +85,7 @@ struct BuiltInAccountTests {
         await two.close()
     }
 
-    @Test("a token is ended from another device; the account's end signs out for good")
+    @Test("a device revokes another device's token; deleting the account signs out as deleted")
     func tokens() async throws {
         let app: ThicketApp = try bench.notes()
         let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
@@ -107,7 +107,7 @@ struct BuiltInAccountTests {
         await two.close()
     }
 
-    @Test("what belongs to the other kind of user is refused before anything is sent")
+    @Test("a partner's session refuses the calls of built-in accounts with invalidOptions")
     func kinds() async throws {
         let user: AccountServer.Registered = try bench.register()
         let partner: ClientSession = try await bench.app().createSession(
@@ -145,7 +145,7 @@ struct BuiltInAccountTests {
 @Suite("The lock of a store")
 struct StoreLockTests {
     @Test(
-        "a store that is closed can be opened at once, though a child that is being started still has its descriptors")
+        "a closed store can be opened at once, though a starting child process still has copies of its descriptors")
     func copies() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -156,7 +156,7 @@ struct StoreLockTests {
             return count > 0 && String(decoding: name[..<count], as: UTF8.self).hasSuffix(path + ".lock")
         }
         #expect(held.count == 1)
-        // What a fork copies.
+        // The copies that a fork makes.
         let copies: [Int32] = held.map { dup($0) }
         store?.close()
         store = nil
@@ -168,7 +168,7 @@ struct StoreLockTests {
 
 @Suite("The device id of a store")
 struct DeviceIDTests {
-    @Test("it is made once, read by nobody else, and the same after a restart")
+    @Test("the device id of a store is made once, kept in a file of mode 0600, and the same at the next start")
     func kept() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let store: StoreLocation = .file(folder.file("n.db"))
@@ -181,7 +181,7 @@ struct DeviceIDTests {
         #expect(try DeviceID.kept(by: .memory) != DeviceID.kept(by: .memory))
     }
 
-    @Test("many who ask at once get the same one")
+    @Test("16 concurrent requests get the same device id")
     func race() async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let store: StoreLocation = .file(folder.file("n.db"))
@@ -192,7 +192,9 @@ struct DeviceIDTests {
         #expect(ids.count == 1 && !ids.contains("none"))
     }
 
-    @Test("a damaged file is told, and no other id takes its place", arguments: ["", "short", "with space inside"])
+    @Test(
+        "a damaged id file is an error, and no other id takes its place",
+        arguments: ["", "short", "with space inside"])
     func damaged(text: String) throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let file: Int32 = open(folder.file("n.db.device"), O_WRONLY | O_CREAT, 0o600)

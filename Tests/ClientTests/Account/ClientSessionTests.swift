@@ -29,7 +29,7 @@ struct ClientSessionTests {
             tokens: source)
     }
 
-    /// Another device of the user, by hand, whose token lives on.
+    /// Another device of the user, a raw client whose token stays valid.
     private func other() throws -> TestClient {
         let token: String = bench.login(user, seconds: 1_800, device: "x")
         let client: TestClient = try bench.server.client()
@@ -55,7 +55,7 @@ struct ClientSessionTests {
         #expect(await events.next() == .expired)
         await source.asked(1)
         try await notes.editText("doc", path: ["t"], at: 7, inserting: " jumps")
-        // Not before: by the clock that was set forward it would have been silent for a minute, which ends a connection.
+        // Not earlier: after the clock's step it would count as silent for a minute, which ends a connection.
         let other: TestClient = try other()
         let foreign: String =
             #"0:c:{"clientid":"o","id":"doc","o":"M","sv":1,"ccid":"o1","v":{"t":{"o":"d","v":"+Look: \t=7"}}}"#
@@ -69,7 +69,7 @@ struct ClientSessionTests {
         await session.close()
     }
 
-    @Test("tokens end again and again while two devices type: every letter arrives, once, and both end the same")
+    @Test("two devices type while tokens end again and again: each letter arrives once, and both texts are equal")
     func typing() async throws {
         let sources: [TestSource] = ["d/1", "d/2"].map { device in
             TestSource { [bench, user] _ in bench.login(user, seconds: 60, device: device) }
@@ -84,7 +84,7 @@ struct ClientSessionTests {
         let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
         try await notes[0].set("doc", to: ["t": ""])
         try await notes[0].waitUntilSynced(timeout: Self.patience)
-        // Its own change comes back behind the other's, which it has heard of then.
+        // Its own change returns after the other's, which has arrived by then.
         try await notes[1].set("begin", to: ["n": 1])
         try await notes[1].waitUntilSynced(timeout: Self.patience)
         let letters: [String] = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
@@ -96,7 +96,7 @@ struct ClientSessionTests {
                             await #expect(throws: Never.self) {
                                 try await bucket.editText("doc", path: ["t"], at: 0, inserting: String(letter))
                             }
-                            // Some go alone, some together, and some while there is no token.
+                            // Some changes go alone, some together, and some while there is no token.
                             if number % 5 == 0 { try? await bucket.waitUntilSynced(timeout: Self.patience) }
                         }
                     }
@@ -106,7 +106,7 @@ struct ClientSessionTests {
             }
         }
         for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: Self.patience) }
-        // Each has sent everything; now each hears of the other's last.
+        // Each has sent everything; now each receives the other's last change.
         for bucket: Bucket in notes { try await bucket.set("end", to: ["n": 1]) }
         for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: Self.patience) }
         var texts: [String] = []
@@ -117,7 +117,7 @@ struct ClientSessionTests {
         for session: ClientSession in sessions { await session.close() }
     }
 
-    @Test("calls that are refused all at once have one token renewed; each is made again, once")
+    @Test("12 calls refused at once share one renewal, and all succeed with its token")
     func oneRenewal() async throws {
         let source: TestSource = source()
         source.shut()
@@ -135,7 +135,7 @@ struct ClientSessionTests {
         await session.close()
     }
 
-    @Test("refused with the new token too: signed out, edits stay, and go out after the next sign-in")
+    @Test("a session whose new token is refused, too, signs out; its edits stay and go out after the next sign-in")
     func signedOut() async throws {
         let source: TestSource = source(seconds: 0)
         let session: ClientSession = try await session(source)
@@ -151,7 +151,7 @@ struct ClientSessionTests {
         let refused: ClientError? = await #expect(throws: ClientError.self) { try await session.devices() }
         #expect(refused?.code == .unauthorized && source.count == 1)
         #expect(try await notes.pendingCount == 1)
-        // Whoever goes online all the same is told again.
+        // A session that goes online all the same is refused again.
         await session.sync.goOnline()
         let again: ClientError? = await #expect(throws: ClientError.self) {
             try await notes.waitUntilSynced(timeout: Self.patience)
@@ -180,7 +180,7 @@ struct ClientSessionTests {
         await session.close()
     }
 
-    @Test("a source that denies signs out; one that fails is asked again, and callers are told why")
+    @Test("a denying source signs out; a failing one does not, and its callers get unavailable")
     func failing() async throws {
         struct NoRoute: Error {}
         let denying: TestSource = TestSource { _ in throw TokenDenied() }
@@ -214,12 +214,12 @@ struct ClientSessionTests {
         await #expect(throws: ClientError.self) { try await session.devices() }
         #expect(source.count == 1)
         #expect(await session.signOutReason == .requested)
-        // The renewal brought a good token, which is of no use here any more.
+        // The renewal's good token is not used any more.
         #expect(await session.sync.currentStatus == .offline(.unauthorized("signed out")))
         await session.close()
     }
 
-    @Test("the server is told of a logout: the token lets nobody in any more")
+    @Test("a sign-out reaches the server: the token is refused with 403")
     func told() async throws {
         let session: ClientSession = try await session(nil, seconds: 600)
         let token: String = await session.accessToken
@@ -233,7 +233,7 @@ struct ClientSessionTests {
         await again.close()
     }
 
-    @Test("passwords kept at the server: signed up, renewed by ping, signed out")
+    @Test("with passwords kept at the server: sign-up, renewal by ping, sign-out; a wrong one is unauthorized")
     func passwords() async throws {
         let app: ThicketApp = try bench.app()
         let session: ClientSession = try await app.signUpAtPartner(
@@ -255,7 +255,7 @@ struct ClientSessionTests {
         #expect(wrong?.code == .unauthorized)
     }
 
-    @Test("the next token is there before the last one ends, and the connection goes on with it at once")
+    @Test("the next token is fetched before the last one ends, and the connection uses it at once")
     func ahead() async throws {
         let clock: SteppedClock = SteppedClock(unixSeconds: Double(bench.seconds))
         let source: TestSource = source(seconds: 1_800)
@@ -269,7 +269,7 @@ struct ClientSessionTests {
         let notes: Bucket = try await session.bucket("notes")
         try await notes.waitUntilSynced(timeout: Self.patience)
         let first: String = await session.accessToken
-        // A tenth of ten minutes is one; jitter takes up to half as much again.
+        // A tenth of ten minutes is one minute; with jitter it is up to one and a half.
         clock.pass(500_000)
         #expect(source.count == 0)
         clock.pass(70_000)
@@ -279,11 +279,11 @@ struct ClientSessionTests {
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: Self.patience)
         #expect(try await session.devices().count == 1)
-        #expect(source.count == 1, "nobody had to ask again")
+        #expect(source.count == 1, "no second request")
         await session.close()
     }
 
-    @Test("a closed session says so, and may still be signed out at the server")
+    @Test("a closed session fails as closed, and may still be signed out at the server")
     func closed() async throws {
         let source: TestSource = source()
         let session: ClientSession = try await session(source, seconds: 600)

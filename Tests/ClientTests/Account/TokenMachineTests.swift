@@ -2,7 +2,7 @@ import Testing
 import ThicketClient
 import ThicketTestSupport
 
-@Suite("The life of a token, by a stepped clock")
+@Suite("The token's state machine, by a stepped clock")
 struct TokenMachineTests {
     private typealias Action = TokenMachine.Action
 
@@ -14,7 +14,7 @@ struct TokenMachineTests {
 
     private static let second: TokenMachine.Token = .init(text: "t2", number: 2)
 
-    @Test("a call that is refused has another token asked for, once, and goes on with it")
+    @Test("a refused call requests one new token and continues with it")
     func once() {
         var machine: TokenMachine = Self.machine()
         #expect(machine.wanted(now: 0).0 == .call(.init(text: "t1", number: 1)))
@@ -22,7 +22,7 @@ struct TokenMachineTests {
         #expect(verdict == .wait && actions == [.report(.expired), .renew(1, old: "t1")])
         for _ in 0..<3 {
             let (other, more): (TokenMachine.Verdict, [Action]) = machine.refused(1, now: 6)
-            #expect(other == .wait && more.isEmpty, "whoever comes meanwhile waits for the same")
+            #expect(other == .wait && more.isEmpty, "a later call waits for the same renewal")
         }
         #expect(machine.wanted(now: 6).0 == .wait)
         #expect(
@@ -31,7 +31,7 @@ struct TokenMachineTests {
         #expect(machine.refused(1, now: 8).0 == .call(Self.second), "refused with the old one: there is a newer")
     }
 
-    @Test("refused with the new token too, the user is signed out")
+    @Test("a call that is refused with the new token, too, signs the user out")
     func refusedAgain() {
         var machine: TokenMachine = Self.machine()
         _ = machine.refused(1, now: 0)
@@ -43,7 +43,7 @@ struct TokenMachineTests {
         #expect(machine.refused(2, now: 3).1.isEmpty && machine.deadline == nil)
     }
 
-    @Test("a new token that is refused unused is as bad; one that was used, or lay unused for long, is renewed")
+    @Test("a fresh token refused before its first use signs out; one that was used, or is old, is renewed")
     func fresh() {
         for (isUsed, wait, isOut): (Bool, Int64, Bool) in [
             (false, 10, true), (true, 10, false), (false, TokenLimits.freshMilliseconds, false),
@@ -57,7 +57,7 @@ struct TokenMachineTests {
         }
     }
 
-    @Test("without a source a token that is over ends the access")
+    @Test("without a source a refused token signs out as expired")
     func noSource() {
         var machine: TokenMachine = Self.machine(lifetime: 100_000, hasSource: false)
         #expect(machine.deadline == nil)
@@ -65,7 +65,7 @@ struct TokenMachineTests {
     }
 
     @Test(
-        "the next token is asked for ahead of the end, by a tenth and a minute at most, jitter passed in",
+        "the next token is requested before the end by a tenth of the lifetime, a minute at most, with jitter",
         arguments: [
             (1_800_000, 0, 1_770_000), (1_800_000, 60_000, 1_710_000), (1_800_000, 60_001, 1_770_000),
             (100_000, 0, 95_000), (100_000, 10_000, 85_000), (19_999, 0, nil), (nil, 0, nil),
@@ -80,7 +80,7 @@ struct TokenMachineTests {
         #expect(machine.wanted(now: moment).0 == .call(.init(text: "t1", number: 1)), "the old one is still good")
     }
 
-    @Test("a renewal that fails is tried again after pauses that double up to a minute; calls are told why meanwhile")
+    @Test("a failed renewal is retried after pauses that double up to a minute; calls get its error meanwhile")
     func backoff() throws {
         var machine: TokenMachine = Self.machine()
         var now: Int64 = 0
@@ -103,7 +103,7 @@ struct TokenMachineTests {
     }
 
     @Test(
-        "a renewal that takes too long lets its callers go, and no second one begins beside it; its token still counts")
+        "an overdue renewal fails its callers, and no second one begins beside it; its token still counts")
     func overdue() {
         var machine: TokenMachine = Self.machine()
         _ = machine.refused(1, now: 0)
@@ -119,7 +119,7 @@ struct TokenMachineTests {
         #expect(machine.renewed(1, "t2", lifetime: nil, now: 50_000, random: 0).contains(.adopt(Self.second)))
     }
 
-    @Test("a denial signs out; so does the end, which no answer under way undoes (T18)")
+    @Test("a denial signs out, and so does end(), which no answer under way undoes (T18)")
     func ends() {
         var machine: TokenMachine = Self.machine()
         _ = machine.refused(1, now: 0)
@@ -131,13 +131,13 @@ struct TokenMachineTests {
         #expect(machine.renewed(1, "t2", lifetime: nil, now: 2, random: 0).isEmpty)
         #expect(machine.tick(now: .max / 2).isEmpty && machine.refused(1, now: 3).1.isEmpty)
         #expect(machine.beginReplacement(now: 3) == nil)
-        #expect(machine.end(.refused).isEmpty, "told once")
+        #expect(machine.end(.refused).isEmpty, "reported once")
         #expect(machine.signIn("t3", lifetime: nil, now: 4, random: 0).first == .adopt(.init(text: "t3", number: 2)))
-        #expect(machine.renewed(1, "t2", lifetime: nil, now: 5, random: 0).isEmpty, "of an earlier life")
+        #expect(machine.renewed(1, "t2", lifetime: nil, now: 5, random: 0).isEmpty, "of an earlier login")
         #expect(machine.refused(2, now: 6).1 == [.report(.expired), .renew(2, old: "t3")])
     }
 
-    @Test("while a token is replaced nobody asks the source, and a replacement that fails leaves what was")
+    @Test("the source is not asked while a token is replaced, and a failed replacement leaves the old state")
     func replacement() {
         var machine: TokenMachine = Self.machine()
         let number: Int = machine.beginReplacement(now: 0) ?? 0
@@ -154,7 +154,7 @@ struct TokenMachineTests {
     }
 
     @Test(
-        "whatever happens in whatever order: one renewal at a time, none after the end, tokens in order",
+        "in any order of events: one renewal at a time, none after the end, tokens in order",
         arguments: 1...40)
     func model(seed: UInt64) {
         var random: SeededRandom = SeededRandom(seed: seed)
@@ -196,7 +196,7 @@ struct TokenMachineTests {
                     : machine.renewalFailed(
                         number, ClientError(.network, "x"), denial: random.next() % 8 == 0 ? .denied : nil, now: now,
                         random: random.next())
-                #expect(wasOpen || actions.isEmpty, "seed \(seed): an answer that nobody waits for changes nothing")
+                #expect(wasOpen || actions.isEmpty, "seed \(seed): an answer to a closed renewal changes nothing")
                 check(actions)
             case 6: if random.next() % 8 == 0 { check(machine.end(.requested)) }
             default:

@@ -4,10 +4,10 @@ import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
-/// What objects cost that were deleted long ago.
+/// The cost of objects that were deleted long ago.
 @Suite("Sealed objects that were deleted", .nonceWatch)
 struct DeletedObjectsTests {
-    @Test("a walk through the index, and the start of a program, read none of them")
+    @Test("neither an index scan nor a program start reads the deleted objects into memory")
     func walk() throws {
         var world: Simulation = try .sealed(1, seed: 21)
         let names: [EntityKey] = try (0..<40).map { try EntityKey("gone\($0)") }
@@ -24,7 +24,7 @@ struct DeletedObjectsTests {
         #expect(world.clients[0].machine.status == .upToDate)
         #expect(world.clients[0].machine.cachedObjects < 10)
         #expect(try world.object(0, try EntityKey("stays")) == ["t": "here"])
-        // One is made again: what is remembered of it still counts.
+        // A deleted object is created again: the state remembered of it still counts.
         try world.set(0, names[0], to: ["t": "again"])
         world.expectSettled()
         #expect(try world.truth()["gone0"]?.object == ["t": "again"] && world.alarms.isEmpty)

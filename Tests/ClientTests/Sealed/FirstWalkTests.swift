@@ -7,14 +7,14 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// A device that has nothing of a sealed bucket reads all of it: where nobody listens many objects are opened at once, else
-/// one by one.
-@Suite("The first walk through a sealed bucket", .nonceWatch)
+/// A device that has nothing of a sealed bucket reads all of it: without a reader of events many objects are opened at
+/// once, else one by one.
+@Suite("The first scan of a sealed bucket", .nonceWatch)
 struct FirstWalkTests {
-    /// More than one thread opens at a time.
+    /// More objects than one thread opens at a time.
     private static let objects: Int = 150
 
-    /// A writer has made the objects; the first has edits behind its snapshot, more than it takes for a compaction.
+    /// A client has written the objects; one of them has more edits after its snapshot than a compaction needs.
     private func written(seed: UInt64) throws -> Simulation {
         var world: Simulation = try Simulation(clients: 1, seed: seed, isSealed: true)
         world.mayForget = false
@@ -36,10 +36,10 @@ struct FirstWalkTests {
 
     private func settle(_ world: inout Simulation) throws {
         let isQuiet: Bool = world.settle()
-        try #require(isQuiet, "somebody never gets to the end")
+        try #require(isQuiet, "a client never settles")
     }
 
-    /// Two devices come new to it and read it, the second with an editor that listens.
+    /// Two new devices read it, the second one with a reader of events.
     private func read(_ world: inout Simulation) throws -> (quiet: Simulation.Client, loud: Simulation.Client) {
         world.alarms = []
         for isHeard: Bool in [false, true] {
@@ -54,11 +54,11 @@ struct FirstWalkTests {
         try (world.server.buckets["notes"]?.entities.keys.sorted() ?? []).map { try EntityKey($0) }
     }
 
-    @Test("keeps the same, whoever listens", arguments: [1, 2] as [UInt64])
+    @Test("the first scan stores the same with and without a reader of events", arguments: [1, 2] as [UInt64])
     func same(seed: UInt64) throws {
         var world: Simulation = try written(seed: seed)
         let (quiet, loud): (Simulation.Client, Simulation.Client) = try read(&world)
-        // What is opened where it stands in its page goes to the store as it came; one by one it goes through memory.
+        // An object that is opened in its page goes to the store as it came; opened one by one, it goes through memory.
         #expect(quiet.machine.cachedObjects < 10, "the quick way was not taken")
         #expect(loud.machine.cachedObjects > 100, "the test cannot tell the two ways apart")
         let keys: [EntityKey] = try serverKeys(world)
@@ -78,7 +78,7 @@ struct FirstWalkTests {
         #expect(world.alarms.isEmpty)
     }
 
-    @Test("shows nothing of what does not open, and the rest all the same")
+    @Test("the first scan shows nothing of an object that does not open, and all the others")
     func damaged() throws {
         var world: Simulation = try written(seed: 3)
         guard let sealing: SealedBucketKeys = world.keys else { return }
@@ -105,10 +105,10 @@ struct FirstWalkTests {
                 #expect(problem != nil, "\(name) is not reported")
             }
         }
-        #expect(world.alarms.count == 2 * wrong.count, "both are told, whoever listens")
+        #expect(world.alarms.count == 2 * wrong.count, "both report, with and without a reader")
     }
 
-    @Test("shows no object that calls itself by another name, and tells of it, whoever listens")
+    @Test("the first scan shows no object under another name than its own, and reports it, reader or not")
     func misnamed() throws {
         var world: Simulation = try written(seed: 4)
         guard let sealing: SealedBucketKeys = world.keys else { return }
@@ -128,7 +128,7 @@ struct FirstWalkTests {
     }
 
     @Test(
-        "takes what the first of two entries for one object holds",
+        "the first scan keeps the first of two entries for one object",
         arguments: [[true, true], [true, false], [false, true]])
     func twice(areGood: [Bool]) throws {
         let keys: SealedBucketKeys = try Simulation.keys()

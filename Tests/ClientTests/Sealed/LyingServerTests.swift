@@ -7,29 +7,30 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// A server that lies about one object of a sealed bucket, at a moment that a seed picks, to devices that type on.
+/// A server that lies about one object of a sealed bucket, at a moment that a seed picks, to devices that continue to
+/// type.
 ///
-/// Whatever it does is reported; nobody is shown anything that nobody typed; what a device typed stays on that device; and with
-/// the two ways of repair all come together again. `THICKET_SEEDS=17` plays one seed again.
+/// Each lie is reported; no device shows text that was not typed; a device keeps what it typed; and with the two ways
+/// of repair all devices converge. `THICKET_SEEDS=17` replays one seed.
 @Suite("A server that lies about sealed objects", .nonceWatch)
 struct LyingServerTests {
     enum Lie: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case dropsNewest, dropsOlder, reorders, replays, swapsOperation, rollsBack, garbage, removes, clears
         case damagesSnapshot, movesSnapshot, swapsSnapshot
-        /// Each device is shown a history of its own, both true in themselves; then one of the two goes on for both, with a
-        /// word from the other.
+        /// Each device is shown its own history, both consistent; then the server continues one of them for both, with
+        /// an operation from the other.
         case forks
-        /// What one device was told to be taken is left out for everybody else, and nobody is told of anything.
+        /// A change that was acknowledged to one device is withheld from all others, and no device is notified.
         case dropsQuietly
 
         var testDescription: String { rawValue }
-        /// Only one operation is wrong, and the object goes on.
+        /// Only one operation is wrong, and the object continues.
         var isMisfit: Bool { self == .replays || self == .garbage || self == .swapsOperation }
     }
 
     private static let doc: String = "doc0"
 
-    @Test("is found out, whatever it does", arguments: Lie.allCases)
+    @Test("every lie of the server is reported, shows no false text, and can be repaired", arguments: Lie.allCases)
     func lies(lie: Lie) throws {
         for seed: Int in Seeds.list(6) {
             var world: Simulation = try Simulation(clients: 2, seed: UInt64(seed) &* 1_009 &+ 5, isSealed: true)
@@ -45,29 +46,29 @@ struct LyingServerTests {
                 try world.step { world, index in try Self.type(&world, index) }
             }
             let isQuiet: Bool = passAnHour(&world)
-            #expect(isQuiet, "\(lie), seed \(seed): somebody never gets to the end \(isQuiet ? "" : world.picture)")
+            #expect(isQuiet, "\(lie), seed \(seed): a client never settles \(isQuiet ? "" : world.picture)")
             let problems: [String?] = try (0..<2).map { index in
                 try world.clients[index].machine.problem(world.bucket, try EntityKey(Self.doc))
             }
             let isReported: Bool = !world.alarms.isEmpty || problems.contains { $0 != nil }
-            #expect(isReported, "\(lie), seed \(seed): nobody noticed")
+            #expect(isReported, "\(lie), seed \(seed): not noticed")
             if lie.isMisfit { #expect(world.alarms.contains { $0.kind == .misfit }, "\(lie), seed \(seed)") }
             try checkGenuine(world, own, "\(lie), seed \(seed)")
             try repair(&world, "\(lie), seed \(seed)")
         }
     }
 
-    @Test("an honest server leads to no alarm", arguments: Seeds.list(12))
+    @Test("an honest server raises no alarm", arguments: Seeds.list(12))
     func honest(seed: Int) throws {
         var world: Simulation = try Simulation(clients: 3, seed: UInt64(seed) &* 77 &+ 3, isSealed: true)
         world.mayForget = false
         for _ in 0..<1_500 { try world.step { world, index in try Self.anything(&world, index) } }
         let isQuiet: Bool = world.settle()
-        #expect(isQuiet, "seed \(seed): somebody never gets to the end \(isQuiet ? "" : world.picture)")
+        #expect(isQuiet, "seed \(seed): a client never settles \(isQuiet ? "" : world.picture)")
         #expect(world.alarms.isEmpty, "seed \(seed): \(world.alarms)")
     }
 
-    // MARK: - Life
+    // MARK: - Typing
 
     private static func type(_ world: inout Simulation, _ index: Int, _ key: String? = nil) throws {
         do { try world.insertSomething(index, key ?? "doc\(world.below(2))") } catch let error as ClientError {
@@ -79,7 +80,7 @@ struct LyingServerTests {
         try world.editAnything(index, "doc\(world.below(3))")
     }
 
-    /// Long enough for every device to write into `heads`, and to read there.
+    /// Long enough for every device to write to `heads` and to read it.
     private func passAnHour(_ world: inout Simulation) -> Bool {
         var isQuiet: Bool = world.settle()
         for _ in 0..<3 {
@@ -92,8 +93,8 @@ struct LyingServerTests {
     private func live(_ world: inout Simulation, _ what: String, rounds: Int) throws {
         for _ in 0..<rounds { try world.step { world, index in try Self.type(&world, index) } }
         let isQuiet: Bool = world.settle()
-        #expect(isQuiet, "\(what): somebody never gets to the end")
-        // At least one snapshot to lie about, and operations behind it.
+        #expect(isQuiet, "\(what): a client never settles")
+        // At least one snapshot to lie about, and operations after it.
         for _ in 0..<70 {
             try Self.type(&world, 0)
             _ = world.settle()
@@ -110,7 +111,7 @@ struct LyingServerTests {
         return Set((text ?? "").unicodeScalars)
     }
 
-    /// What is shown was typed by somebody, once each; and what a device saw or typed is still there.
+    /// The text shown was typed, each letter once; and everything that a device saw or typed is kept.
     private func checkGenuine(
         _ world: Simulation, _ own: [Set<UnicodeScalar>], _ what: String
     ) throws {
@@ -121,7 +122,7 @@ struct LyingServerTests {
             let text: String = object?["t"]?.stringValue ?? ""
             let shown: Set<UnicodeScalar> = Set(text.unicodeScalars)
             #expect(shown.count == text.unicodeScalars.count, "\(what): client \(index) shows something twice")
-            #expect(shown.isSubset(of: typed), "\(what): client \(index) shows what nobody typed")
+            #expect(shown.isSubset(of: typed), "\(what): client \(index) shows text that was not typed")
             #expect(own[index].isSubset(of: shown), "\(what): client \(index) lost something")
             #expect(object.map { $0.count == 1 } ?? false, "\(what): client \(index) shows another object")
         }
@@ -135,7 +136,7 @@ struct LyingServerTests {
                 guard try world.clients[index].machine.problem(bucket, key) != nil else { continue }
                 isWhole = false
                 let now: Int64 = world.now
-                // The first keeps, the other takes: what both want at once they are asked again.
+                // The first client keeps its own, the other takes the server's; after a clash both are asked again.
                 var keeps: Bool = index == 0
                 if !keeps {
                     do { try check(&world, index) { try $0.takeServers(bucket, key, now: now) } } catch let error
@@ -208,8 +209,8 @@ struct LyingServerTests {
         world.server.forgetLog("notes")
     }
 
-    /// Each device types at a server of its own. Then the second's goes on for both, with an operation of the first's in its
-    /// history.
+    /// Each device types at a server of its own. Then the second one's server continues for both, with an operation of
+    /// the first one in its history.
     private func fork(_ world: inout Simulation, _ key: String) throws {
         var word: String = ""
         let common: ModelServer = world.server
@@ -224,8 +225,8 @@ struct LyingServerTests {
         replace(key, by: sealed, &world, versions: 1)
     }
 
-    /// The first device types, and is told that it was taken. For everybody else the object stays as it was, under the version
-    /// that the first one knows, so that nobody has anything to ask.
+    /// The first device types and gets an acknowledgement. For all others the object stays as it was, under the version
+    /// that the first one knows, which leaves no device anything to ask for.
     private func drop(_ world: inout Simulation, _ key: String) throws {
         let sealed: SealedEntity = try branch(world, key)
         world.cut(1)

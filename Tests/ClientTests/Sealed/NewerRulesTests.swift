@@ -6,7 +6,7 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketSealed
 
-/// Operations of rules that this program does not know, and what becomes of the object when it is updated.
+/// Operations of rules that this program does not know, and the object's state after the program is updated.
 @Suite("Operations of newer rules", .nonceWatch)
 struct NewerRulesTests {
     private static let doc: String = "doc0"
@@ -19,13 +19,13 @@ struct NewerRulesTests {
         return (world, try world.sealedEntity(Self.doc))
     }
 
-    /// The same, with operations of newer rules behind what the device knows, and what they say.
+    /// The same, with operations of newer rules after those that the device knows, and their readable form.
     private func stopped(seed: UInt64, isDeletion: Bool = false, hasEdit: Bool = true) throws -> (
         world: Simulation, shown: SealedEntity, readable: SealedEntity
     ) {
         var (world, known): (Simulation, SealedEntity) = try device(seed: seed)
         world.cut(0)
-        // Made offline, before anything was known.
+        // Made offline, before the device knew of them.
         if hasEdit { try world.insertSomething(0, Self.doc) }
         let old: [String] = try world.newerOperations(Self.doc, isNewer: true, isDeletion: isDeletion)
         let new: [String] = try world.newerOperations(Self.doc, isNewer: false, isDeletion: isDeletion)
@@ -46,7 +46,7 @@ struct NewerRulesTests {
         let before: JSONObject? = try object(&world)
         do {
             try world.insertSomething(0, Self.doc)
-            Issue.record("an edit was taken that nobody can carry", sourceLocation: line)
+            Issue.record("an edit was accepted that cannot be carried", sourceLocation: line)
         } catch let error as ClientError {
             #expect(error.code == .integrity && error.detail.contains("newer rules"), sourceLocation: line)
         }
@@ -54,20 +54,20 @@ struct NewerRulesTests {
         #expect(before == after, sourceLocation: line)
     }
 
-    /// The device hears no more; the server reads on that connection what it was sent.
+    /// The device receives nothing more; the server reads what was sent on that connection.
     private func disconnect(_ world: inout Simulation) {
         (world.clients[0].up, world.clients[0].down, world.clients[0].connection) = ([], [], nil)
         world.perform(0, world.clients[0].machine.closed(LinkClosure(detail: "cut"), now: world.now))
     }
 
-    /// The same program ends and begins again.
+    /// Restarts the same program.
     private func restart(_ world: inout Simulation) throws {
         try world.crash(0)
         world.goOnline(0)
         world.expectSettled()
     }
 
-    @Test("the object stops and is read-only, what waited is kept, and a newer program reads on and sends it")
+    @Test("an object with newer rules stops and is read-only; edits wait, and a newer program reads on and sends them")
     func stops() throws {
         var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 3)
         let mine: JSONObject = try #require(try object(&world))
@@ -75,11 +75,11 @@ struct NewerRulesTests {
             mine["first"] == nil && mine["t"]?.stringValue?.count == 2, "nothing of it is shown, and nothing is lost")
         try expectRefused(&world)
 
-        // The same program once more: it stops at the same place, and has said so.
+        // The same program once more: it stops at the same place, and has reported that already.
         try restart(&world)
         #expect(try object(&world) == mine && world.alarms.count == 1)
 
-        // A newer one, without a word from the server: what it needs is in the store.
+        // A newer program, without a message from the server: everything it needs is in the store.
         try world.update(0, Self.doc, reading: readable)
         let end: JSONObject = try #require(try object(&world))
         #expect(end["first"] == "newer" && end["second"] == "newer")
@@ -89,10 +89,10 @@ struct NewerRulesTests {
         try world.insertSomething(0, Self.doc)
     }
 
-    @Test("it stays stopped when memory has forgotten it, and from a restart until it is read on")
+    @Test("a stopped object stays stopped when it is evicted from memory, and after a restart")
     func forgotten() throws {
         var (world, shown, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 4, hasEdit: false)
-        // Others are looked at until this one is no longer in memory.
+        // Other objects are read until this one has left memory.
         for number: Int in 0...SyncLimits.cachedObjectsMax { _ = try world.object(0, try EntityKey("other\(number)")) }
         try expectRefused(&world)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 0, "nothing waits")
@@ -106,7 +106,7 @@ struct NewerRulesTests {
         #expect(try world.sealedEntity(Self.doc) == shown && world.alarms.count == 1)
     }
 
-    @Test("a store that fails at the moment of reading on: it is read on all the same", arguments: 0..<2)
+    @Test("a store that fails while a newer program reads on does not prevent it", arguments: 0..<2)
     func failingStore(commits: Int) throws {
         var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 5)
         try world.update(0, Self.doc, reading: readable, failingAfter: commits)
@@ -115,11 +115,11 @@ struct NewerRulesTests {
         #expect(try world.sealedEntity(Self.doc).tail.count == readable.tail.count + 1)
     }
 
-    @Test("reading on, the object can stop at another place: that is told")
+    @Test("an object that stops at another place when it is read on reports that")
     func stopsAgain() throws {
         var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 6, hasEdit: false)
         var further: SealedEntity = readable
-        // The first can be read by then, the second cannot.
+        // The first operation is readable by then, the second is not.
         let newest: [UInt8] = SealedObject.bytes(of: try #require(further.tail.first))
         let keys: SealedBucketKeys = try #require(world.keys)
         let sealer: ObjectSealer = try keys.sealer(serverKey: try world.serverKey(Self.doc))
@@ -137,7 +137,7 @@ struct NewerRulesTests {
     }
 
     @Test(
-        "a change that was on its way may be among what is not read: it waits, and is there once",
+        "a change in flight that may be among the unread operations waits, and is in the object once",
         arguments: [true, false])
     func inFlight(isTaken: Bool) throws {
         var (world, known): (Simulation, SealedEntity) = try device(seed: 7)
@@ -150,7 +150,7 @@ struct NewerRulesTests {
         let old: [String] = try world.newerOperations(Self.doc, isNewer: true)
         let new: [String] = try world.newerOperations(Self.doc, isNewer: false)
         try world.show(old, behind: known, of: Self.doc)
-        // Behind them the server takes ours; its answer is lost.
+        // After them the server accepts ours; its answer is lost.
         if isTaken { world.serve(connection, sent) }
         let own: [String] = isTaken ? [try #require(try world.sealedEntity(Self.doc).tail.first)] : []
         world.forgetPositions()
@@ -172,7 +172,7 @@ struct NewerRulesTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
-    /// The server says, on an open connection, that it has the change in flight.
+    /// The server answers on an open connection that it has the change in flight.
     private func sendDuplicate(_ world: inout Simulation) throws {
         let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending, "it waits")
         let answer: RefusedChange = RefusedChange(
@@ -182,7 +182,7 @@ struct NewerRulesTests {
         world.expectSettled()
     }
 
-    @Test("a creation of ours with operations of newer rules behind it is known to have arrived")
+    @Test("a creation of ours with operations of newer rules after it is known to have arrived")
     func creation() throws {
         var world: Simulation = try .sealed(1, seed: 8)
         try world.insertSomething(0, Self.doc)
@@ -207,7 +207,7 @@ struct NewerRulesTests {
         #expect(try world.sealedEntity(Self.doc).tail == known.tail && world.alarms.count == 1)
     }
 
-    @Test("what was asked for comes first: a change in flight is not sent behind what may not be understood")
+    @Test("a requested state is read first: a change in flight is not sent after operations that may be unknown")
     func askedFor() throws {
         var (world, known): (Simulation, SealedEntity) = try device(seed: 12)
         try world.insertSomething(0, Self.doc)
@@ -217,7 +217,7 @@ struct NewerRulesTests {
         world.expectSettled()
         known.tail = new.reversed() + known.tail
         for _ in 0..<2 {
-            // The program ends while it asks for the newest state.
+            // The program ends while it requests the newest state.
             try moveOn(&world)
             try restart(&world)
             #expect(try world.sealedEntity(Self.doc).tail.count == known.tail.count, "nothing was sent")
@@ -231,7 +231,7 @@ struct NewerRulesTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
-    /// The server has one version more, and what the device keeps says that it has asked for that.
+    /// The server has one version more, and the device's store says that it was requested.
     private func moveOn(_ world: inout Simulation) throws {
         let key: EntityKey = try EntityKey(try world.serverKey(Self.doc))
         world.server.buckets["notes"]?.entities[key.text]?.version += 1
@@ -244,7 +244,8 @@ struct NewerRulesTests {
 
     // MARK: - Removed on the server
 
-    /// Another device's program removes the object: here it is heard as any other removal, or only missing from the index.
+    /// Another device's program removes the object: this device receives the removal, or only misses the object in the
+    /// index.
     private func remove(_ world: inout Simulation, isHeard: Bool) throws {
         let connection: Int = try #require(world.clients[0].connection)
         if !isHeard { disconnect(&world) }
@@ -254,7 +255,8 @@ struct NewerRulesTests {
         world.expectSettled()
     }
 
-    /// It stays as it is, read-only and untold, until a newer program knows why; waiting edits are neither lost nor sent.
+    /// The object stays as it is, read-only and unreported, until a newer program knows why; waiting edits are neither
+    /// lost nor sent.
     private func expectKept(_ isHeard: Bool, isDeletion: Bool, hasEdit: Bool) throws {
         var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(
             seed: 9, isDeletion: isDeletion, hasEdit: hasEdit)
@@ -269,7 +271,7 @@ struct NewerRulesTests {
             try world.crash(0)
             try expectRefused(&world)
             world.goOnline(0)
-            // Nor while the server is asked what it held.
+            // Also while the server is asked for the last state.
             for _ in 0..<1_000 where !world.settle(rounds: 1) { try expectRefused(&world) }
             world.expectSettled()
         }
@@ -279,27 +281,27 @@ struct NewerRulesTests {
         #expect(world.alarms.map(\.kind) == (isDeletion ? [.unknownRules] : [.unknownRules, .removed]))
         let end: JSONObject? = try object(&world)
         guard isDeletion else { return #expect(end?["t"] == mine["t"] && end?["second"] == "newer") }
-        // As on a device that knows the rules: who edited what others deleted has it made anew.
+        // As on a device that knows the rules: an edit of an object that others deleted recreates it.
         #expect(end?["t"] == (hasEdit ? mine["t"] : nil))
         #expect(try world.truth()[Self.doc]?.object == end)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
     }
 
     @Test(
-        "removed on the server, it stays as it is, read-only and untold, until a newer program knows why",
+        "an unreadable object removed on the server stays, read-only and unreported, until a newer program knows why",
         arguments: [true, false], [true, false])
     func removed(isHeard: Bool, isDeletion: Bool) throws {
         try expectKept(isHeard, isDeletion: isDeletion, hasEdit: false)
     }
 
     @Test(
-        "the same with edits that wait: none is lost, and none sent before", arguments: [true, false], [true, false])
+        "waiting edits of an unreadable removed object are kept and not sent", arguments: [true, false], [true, false])
     func removedBelowEdits(isHeard: Bool, isDeletion: Bool) throws {
         try expectKept(isHeard, isDeletion: isDeletion, hasEdit: true)
     }
 
     @Test(
-        "removed, and the server has forgotten what it held: that is told, with a choice, once it is asked",
+        "a removed object whose last state the server has forgotten is reported with a choice",
         arguments: [true, false])
     func removedAndForgotten(isHeard: Bool) throws {
         var (world, _, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 10)
@@ -318,7 +320,7 @@ struct NewerRulesTests {
         #expect(try world.truth()[Self.doc]?.object == mine)
     }
 
-    /// The program has been started again, and has just asked what the server held of the objects that went.
+    /// The program was restarted, and has just requested the last states of the removed objects.
     private func asking(_ world: inout Simulation) throws {
         try world.crash(0)
         world.goOnline(0)
@@ -334,7 +336,7 @@ struct NewerRulesTests {
     }
 
     @Test(
-        "an old version that the app asks for, and that the server does not have, is no answer to what the device asks")
+        "an old version that the app requests and the server lacks is not an answer to the device's own request")
     func otherAnswer() throws {
         var (world, _, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 13, isDeletion: true)
         try remove(&world, isHeard: true)
@@ -345,7 +347,7 @@ struct NewerRulesTests {
         try expectRefused(&world)
     }
 
-    @Test("an index that is read meanwhile takes back no question of many")
+    @Test("an index scan during many open requests cancels none of them")
     func manyQuestions() throws {
         let names: [String] = (0..<SyncLimits.reloadsInFlightMax + 6).map { "many\($0)" }
         var world: Simulation = try .sealed(1, seed: 14)
@@ -380,14 +382,14 @@ struct NewerRulesTests {
             ]
         }
         try asking(&world)
-        // What cannot be parsed has the index read.
+        // A message that cannot be parsed has the index read.
         hear("0:c:?", &world)
         world.expectSettled()
         for name: String in names { #expect(try world.object(0, try EntityKey(name)) == nil, "\(name) was deleted") }
         #expect(world.alarms.count == names.count)
     }
 
-    @Test("deleted here before it was removed: nobody misses it, and it is gone at once", arguments: [true, false])
+    @Test("an object deleted here before it was removed is gone at once, without a report", arguments: [true, false])
     func removedOnBothSides(isHeard: Bool) throws {
         var (world, known): (Simulation, SealedEntity) = try device(seed: 11)
         world.cut(0)

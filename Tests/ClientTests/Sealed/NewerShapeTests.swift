@@ -5,13 +5,13 @@ import ThicketSealed
 
 @testable import ThicketClient
 
-/// Objects of a shape that this program does not know. A newer program, or a server that shows the old shape again, is played by what
-/// the server held before.
+/// Objects of a shape that this program does not know. A newer program, or a server that shows the old shape again, is
+/// simulated with what the server held before.
 @Suite("Sealed objects of a newer shape", .nonceWatch)
 struct NewerShapeTests {
     private static let doc: String = "doc0"
 
-    /// What a newer program may have written: nobody knows what else is in it.
+    /// Shapes that a newer program may have written, with unknown contents.
     private static let shapes: [JSONObject] = [
         ["z": 2], ["z": 2, "s": [:], "d": []], ["z": 7, "t": "clear"], ["z": 2, "s": ["0": "x"], "d": ["y"], "e": 1],
     ]
@@ -28,7 +28,7 @@ struct NewerShapeTests {
         world.server.buckets["notes"]?.entities[try world.serverKey(Self.doc)]?.object
     }
 
-    /// The server shows this from now on; nil: the object is gone.
+    /// The server shows this object from now on; nil removes it.
     private func show(_ object: JSONObject?, _ world: inout Simulation) throws {
         let key: String = try world.serverKey(Self.doc)
         let version: Version = world.server.buckets["notes"]?.entities[key]?.version ?? 0
@@ -47,7 +47,7 @@ struct NewerShapeTests {
         #expect(shown == object, sourceLocation: line)
     }
 
-    /// An edit that is made without a connection, and waits.
+    /// An edit that is made offline, and waits.
     private func wait(_ world: inout Simulation, _ object: JSONObject) throws {
         world.cut(0)
         world.perform(0, world.clients[0].machine.goOffline(now: world.now))
@@ -62,7 +62,7 @@ struct NewerShapeTests {
         } catch let error as ClientError { #expect(error.code == .integrity && error.detail.contains("newer shape")) }
     }
 
-    /// Nobody is asked to choose, and who chooses all the same changes nothing.
+    /// No choice is requested, and a choice made anyway changes nothing.
     private func expectNoChoice(_ world: inout Simulation) throws {
         let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
         let problems: [EntityKey] = try world.clients[0].machine.problems(bucket)
@@ -73,7 +73,7 @@ struct NewerShapeTests {
     }
 
     @Test(
-        "the object stops and is read-only, nothing goes over it, what waited is kept, and it goes on with the known shape",
+        "an object of a newer shape is read-only and not overwritten; edits wait and are sent with the known shape",
         arguments: shapes)
     func stops(shape: JSONObject) throws {
         let (begun, known): (Simulation, JSONObject) = try device()
@@ -89,7 +89,7 @@ struct NewerShapeTests {
             try expectRefused(&world)
             try expectNoChoice(&world)
             #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
-            // The same program once more.
+            // A restart of the same program.
             try world.crash(0)
             world.goOnline(0)
             world.expectSettled()
@@ -107,7 +107,7 @@ struct NewerShapeTests {
         #expect(world.conflicts.isEmpty)
     }
 
-    @Test("a change that was on its way waits too, and is in the object once")
+    @Test("a change in flight when a newer shape comes waits, too, and is in the object once")
     func inFlight() throws {
         let (begun, known): (Simulation, JSONObject) = try device()
         var world: Simulation = begun
@@ -127,7 +127,7 @@ struct NewerShapeTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
-    @Test("a change that was on its way is not sent again before it goes on, and then at once, on the same connection")
+    @Test("a change in flight is not sent again until the known shape is back, and then at once on the connection")
     func live() throws {
         let (begun, known): (Simulation, JSONObject) = try device()
         var world: Simulation = begun
@@ -141,7 +141,7 @@ struct NewerShapeTests {
         let address: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
         let waiting: EditState = world.clients[0].store.entity(address)?.edits ?? EditState()
         #expect(
-            waiting.pending != nil && waiting.refusal == nil && waiting.attempts == 0, "nobody was asked to take it")
+            waiting.pending != nil && waiting.refusal == nil && waiting.attempts == 0, "it was not sent")
 
         let version: Version = try #require(world.server.buckets["notes"]?.entities[key]).version
         world.server.buckets["notes"]?.entities[key] = ModelServer.Entity(version: version + 1, object: known)
@@ -156,13 +156,13 @@ struct NewerShapeTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
-    @Test("a newer program reads on what the older one has kept, without a word from the server")
+    @Test("a newer program reads the stored newer shape without a message from the server")
     func newerProgram() throws {
         let (begun, known): (Simulation, JSONObject) = try device()
         var world: Simulation = begun
         try wait(&world, ["t": "known", "n": "mine"])
         try show(["z": 2, "s": [:], "d": []], &world)
-        // The newer program can read it: here, because it is of the known shape.
+        // The newer program can read it: here, because it has the known shape.
         let key: String = try world.serverKey(Self.doc)
         let address: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
         world.server.buckets["notes"]?.entities[key]?.object = known
@@ -182,7 +182,7 @@ struct NewerShapeTests {
     }
 
     @Test(
-        "a new device is told that it is newer, not that it is clear, and has it once it can be read",
+        "a new device reports a newer object as newer, not as clear, and shows it once it is readable",
         arguments: [false, true], [false, true])
     func newDevice(isHeard: Bool, hasDraft: Bool) throws {
         let (begun, known): (Simulation, JSONObject) = try device()
@@ -190,7 +190,7 @@ struct NewerShapeTests {
         try show(["z": 2, "t": "hello"], &world)
         world.alarms = []
         let index: Int = try world.addClient(isHeard: isHeard)
-        // Made here before anything was known of theirs.
+        // Created here before anything of theirs was known.
         let draft: JSONObject? = hasDraft ? ["n": "draft"] : nil
         if let draft { try world.set(index, try EntityKey(Self.doc), to: draft) }
         world.goOnline(index)
@@ -208,7 +208,7 @@ struct NewerShapeTests {
         #expect(world.alarms.count == 1 && world.conflicts.isEmpty)
     }
 
-    @Test("once it is gone, nothing newer can be lost: this is told as any other removal without a deletion")
+    @Test("an object of a newer shape that is gone is reported as a removal without a deletion, with a choice")
     func gone() throws {
         var world: Simulation = try device().world
         try show(["z": 2], &world)
@@ -226,7 +226,7 @@ struct NewerShapeTests {
         try expectShown(["t": "known"], &world)
     }
 
-    @Test("what somebody was asked to choose about is not written over any more once a newer program has")
+    @Test("an object with an open choice is not overwritten once a newer program has written it")
     func choice() throws {
         for isChosen: Bool in [false, true] {
             let (begun, known): (Simulation, JSONObject) = try device()
@@ -235,7 +235,7 @@ struct NewerShapeTests {
             try show(["t": "clear"], &world)
             #expect(world.alarms.map(\.kind) == [.clear])
             if isChosen {
-                // Chosen without a connection: the removal has not been sent.
+                // Chosen offline: the removal has not been sent.
                 world.cut(0)
                 world.perform(0, world.clients[0].machine.goOffline(now: world.now))
                 world.perform(0, try world.clients[0].machine.keepMine(bucket, key, now: world.now).1)
@@ -256,9 +256,9 @@ struct NewerShapeTests {
 
     // MARK: - Changes in flight
 
-    /// A creation that the server has taken: it answers with the object in a newer shape.
+    /// A creation that the server has accepted: it answers with the object in a newer shape.
     ///
-    /// - Returns: the device, and what the server was sent.
+    /// - Returns: the device, and the object that it sent.
     private func createdNewer(isConfirmed: Bool) throws -> (world: Simulation, sent: JSONObject) {
         var world: Simulation = try .sealed(1, seed: 15)
         try world.set(0, try EntityKey(Self.doc), to: ["t": "mine"])
@@ -294,7 +294,7 @@ struct NewerShapeTests {
     }
 
     @Test(
-        "a creation that the server shows in a newer shape goes on once it shows the known one",
+        "a creation that the server shows in a newer shape is done once the known shape is back",
         arguments: [true, false])
     func creation(isConfirmed: Bool) throws {
         var (world, sent): (Simulation, JSONObject) = try createdNewer(isConfirmed: isConfirmed)
@@ -309,10 +309,10 @@ struct NewerShapeTests {
         #expect(world.alarms.count == 1 && world.conflicts.isEmpty)
     }
 
-    @Test("such a creation that is gone is a draft once more, and is made", arguments: [true, false])
+    @Test("a creation shown in a newer shape and then removed is a draft again, and is sent", arguments: [true, false])
     func creationGone(isConfirmed: Bool) throws {
         var (world, _): (Simulation, JSONObject) = try createdNewer(isConfirmed: isConfirmed)
-        // Removed, and what tells that is lost: no index lists it.
+        // Removed, and the message of the removal is lost: no index lists the object.
         let key: String = try world.serverKey(Self.doc)
         world.server.buckets["notes"]?.entities[key]?.object = nil
         world.server.buckets["notes"]?.entities[key]?.version += 1
@@ -327,7 +327,7 @@ struct NewerShapeTests {
     }
 
     @Test(
-        "a change in flight waits as it is, whatever the server answers about it",
+        "a change in flight waits unchanged, whatever code the server answers",
         arguments: [400, 404, 405, 409, 412, 413, 440])
     func answers(code: Int) throws {
         let (begun, known): (Simulation, JSONObject) = try device()
@@ -343,7 +343,7 @@ struct NewerShapeTests {
         #expect(after.pending != nil && after.pending?.changeID == before.pending?.changeID)
         #expect(after.refusal == nil && after.attempts == 0 && after.sealed.later == nil)
         #expect(try held(world) == ["z": 2])
-        // What the server said it has goes out no more.
+        // A change that the server says it has is not sent again.
         guard code != 409, code != 412 else { return }
         try show(known, &world)
         try expectShown(["t": "known", "n": "mine"], &world)
@@ -352,7 +352,7 @@ struct NewerShapeTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
-    @Test("a bucket with one is a sealed one, whatever the server says")
+    @Test("a bucket with an object of a newer shape cannot be unsealed, one with only clear objects can")
     func modes() throws {
         for (shape, isOpened): (JSONObject, Bool) in [(["t": "clear"], true), (["z": 2, "t": "clear"], false)] {
             var world: Simulation = try Simulation(clients: 1, seed: 6, isSealed: true)

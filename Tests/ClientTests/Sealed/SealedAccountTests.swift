@@ -24,13 +24,13 @@ struct SealedAccountTests {
         return login
     }
 
-    /// A session with nothing on its disk.
+    /// A session without local data.
     private func device(_ login: SignedIn) async throws -> (session: ClientSession, diary: Bucket) {
         let session: ClientSession = try await bench.notes().resume(login)
         return (session, try await session.bucket("diary", sealed: true))
     }
 
-    /// The text, as soon as the device shows one of so many characters.
+    /// The text, once the device shows one of `length` characters.
     private func text(_ bucket: Bucket, length: Int) async throws -> String {
         let events: AsyncStream<BucketEvent> = await bucket.changes
         if let text: String = try await bucket.get("today")?["t"]?.stringValue, text.count == length { return text }
@@ -60,7 +60,7 @@ struct SealedAccountTests {
     }
 
     @Test(
-        "signed up, and on devices by login, by pairing and by the words: all type at once, the server has no word of it, and after another password everything opens"
+        "devices by login, pairing and words read one text, the server has none of it, and new passwords open it"
     )
     func life() async throws {
         let ann: SignedIn = try await signUp()
@@ -76,7 +76,7 @@ struct SealedAccountTests {
         _ = try await (left, right)
         let both: String = try await text(first, length: 26)
         #expect(try await text(second, length: 26) == both)
-        // "canary" has two 'a' and one 'c' of its own.
+        // "canary" itself has two 'a' and one 'c'.
         #expect(both.filter("abcdefghij".contains).count == 13 && both.filter("0123456789".contains).count == 10)
 
         let new: Accounts = try accounts()
@@ -108,7 +108,7 @@ struct SealedAccountTests {
     }
 
     @Test(
-        "a program that starts again opens what it kept with the keys it kept, and without keys it opens nothing sealed"
+        "a restarted program opens its store with the keys that it kept, and nothing sealed without keys"
     )
     func restart() async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
@@ -140,7 +140,7 @@ struct SealedAccountTests {
     }
 
     @Test(
-        "the bundle says which buckets are sealed, and no session opens one in clear that it names; keys of others open none"
+        "no session opens in the clear a bucket that the bundle names as sealed; keys of others open none"
     )
     func modes() async throws {
         let ann: SignedIn = try await signUp()
@@ -169,17 +169,17 @@ struct SealedAccountTests {
         }
         guard case .unusable? = refused else { throw ClientError(.sealed, "\(refused as Any)") }
         await session.close()
-        // Names are those of epoch 0 for ever, so a device that has heard of no other epoch finds the object, and says so.
+        // Names are always those of epoch 0; a device that knows no other epoch finds the object and reports it.
         let old: ClientSession = try await bench.notes().resume(kept, accessToken: ann.accessToken)
         let there: Bucket = try await old.bucket("diary", sealed: true)
-        // What is read-only counts as refused.
+        // A read-only object counts as refused.
         #expect(await Self.refusal { try await there.waitUntilSynced(timeout: Self.patience) } == .refused)
         #expect(try await there.get("k") == nil)
         #expect(try await there.problem(of: "k") != nil)
         await old.close()
     }
 
-    @Test("a partner's user has sealed buckets by the keys that no partner has")
+    @Test("a partner's user has sealed buckets with keys that the partner does not have")
     func partner() async throws {
         let user: AccountServer.Registered = try bench.register()
         let token: String = bench.login(user, seconds: 600)
@@ -200,7 +200,7 @@ struct SealedAccountTests {
     }
 
     @Test(
-        "a bucket that turns out to be sealed: nothing of it is taken or sent in clear, and what waited goes out sealed",
+        "a bucket that turns out to be sealed is neither read nor sent in the clear; waiting edits go out sealed",
         arguments: [true, false])
     func turned(isOpenFirst: Bool) async throws {
         let ann: SignedIn = try await signUp()
@@ -226,7 +226,7 @@ struct SealedAccountTests {
         let same: Bucket = try await one.bucket("diary", sealed: true)
         try await same.waitUntilSynced(timeout: Self.patience)
         #expect(try await same.get("today") == ["t": "sealed"])
-        #expect(await Self.refusal { _ = try await one.bucket("diary") } == .sealed, "and back there is no way")
+        #expect(await Self.refusal { _ = try await one.bucket("diary") } == .sealed, "it never becomes clear again")
         if !isOpenFirst {
             let (three, third): (ClientSession, Bucket) = try await device(try await signIn())
             try await third.waitUntilSynced(timeout: Self.patience)

@@ -70,7 +70,7 @@ struct SealedBucketTests {
         #expect(!held.contains("secret") && !held.contains("diary") && held.contains("\"z\":1"))
     }
 
-    @Test("edits made without a connection are kept over a restart, and the store remembers that the bucket is sealed")
+    @Test("edits made offline are kept over a restart, and the store remembers that the bucket is sealed")
     func restart() async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -107,11 +107,11 @@ struct SealedBucketTests {
         await session.close()
     }
 
-    @Test("one who types for long leaves a snapshot every 64 operations, from which a new device reads")
+    @Test("long typing leaves a snapshot every 64 operations, from which a new device reads")
     func compaction() async throws {
         let (_, bucket): (Session, Bucket) = try await device()
         try await bucket.set("long", to: ["t": ""])
-        // Else the first letter may still go into the creation.
+        // Otherwise the first letter may still be part of the creation.
         try await bucket.waitUntilSynced(timeout: Self.patience)
         for number: Int in 0..<200 {
             try await type(bucket, "long", at: number, "\(number % 10)")
@@ -127,7 +127,7 @@ struct SealedBucketTests {
         #expect(try await text(fresh, "long") == (0..<200).map { "\($0 % 10)" }.joined())
     }
 
-    @Test("two devices that make one key at once keep both their members, and who gives way is told")
+    @Test("two devices that create one key at once keep both their members, and the losing value is reported")
     func createdTwice() async throws {
         let (one, first): (Session, Bucket) = try await device()
         let (two, second): (Session, Bucket) = try await device()
@@ -153,7 +153,7 @@ struct SealedBucketTests {
         #expect(losing == ["first"])
     }
 
-    @Test("a deleted object is gone everywhere and from the server; made again it is another incarnation")
+    @Test("a deleted object is gone everywhere and from the server, and can be recreated without an alarm")
     func deleted() async throws {
         let (_, first): (Session, Bucket) = try await device()
         let (other, second): (Session, Bucket) = try await device()
@@ -191,7 +191,7 @@ struct SealedBucketTests {
         #expect(versions.map(\.object) == [["t": "two"], ["t": "one"]])
     }
 
-    @Test("clear objects are told and not shown, and an open bucket does not write over sealed ones")
+    @Test("a clear object is reported and not shown, and an open bucket does not write over a sealed object")
     func modes() async throws {
         let (_, sealed): (Session, Bucket) = try await device()
         try await sealed.set("k", to: ["t": "one"])
@@ -203,7 +203,7 @@ struct SealedBucketTests {
         await #expect { try await bucket.set(key, to: ["t": "clear"]) } throws: {
             ($0 as? ClientError)?.code == .sealed
         }
-        // A server that takes it all the same.
+        // A server that accepts it anyway.
         let events: AsyncStream<BucketEvent> = await sealed.changes
         server.with { $0.sealedBuckets = [] }
         try await bucket.set(keys.serverKey(of: "other"), to: ["t": "clear"])

@@ -5,7 +5,7 @@ import ThicketSealed
 
 @Suite("Edits of sealed objects that wait", .timeLimit(.minutes(10)))
 struct SealedJournalTests {
-    @Test("typing without a connection is one step a keystroke, from the second on, and reads as the whole")
+    @Test("each offline keystroke in a sealed object is one step, from the second on, and reads as the whole")
     func steps() throws {
         var world: Simulation = try Simulation(clients: 1, seed: 11, isSealed: true)
         world.perform(0, world.clients[0].machine.goOnline(now: 0))
@@ -15,7 +15,7 @@ struct SealedJournalTests {
         world.perform(0, world.clients[0].machine.goOffline(.requested, now: world.now))
         world.cut(0)
         for number: Int in 0..<200 {
-            // The store plays the steps and compares (`replaysSteps`).
+            // The store replays the steps and compares (`replaysSteps`).
             try world.insertSomething(0, "doc0")
             let write: EntityWrite = try #require(world.clients[0].store.newest.first)
             #expect(world.clients[0].store.newest.count == 1 && write.parts == .edits)
@@ -33,7 +33,7 @@ struct SealedJournalTests {
         #expect(world.alarms.isEmpty && world.problems.isEmpty)
     }
 
-    @Test("a long edit in a file, kept keystroke by keystroke, is all there after a restart, and on another device")
+    @Test("a long edit stored keystroke by keystroke is complete after a restart, and on another device")
     func file() async throws {
         let server: LoopbackServer = LoopbackServer()
         server.with { $0.sealedBuckets = ["notes"] }
@@ -50,7 +50,7 @@ struct SealedJournalTests {
         let paste: String = String(repeating: "A page of many words. ", count: 500)
         try await bucket.editText("page", path: ["t"], at: 0, inserting: paste)
         for number: Int in 0..<120 {
-            // Some of what was typed is taken back, some other members change beside it.
+            // Some of the text is deleted again, and another member changes beside it.
             try await bucket.editText("page", path: ["t"], at: number * 7, deleting: number % 3, inserting: "\(number)")
             if number % 10 == 0 {
                 let text: JSONValue = try #require(try await bucket.get("page")?["t"])

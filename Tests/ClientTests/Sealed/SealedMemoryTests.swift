@@ -5,7 +5,7 @@ import ThicketCrypto
 import ThicketProcesses
 import ThicketProtocol
 
-/// What is left of a session with a sealed bucket in the memory of its program.
+/// Remains of a session with a sealed bucket in the memory of its program.
 @Suite("Memory of a session with sealed buckets", .serialized, .timeLimit(.minutes(15)))
 struct SealedMemoryTests {
     private static let key: String = "today"
@@ -20,7 +20,7 @@ struct SealedMemoryTests {
 
     private static func prefixed(_ text: String) -> [UInt8] { [0, UInt8(text.utf8.count)] + Array(text.utf8) }
 
-    /// The keys of the bucket and of its object, made anew from the vault secret.
+    /// The keys of the bucket and of its object, derived again from the vault secret.
     private static func needles(_ account: OpenAccount) throws -> [MemoryScan.Needle] {
         let vault: SecureBytes = account.bundle.vaultSecret
         let place: [UInt8] = prefixed("notes") + prefixed("diary") + [0, 0, 0, 0]
@@ -32,7 +32,7 @@ struct SealedMemoryTests {
         return [needle(vault), needle(object), needle(name)]
     }
 
-    /// Somebody signs up, writes, and reads; nothing of the account is held but by the session.
+    /// Signs up, writes and reads; only the session keeps anything of the account.
     private static func begin(
         _ bench: AccountServer
     ) async throws -> (session: ClientSession, needles: [MemoryScan.Needle]) {
@@ -48,7 +48,7 @@ struct SealedMemoryTests {
     }
 
     @Test(
-        "T3: the vault secret and the keys of a sealed bucket are in memory while its session is open, and nowhere in it once it is closed",
+        "T3: vault secret and sealed bucket keys are in memory while the session is open, and not once it is closed",
         arguments: [false, true])
     func wiped(signsOut: Bool) async throws {
         let bench: AccountServer = try AccountServer()

@@ -4,8 +4,8 @@ import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
-/// What is read-only, and the choices about it, where the app has deleted the object, or others have.
-@Suite("Sealed objects that are read-only: what can be chosen", .nonceWatch)
+/// Read-only objects, and the choices about them, where the app or others have deleted the object.
+@Suite("Choices for sealed objects that are read-only", .nonceWatch)
 struct SealedRepairTests {
     /// The server loses what it holds of an object, and its log.
     private func lose(_ world: inout Simulation, _ key: EntityKey) throws {
@@ -14,7 +14,7 @@ struct SealedRepairTests {
         world.forgetPositions()
     }
 
-    /// A device sends the creation of an object, and its connection ends with that on its way.
+    /// A device sends the creation of an object, and its connection ends with the creation in flight.
     private func createUndelivered(
         _ world: inout Simulation, _ key: EntityKey
     ) throws -> (creation: [UInt8], connection: Int) {
@@ -29,7 +29,7 @@ struct SealedRepairTests {
     }
 
     @Test(
-        "an object that was deleted here, and that the server no longer has for a reason that nobody can tell, is gone")
+        "an object deleted here that the server has lost for an unknown reason is gone, without an alarm")
     func deletedOnBothSides() throws {
         var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
@@ -86,13 +86,13 @@ struct SealedRepairTests {
             #expect(try (world.object(0, key) == nil) == keepsMine)
             #expect(try (world.truth()["doc0"] == nil) == keepsMine)
             #expect(world.clients[0].machine.unconfirmed(bucket).edited == 0 && world.alarms.count == 1)
-            // The deletion gives way where the server's is taken, and only there.
+            // The deletion gives way where the server's state is taken, and only then.
             #expect(world.conflicts.map(\.losing) == (keepsMine ? [] : [nil]), "\(world.conflicts)")
             #expect(world.problems.isEmpty, "\(world.problems)")
         }
     }
 
-    @Test("a deletion that is kept has its tombstone: another device is not told that the server hides something")
+    @Test("a deletion that is kept sends a tombstone: another device reports no hidden object")
     func tombstone() throws {
         var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
@@ -107,7 +107,7 @@ struct SealedRepairTests {
         #expect(world.alarms.map(\.kind) == [.rolledBack], "\(world.alarms)")
     }
 
-    @Test("taking the server's state while a newer one is asked for does not lose the newer one")
+    @Test("taking the server's state while a newer one is requested does not lose the newer one")
     func takenWhileAsking() throws {
         var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
@@ -120,7 +120,7 @@ struct SealedRepairTests {
             try world.insertSomething(other, "doc0")
             world.expectSettled(only: other)
         }
-        // The first of the two changes is lost: the second fits nothing that is here, and the object is asked for.
+        // The first of the two changes is lost: the second one fits no state here, and the object is requested.
         world.clients[0].down.removeFirst()
         let place: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(try world.serverKey("doc0")))
         for _ in 0..<100 where world.clients[0].store.entity(place)?.edits.wanted == nil {
@@ -129,7 +129,7 @@ struct SealedRepairTests {
         #expect(world.clients[0].store.entity(place)?.edits.wanted != nil)
         let now: Int64 = world.now
         world.perform(0, try world.clients[0].machine.takeServers(world.bucket, key, now: now).1)
-        #expect(try world.object(0, key) != world.object(other, key), "what was newest when it was last here")
+        #expect(try world.object(0, key) != world.object(other, key), "the newest state that had arrived")
         world.expectSettled()
         #expect(try world.object(0, key) == world.object(other, key))
         #expect(try world.object(0, key)?["t"]?.stringValue?.count == 4)
@@ -137,17 +137,17 @@ struct SealedRepairTests {
         #expect(try world.clients[0].machine.problems(world.bucket).isEmpty && world.problems.isEmpty)
     }
 
-    @Test("a creation that the server refused and takes later, from an older connection, is no older state of anything")
+    @Test("a creation refused once and accepted later from an older connection is not an older state")
     func lateCreation() throws {
         var world: Simulation = try .sealed(2, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
         let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
-        // Meanwhile another has made the key: the first one's is refused, and goes on top.
+        // In between another client has created the key: the first one's creation is refused, and rebased on top.
         try world.set(1, key, to: ["o": 1])
         world.expectSettled(only: 1)
         world.expectSettled()
         #expect(try world.object(1, key)?.keys.sorted() == ["o", "t"])
-        // Somebody deletes it, and only now does the server read what it was sent first.
+        // The other client deletes the object, and only now does the server read what it was sent first.
         world.cut(0)
         try world.remove(1, key)
         world.expectSettled(only: 1)
@@ -157,7 +157,7 @@ struct SealedRepairTests {
         #expect(try world.object(0, key) == ["t": "first"] && world.object(1, key) == ["t": "first"])
     }
 
-    @Test("deleted here, shown as an older state, then gone: to take that is no conflict")
+    @Test("taking an object that was rolled back after a deletion here and then removed is not a conflict")
     func goneBehindAnAlarm() throws {
         var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
@@ -174,13 +174,13 @@ struct SealedRepairTests {
     }
 
     @Test(
-        "a creation that the server took, and forgot that it did, is this device's own: what others typed since stays")
+        "a creation that the server accepted and forgot is the device's own: later edits of others stay")
     func ownCreation() throws {
         for crashes: Bool in [false, true] {
             var world: Simulation = try .sealed(2, seed: 2)
             let key: EntityKey = try EntityKey("doc0")
             let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
-            // It arrives; its answer does not.
+            // The creation arrives; its answer does not.
             world.serve(connection, creation)
             world.expectSettled(only: 1)
             #expect(try world.object(1, key) == ["t": "first"])
@@ -198,7 +198,7 @@ struct SealedRepairTests {
         }
     }
 
-    /// A removal that the server tells, or the object is in the index no more.
+    /// The server sends a removal, or the index does not list the object any more.
     private func takeAway(_ world: inout Simulation, _ key: EntityKey, isHeard: Bool) throws {
         guard isHeard else {
             try lose(&world, key)
@@ -212,7 +212,7 @@ struct SealedRepairTests {
     }
 
     @Test(
-        "a draft under a key that holds what cannot be read is read-only as long as that is there, and is sent once it is gone",
+        "a draft under the key of an unreadable object is read-only, and is sent once that object is gone",
         arguments: [true, false], [true, false])
     func draft(isHeard: Bool, hasDraft: Bool) throws {
         for (shown, kind): (JSONObject, IntegrityReport.Kind) in [(["t": "clear"], .clear), (["z": 2], .unknownRules)] {

@@ -7,9 +7,9 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// What stands between a test of open buckets and a machine of a sealed one must be as strict as a server, or a test of both kinds
-/// says nothing about the second.
-@Suite("A script of an open bucket, said in a sealed one", .noncesGiven)
+/// The layer between a test of open buckets and a machine of a sealed one must be as strict as a server, or a test of
+/// both kinds proves nothing for the second.
+@Suite("A script of an open bucket, translated to a sealed one", .noncesGiven)
 struct SealedScriptTests {
     private let page: String = #"0:i:{"current":"cv1","index":[{"id":"diary","v":1,"d":{"t":"secret"}}]}"#
     private let edit: String =
@@ -24,7 +24,7 @@ struct SealedScriptTests {
         return reply
     }
 
-    @Test("objects and changes have the shape that a server takes, and nothing of them stands there in clear")
+    @Test("translated objects and changes have the shape that a server accepts, and contain no plaintext")
     func shape() throws {
         let script: SealedScript = try SealedScript(seed: 1)
         guard case .index(let index) = try reply(said(script, page)), let entry: IndexPage.Entry = index.entries.first,
@@ -41,13 +41,13 @@ struct SealedScriptTests {
         for text: String in [said(script, page), said(script, edit)] {
             for clear: String in ["diary", "secret", "plan"] { #expect(text.range(of: clear) == nil) }
         }
-        #expect(said(script, page) == said(script, page), "what was said stays said")
+        #expect(said(script, page) == said(script, page), "a second translation is the same")
         for text: String in ["0:c:[]", "0:cv:?", "h:1", "0:zzz:1", "0:c:{", "1:i:{}", ""] {
             #expect(said(script, text) == text)
         }
     }
 
-    @Test("a removal is a tombstone and the removal behind it, in two versions")
+    @Test("a removal is translated to a tombstone and the removal after it, in two versions")
     func removal() throws {
         let script: SealedScript = try SealedScript(seed: 1)
         _ = said(script, page)
@@ -60,7 +60,9 @@ struct SealedScriptTests {
         #expect(script.object("diary").script(3) == 2 && script.object("diary").wire(2) == 3)
     }
 
-    @Test("what the machine sends in clear is no change of a sealed bucket", arguments: ["diary", "a key of its own"])
+    @Test(
+        "a change sent in the clear is recorded as an issue in a sealed bucket",
+        arguments: ["diary", "a key of its own"])
     func clear(key: String) throws {
         let script: SealedScript = try SealedScript(seed: 1)
         _ = said(script, page)
@@ -70,7 +72,7 @@ struct SealedScriptTests {
         withKnownIssue { _ = script.shown(Array(#"0:init:{"name":"notes","clientid":"c","api":"1.1"}"#.utf8)) }
     }
 
-    @Test("an operation that stands on another version, or under the ccid of another, is found")
+    @Test("an operation on another version, or under another one's ccid, is recorded as an issue")
     func bytes() throws {
         var talk: Transcript = try Transcript(.sealed)
         _ = talk.live([("diary", 1, #"{"t":"secret"}"#)])
@@ -95,7 +97,7 @@ struct SealedScriptTests {
         withKnownIssue { _ = script.shown(try change(mine, 1)) }
     }
 
-    @Test("an acknowledgement of what was not sent, or that tells another object, is found")
+    @Test("an acknowledgement of a change that was not sent, or of another object, is recorded as an issue")
     func acknowledgement() throws {
         func acknowledged(_ id: String, _ diff: String) throws {
             var talk: Transcript = try Transcript(.sealed)
@@ -111,12 +113,12 @@ struct SealedScriptTests {
         withKnownIssue { try acknowledged(String(repeating: "a", count: 32), #"=6\t+!"#) }
     }
 
-    @Test("an alarm of the machine about an honest script is found")
+    @Test("an alarm of the machine about an honest script is recorded as an issue")
     func alarm() throws {
         var talk: Transcript = try Transcript(.sealed)
         _ = talk.live([("diary", 1, #"{"t":"secret"}"#)])
         let key: String = try #require(talk.script?.object("diary").key.text)
-        // Past the script: nobody has deleted it.
+        // Past the script: the object was not deleted.
         let bare: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"\#(key)","o":"-","ev":2,"ccids":["q"]}]"#
         let batch: ServerBatch = ServerBatch([Array(bare.utf8)])
         withKnownIssue { _ = talk.receive(batch) }

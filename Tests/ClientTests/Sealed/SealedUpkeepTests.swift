@@ -5,11 +5,11 @@ import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
-/// What devices of a sealed bucket do for each other, by a clock that the test steps.
-@Suite("Upkeep of sealed buckets: heads and snapshots", .nonceWatch)
+/// The work that devices of a sealed bucket do for each other, by a clock that the test steps.
+@Suite("Maintenance of sealed buckets: heads and snapshots", .nonceWatch)
 struct SealedUpkeepTests {
     private static let hour: Int64 = SealedHeads.intervalSeconds * 1_000
-    /// Longer than any device waits with a compaction.
+    /// Longer than any device delays a compaction.
     private static let waitMax: Int64 = 32_000
 
     private func type(_ world: inout Simulation, _ index: Int, _ key: String) throws {
@@ -26,7 +26,7 @@ struct SealedUpkeepTests {
         try world.serverKey(name)
     }
 
-    /// Operations in `heads`, and the objects it names; nil: nobody has made it.
+    /// Operations in `heads`, and the objects it names; nil: it does not exist.
     private func heads(_ world: Simulation) throws -> (operations: Int, names: Set<String>)? {
         let key: String = try key(SealedHeads.appKey, world)
         guard let object: JSONObject = world.server.buckets["notes"]?.entities[key]?.object else { return nil }
@@ -40,7 +40,7 @@ struct SealedUpkeepTests {
 
     // MARK: - Heads
 
-    @Test("a device writes into 'heads' once an hour at most, what has changed, and nothing when nothing has")
+    @Test("a device writes changes to 'heads' at most once an hour, and nothing without changes")
     func hourly() throws {
         var world: Simulation = try .sealed(1, seed: 1)
         try type(&world, 0, "doc0")
@@ -62,7 +62,7 @@ struct SealedUpkeepTests {
     }
 
     @Test(
-        "an object that another has only just made and the server hides is told, by its key at the server; one that was deleted is not"
+        "a hidden object of another device is reported by its server key, and a deleted one is not"
     )
     func hidden() throws {
         var world: Simulation = try .sealed(2, seed: 1)
@@ -73,7 +73,7 @@ struct SealedUpkeepTests {
         world.cut(0)
         try type(&world, 1, "hidden")
         try type(&world, 1, "deleted")
-        // The first hour ends the connection, which has not been heard of for so long; in the second it is told.
+        // The first hour ends the connection, which was silent for that long; in the second one it is reported.
         for _ in 0..<2 {
             world.now += Self.hour
             world.expectSettled(only: 1)
@@ -94,7 +94,7 @@ struct SealedUpkeepTests {
     }
 
     @Test(
-        "operations that one device was told to be taken, and nobody else is shown, are told by 'heads' alone; once chosen, also without a connection, never again",
+        "a roll-back of acknowledged operations is reported by 'heads' alone, and never again after a choice",
         arguments: [false, true])
     func rolledBack(choosesAlone: Bool) throws {
         var world: Simulation = try .sealed(2, seed: 1)
@@ -108,8 +108,8 @@ struct SealedUpkeepTests {
         world.server.buckets["notes"]?.entities[doc]?.object = before
         world.server.forgetLog("notes")
         world.expectSettled()
-        #expect(world.alarms.isEmpty, "nobody can know yet")
-        // Both may write at once, and then once more who was further.
+        #expect(world.alarms.isEmpty, "no device can know yet")
+        // Both may write at once, and then the one that was further writes again.
         for _ in 0..<3 { pass(Self.hour, &world) }
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("doc0"))
         let problem: String? = try world.clients[1].machine.problem(bucket, name)
@@ -126,8 +126,8 @@ struct SealedUpkeepTests {
             pass(Self.hour, &world)
         }
         let left: String? = try world.clients[1].machine.problem(bucket, name)
-        #expect(left == nil, "what was chosen is not told again")
-        // Who has what was given up learns of it by the same object, once, and has lost nothing.
+        #expect(left == nil, "a choice is not reported again")
+        // The device that has what was given up gets a report by the same object, once, and has lost nothing.
         #expect(world.alarms.map(\.kind) == [.rolledBack, .forked], "\(world.alarms)")
         var first: JSONObject? = try world.clients[0].machine.object(bucket, name)
         #expect(first?["t"]?.stringValue?.count == 6)
@@ -144,17 +144,17 @@ struct SealedUpkeepTests {
     }
 
     @Test(
-        "who takes what the server showed before all was read does not call newer operations of it given up: nobody is told of another history"
+        "an early choice of the server's state does not give up newer operations: no other history is reported"
     )
     func takenEarly() throws {
         var world: Simulation = try .sealed(2, seed: 1)
         let headsKey: String = try key(SealedHeads.appKey, world)
-        // The index has `heads` on the page before.
+        // The index has `heads` on an earlier page.
         let doc: String = try #require(try (0..<30).map { "doc\($0)" }.first { try key($0, world) > headsKey })
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey(doc))
         try type(&world, 0, doc)
         world.expectSettled()
-        // Deleted while nobody could tell the other device why, which takes it for hidden.
+        // Deleted while the other device could not learn the reason; it takes the object for hidden.
         world.cut(1)
         try world.remove(0, name)
         world.expectSettled(only: 0)
@@ -181,7 +181,7 @@ struct SealedUpkeepTests {
         let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
         #expect(isDone)
         let early: JSONObject? = try world.clients[1].machine.object(bucket, name)
-        #expect(early?["t"]?.stringValue?.count == 3, "what was newest when it was last here")
+        #expect(early?["t"]?.stringValue?.count == 3, "the newest state that had arrived")
         world.perform(1, actions)
         for _ in 0..<3 { pass(Self.hour, &world) }
         #expect(world.alarms.map(\.kind) == [.removed], "\(world.alarms)")
@@ -193,7 +193,7 @@ struct SealedUpkeepTests {
         }
     }
 
-    @Test("no app has an object 'heads' in a sealed bucket")
+    @Test("an app cannot set an object 'heads' in a sealed bucket")
     func reserved() throws {
         var world: Simulation = try .sealed(1, seed: 1)
         let name: EntityKey = try EntityKey(SealedHeads.appKey)
@@ -206,7 +206,7 @@ struct SealedUpkeepTests {
 
     // MARK: - Compaction
 
-    @Test("a tail that nobody compacts is compacted by one of the devices, after a wait that is nobody else's")
+    @Test("a tail that is not compacted is compacted by one of three devices, once, after a random wait")
     func compaction() throws {
         var waits: Set<Int64> = []
         for seed: UInt64 in 1...6 {
@@ -237,7 +237,7 @@ struct SealedUpkeepTests {
 
     // MARK: - Names
 
-    @Test("an object that calls itself by another name is told and not shown; the others are")
+    @Test("an object under another name than its own is reported and not shown; the others are shown")
     func names() throws {
         var world: Simulation = try .sealed(1, seed: 1)
         let keys: SealedBucketKeys = try #require(world.keys)
@@ -257,7 +257,7 @@ struct SealedUpkeepTests {
     // MARK: - Mode
 
     @Test(
-        "a client that has the bucket as an open one writes into no object that somebody has sealed, and removes none")
+        "a client with the bucket as an open one neither writes into a sealed object nor removes it")
     func openClient() throws {
         var world: Simulation = try Simulation(clients: 1, seed: 3)
         world.goOnline(0)
@@ -284,7 +284,7 @@ struct SealedUpkeepTests {
         #expect(world.server.buckets["notes"]?.entities["doc0"]?.object == sealed)
     }
 
-    @Test("a server that calls the bucket an open one is not believed: it is told once, and everything goes on sealed")
+    @Test("a server's claim that a sealed bucket is open is reported once, and everything stays sealed")
     func mode() throws {
         var world: Simulation = try .sealed(1, seed: 1)
         try type(&world, 0, "doc0")
@@ -301,6 +301,6 @@ struct SealedUpkeepTests {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
             world.expectSettled()
         }
-        #expect(world.alarms.count == 2, "told again when it was sealed in between")
+        #expect(world.alarms.count == 2, "reported again after it was sealed in between")
     }
 }

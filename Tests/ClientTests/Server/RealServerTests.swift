@@ -22,7 +22,7 @@ struct RealServerTests {
     }
 
     @Test(
-        "two people type into one text at once: both end with every letter, in the same order",
+        "two sessions type into one text at once: both end with every letter, in the same order",
         arguments: BucketKind.allCases)
     func typing(kind: BucketKind) async throws {
         let sessions: [Session] = [try await session(), try await session()]
@@ -56,7 +56,9 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("edits made apart meet when both are back, and a fresh client has the same", arguments: BucketKind.allCases)
+    @Test(
+        "edits made offline on two sides merge when both are back, and a fresh client has the same",
+        arguments: BucketKind.allCases)
     func apart(kind: BucketKind) async throws {
         let sessions: [Session] = [try await session(), try await session()]
         let notes: [Bucket] = [
@@ -89,7 +91,9 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("two set one text to the same at once, again and again: it stands once", arguments: BucketKind.allCases)
+    @Test(
+        "two sessions set one text to the same value at once, 20 times: it is in the text once",
+        arguments: BucketKind.allCases)
     func sameAtOnce(kind: BucketKind) async throws {
         let sessions: [Session] = [try await session(), try await session()]
         let notes: [Bucket] = [
@@ -119,7 +123,7 @@ struct RealServerTests {
     }
 
     @Test(
-        "a server that dies and starts again is found, and everything that waited arrives",
+        "a client finds a server that died and started again, and sends everything that waited",
         arguments: BucketKind.allCases)
     func restart(kind: BucketKind) async throws {
         let session: Session = try await session()
@@ -144,7 +148,7 @@ struct RealServerTests {
         again.stop()
     }
 
-    @Test("hundreds of objects come with the first sync, and are counted", arguments: BucketKind.allCases)
+    @Test("450 objects arrive with the first sync", arguments: BucketKind.allCases)
     func firstSync(kind: BucketKind) async throws {
         let writer: Session = try await session()
         let notes: Bucket = try await writer.bucket("notes", kind)
@@ -161,7 +165,7 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("a token that may only read: edits stay here, and the app is told", arguments: BucketKind.allCases)
+    @Test("with a read-only token edits stay local, and the app gets unauthorized", arguments: BucketKind.allCases)
     func readOnly(kind: BucketKind) async throws {
         let session: Session = try await session("read-token")
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -182,7 +186,7 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("a token nobody knows is said so, and not tried again", arguments: BucketKind.allCases)
+    @Test("an unknown token fails with unauthorized", arguments: BucketKind.allCases)
     func unknownToken(kind: BucketKind) async throws {
         let session: Session = try await session("no-such-token")
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -195,7 +199,8 @@ struct RealServerTests {
     }
 
     @Test(
-        "an object of more than the server takes is refused and kept, and others go on", arguments: BucketKind.allCases)
+        "an object larger than the server's limit is refused (413) and kept, and others still sync",
+        arguments: BucketKind.allCases)
     func tooLarge(kind: BucketKind) async throws {
         let session: Session = try await session()
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -228,7 +233,7 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("plain HTTP requests, and what they say when nobody answers")
+    @Test("an HTTP request returns its status, and fails with a network error without a server")
     func http() async throws {
         let client: HTTPClient = try HTTPClient()
         let alive: HTTPAnswer = try await client.request("http://127.0.0.1:\(server.port)/health/live")
@@ -246,7 +251,7 @@ struct RealServerTests {
 
     // MARK: - Waiting
 
-    /// Until the object is there.
+    /// Waits until the object exists.
     private func waitFor(_ bucket: Bucket, _ key: String) async throws {
         let events: AsyncStream<BucketEvent> = await bucket.changes
         if try await bucket.get(key) != nil { return }
@@ -255,7 +260,8 @@ struct RealServerTests {
         }
     }
 
-    /// Until all confirmed everything and hold the same version of the object; bounded by the suite's time limit.
+    /// Waits until all have confirmed everything and hold the same version of the object; bounded by the suite's time
+    /// limit.
     private func agree(_ buckets: [Bucket], _ key: String) async throws {
         while true {
             for bucket: Bucket in buckets { try await bucket.waitUntilSynced(timeout: .seconds(300)) }
@@ -270,7 +276,7 @@ struct RealServerTests {
     }
 }
 
-@Suite("What a connection says when it cannot be")
+@Suite("Errors of a connection that fails")
 struct TransportTests {
     /// Runs the transport until it is closed or open.
     private func outcome(_ address: String, target: String) throws -> TransportEvent? {
@@ -289,7 +295,7 @@ struct TransportTests {
         return nil
     }
 
-    @Test("nobody listens")
+    @Test("a connection to a closed port fails to connect")
     func refused() throws {
         guard case .closed(let closure)? = try outcome("http://127.0.0.1:1", target: "/sock") else {
             throw NotAnObject()
@@ -297,7 +303,7 @@ struct TransportTests {
         #expect(closure.detail.contains("connect"))
     }
 
-    @Test("a name that does not exist")
+    @Test("a connection to an unknown name closes with a reason")
     func unknownName() throws {
         guard case .closed(let closure)? = try outcome("http://nowhere.invalid", target: "/sock") else {
             throw NotAnObject()
@@ -305,7 +311,7 @@ struct TransportTests {
         #expect(!closure.detail.isEmpty)
     }
 
-    @Test("a server that knows no such path answers with its status")
+    @Test("a connection to an unknown path closes with the server's status 404")
     func notFound() throws {
         let server: TestServer = try TestServer(store: MemoryStore.forTests())
         defer { server.stop() }
@@ -314,7 +320,7 @@ struct TransportTests {
         #expect(closure.httpStatus == 404)
     }
 
-    @Test("TLS to a server that speaks none")
+    @Test("TLS to a server without TLS closes with an SSL error")
     func noTLS() throws {
         let server: TestServer = try TestServer(store: MemoryStore.forTests())
         defer { server.stop() }
@@ -323,7 +329,7 @@ struct TransportTests {
         #expect(closure.detail.lowercased().contains("ssl"))
     }
 
-    @Test("a wake ends the sleep at once")
+    @Test("a wakeup ends the wait at once")
     func wake() throws {
         let transport: CurlWebSocketTransport = CurlWebSocketTransport(
             endpoint: try Endpoint("http://127.0.0.1:1"), target: "/", options: TransportOptions())

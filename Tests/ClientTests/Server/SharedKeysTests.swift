@@ -8,8 +8,8 @@ import ThicketServer
 import ThicketSharing
 import ThicketTestServer
 
-/// Two accounts and one login, as an app can do it today: the bucket's secrets come from signed lists and wraps, sessions and server are
-/// what they are. Who wrote what is not looked at here: sessions seal without authors (decision 0067).
+/// Two accounts and one login, as an app can do it today: the bucket's secrets come from signed lists and wraps,
+/// sessions and server are unchanged. Authors are not checked here: sessions seal without authors (decision 0067).
 @Suite("Sessions of several accounts by the keys of a signed list", .nonceWatch, .timeLimit(.minutes(15)))
 struct SharedKeysTests {
     private struct Member {
@@ -43,7 +43,7 @@ struct SharedKeysTests {
         try users.map { ListedReader(try member($0).keys, .writes) }
     }
 
-    /// A new session by the one login, with some account's keys, that has taken all that the server has.
+    /// A new session by the one login, with some account's keys, that has synced everything from the server.
     private func synced(_ secrets: BucketSecrets) async throws -> (Session, Bucket) {
         let (session, bucket): (Session, Bucket) = try await opened(secrets)
         try await bucket.waitUntilSynced(timeout: .seconds(300))
@@ -57,7 +57,7 @@ struct SharedKeysTests {
     }
 
     @Test(
-        "members read and write what the others wrote; who is removed reads what was there, and nothing that is written with the new keys"
+        "members read and write each other's objects; a removed one reads the old state and nothing under new keys"
     )
     func members() async throws {
         let bucket: SharedBucket = try .init(owner: "ann", app: "app", bucket: "plans")
@@ -68,7 +68,7 @@ struct SharedKeysTests {
         var lists: [SignedReaderList] = [try .init(first, signedBy: member("ann").account)]
         var wraps: [SecretWrap] = try secrets.wraps(
             for: VerifiedReaderList(lists[0], of: bucket, by: verified), keys: verified)
-        /// What an account makes of what it is shown.
+        /// The secrets that an account gets from the lists and wraps it is shown.
         func keys(of user: String, known: BucketSecrets? = nil) throws -> BucketSecrets {
             var reader: SharedBucketReader = .init(bucket: bucket)
             _ = reader.accept(lists, keys: verified)
@@ -88,7 +88,7 @@ struct SharedKeysTests {
         try await trips.waitUntilSynced(timeout: .seconds(300))
         await ben.close()
 
-        // Ben is removed. Cleo goes on with the new secret, in the old object and in a new one.
+        // Ben is removed. Cleo continues with the new secret, in the old object and in a new one.
         let cleos: BucketSecrets = try keys(of: "cleo")
         secrets = try secrets.beginning(.random(32))
         let second: ReaderList = try first.next(
@@ -104,7 +104,7 @@ struct SharedKeysTests {
         try await plans.waitUntilSynced(timeout: .seconds(300))
         await cleo.close()
 
-        // The login still lets ben in, and he has the secret of before.
+        // The login still lets Ben in, and he has the earlier secret.
         let (late, seen): (Session, Bucket) = try await opened(bens)
         let told: ClientError? = await #expect(throws: ClientError.self) {
             try await seen.waitUntilSynced(timeout: .seconds(300))

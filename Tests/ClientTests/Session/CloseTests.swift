@@ -4,10 +4,10 @@ import Testing
 import ThicketClient
 import ThicketProtocol
 
-/// What a program may rely on that closes its session and ends.
+/// What a program that closes its session and ends may rely on.
 @Suite("The end of a session", .timeLimit(.minutes(15)))
 struct CloseTests {
-    /// A transport that connects to nothing and tells when it goes.
+    /// A transport that connects to nothing and reports its deinitialization.
     private final class Watched: Transport {
         private let onEnd: @Sendable () -> Void
         init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
@@ -28,7 +28,7 @@ struct CloseTests {
     }
 
     @Test(
-        "when close returns the transport is gone, with all that its libraries keep; the closed session still answers")
+        "close() returns after the transport and its libraries' state are freed; a closed session still answers")
     func transportIsGone() async throws {
         let gone: Count = .init()
         let engine: SyncEngine = .init(loop: try EngineLoop())
@@ -46,7 +46,7 @@ struct CloseTests {
         #expect(await session.currentStatus == .offline(.closed))
     }
 
-    @Test("a session that nobody holds any more ends its transport too")
+    @Test("a session that is no longer referenced ends its transport, too")
     func dropped() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
         do {

@@ -2,9 +2,9 @@ import Testing
 
 @testable import ThicketClient
 
-@Suite("Streams of events and who reads them")
+@Suite("Event streams and their readers")
 struct EventHubTests {
-    @Test("what nobody has got is known to be unheard: without a reader, and when the last one has gone")
+    @Test("an event without a reader, or after the last reader has gone, counts as undelivered")
     func undelivered() {
         var hub: EventHub<Int> = EventHub(overrun: { -$0 })
         let isHeardByNobody: Bool = hub.yield(1)
@@ -16,7 +16,7 @@ struct EventHubTests {
         #expect(!isHeardByTheGone && hub.isEmpty)
     }
 
-    @Test("a reader that is too slow is told how much it missed, and what it missed counts as unheard")
+    @Test("a slow reader is told how many events it missed, and each missed event counts as undelivered")
     func slow() async {
         var hub: EventHub<Int> = EventHub(overrun: { -$0 })
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
@@ -32,7 +32,7 @@ struct EventHubTests {
         #expect(await iterator.next() == -2)
     }
 
-    @Test("of two readers the one with room is enough")
+    @Test("an event that one of two readers has room for counts as delivered")
     func two() async {
         var hub: EventHub<Int> = EventHub(overrun: { -$0 })
         let (slow, first) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
@@ -55,7 +55,7 @@ struct EventHubTests {
         #expect(await iterator.next() == -3)
     }
 
-    @Test("what waits for room is offered behind what was missed, as often as it takes, and is not missed again")
+    @Test("an offer waits until the reader has room after its overrun notice, and is not counted as missed again")
     func offers() async {
         var hub: EventHub<Int> = EventHub(overrun: { -$0 })
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))

@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @testable import ThicketClient
 
-/// Refused edits as an app meets them: no reader misses one, and each way out ends it.
+/// Refused edits in an app: no reader misses one, and each way out ends it.
 @Suite("Refused edits in sessions", .timeLimit(.minutes(15)))
 struct RefusedEditTests {
     private let server = LoopbackServer()
@@ -35,7 +35,7 @@ struct RefusedEditTests {
     }
 
     @Test(
-        "a reader that comes later is told, each one, and so is the first reader of the next life",
+        "each later reader gets the refused edits, and so does the first reader after a restart",
         arguments: BucketKind.allCases)
     func late(kind: BucketKind) async throws {
         let folder = try TemporaryFolder()
@@ -52,11 +52,11 @@ struct RefusedEditTests {
         await two.close()
     }
 
-    /// How a refused edit ends.
+    /// The ways in which a refused edit ends.
     enum Way: CaseIterable { case discarded, sentAgain, edited, dropped }
 
     @Test(
-        "after each way out nothing is listed, and no later reader is told", arguments: Way.allCases,
+        "after each way out no refused edit is listed, and no later reader gets one", arguments: Way.allCases,
         BucketKind.allCases)
     func waysOut(way: Way, kind: BucketKind) async throws {
         let folder = try TemporaryFolder()
@@ -100,13 +100,13 @@ struct RefusedEditTests {
     }
 
     @Test(
-        "an edit that was never sent is given up, and one that the server may have is not",
+        "an edit that was never sent can be discarded",
         arguments: BucketKind.allCases)
     func unsent(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
         let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
-        #expect(try await notes.refused().isEmpty, "nobody has refused it")
+        #expect(try await notes.refused().isEmpty, "it was not refused")
         #expect(try await notes.discardRefused("a") == false)
         #expect(try await notes.discardUnsent("a"))
         #expect(try await notes.get("a") == nil)

@@ -6,7 +6,9 @@ import ThicketProtocol
 struct SessionTests {
     private let server: LoopbackServer = LoopbackServer()
 
-    @Test("what one session sets, another gets and is told", arguments: BucketKind.allCases)
+    @Test(
+        "an object set in one session is readable in another one, which gets an event",
+        arguments: BucketKind.allCases)
     func twoSessions(kind: BucketKind) async throws {
         let (one, two): (Session, Session) = (try await server.session(), try await server.session())
         let (notes, other): (Bucket, Bucket) = (
@@ -28,7 +30,9 @@ struct SessionTests {
         await two.close()
     }
 
-    @Test("who follows a bucket that was read before is told so once, if it asks", arguments: BucketKind.allCases)
+    @Test(
+        "a reader that asks for it gets caughtUp once, also for a bucket that was read before it listened",
+        arguments: BucketKind.allCases)
     func followsLate(kind: BucketKind) async throws {
         let (one, two): (Session, Session) = (try await server.session(), try await server.session())
         let (notes, other): (Bucket, Bucket) = (
@@ -42,7 +46,7 @@ struct SessionTests {
         await one.close()
         await two.close()
 
-        // Not read before: it comes when it is so, and only then.
+        // Not read before: the event comes when the bucket has been read, and only then.
         let third: Session = try await server.session(startsOnline: false)
         let late: Bucket = try await third.bucket("notes", kind)
         var all: AsyncStream<BucketEvent>.Iterator = await late.changesTellingCaughtUp.makeAsyncIterator()
@@ -53,7 +57,7 @@ struct SessionTests {
         await third.close()
     }
 
-    @Test("edits made without a connection go out when there is one", arguments: BucketKind.allCases)
+    @Test("edits made offline are sent when the session goes online", arguments: BucketKind.allCases)
     func offline(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -67,7 +71,7 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("the status tells the way from connecting to up to date, and back", arguments: BucketKind.allCases)
+    @Test("the status leads from offline over connecting to up to date, and to closed", arguments: BucketKind.allCases)
     func status(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -83,7 +87,7 @@ struct SessionTests {
         #expect(seen.last == .offline(.closed))
     }
 
-    @Test("what a status says to a person is a sentence, and nothing of the program's own names")
+    @Test("the text of a status is a sentence without names of the program's code")
     func statusTexts() {
         let reasons: [OfflineReason] = [
             .requested, .unreachable("no route"), .untrusted("no route"), .unauthorized("no route"),
@@ -103,7 +107,7 @@ struct SessionTests {
         #expect(texts[7] == "no route" && texts[9].hasSuffix(": no route"))
     }
 
-    @Test("what is in a file store is there again, unsent edits included", arguments: BucketKind.allCases)
+    @Test("a file store restores its objects at the next start, unsent edits included", arguments: BucketKind.allCases)
     func restart(kind: BucketKind) async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -132,7 +136,7 @@ struct SessionTests {
         #expect(foreign?.code == .storeMismatch)
     }
 
-    @Test("a server that goes away and comes back is found again", arguments: BucketKind.allCases)
+    @Test("a session reconnects to a server that was down, and syncs", arguments: BucketKind.allCases)
     func outage(kind: BucketKind) async throws {
         let session: Session = try await server.session()
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -150,7 +154,9 @@ struct SessionTests {
         var count: Int
     }
 
-    @Test("objects as values of one's own types; unknown keys stay", arguments: BucketKind.allCases)
+    @Test(
+        "objects are read and written as values of the app's own types; unknown keys stay",
+        arguments: BucketKind.allCases)
     func codable(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -187,7 +193,7 @@ struct SessionTests {
     }
 
     @Test(
-        "a reader that does not read is told how much it missed; the others miss nothing",
+        "a reader that does not read gets the number of events that it missed",
         arguments: BucketKind.allCases)
     func overrun(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
@@ -216,7 +222,7 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("a closed session answers with a clear error, and its streams end", arguments: BucketKind.allCases)
+    @Test("a closed session fails with a clear error, and its streams end", arguments: BucketKind.allCases)
     func closed(kind: BucketKind) async throws {
         let session: Session = try await server.session()
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -229,7 +235,7 @@ struct SessionTests {
         #expect(await session.currentStatus == .offline(.closed))
     }
 
-    @Test("a session that nobody holds any more ends by itself and frees its store", arguments: BucketKind.allCases)
+    @Test("a session that is no longer referenced ends by itself and frees its store", arguments: BucketKind.allCases)
     func forgotten(kind: BucketKind) async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -242,7 +248,7 @@ struct SessionTests {
             try await notes.set("a", to: ["n": 1])
         }
         var again: Session?
-        // Its thread ends on its own.
+        // Its thread ends asynchronously.
         let deadline: ContinuousClock.Instant = .now + .seconds(120)
         while again == nil, .now < deadline {
             again = try? await server.session(store: open, startsOnline: false)
@@ -253,7 +259,7 @@ struct SessionTests {
         await again?.close()
     }
 
-    @Test("a cancelled wait ends", arguments: BucketKind.allCases)
+    @Test("a cancelled wait ends with an error", arguments: BucketKind.allCases)
     func cancelled(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
         let notes: Bucket = try await session.bucket("notes", kind)
@@ -264,7 +270,7 @@ struct SessionTests {
     }
 
     @Test(
-        "names are checked at the edge", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)],
+        "an invalid key is refused with invalidName", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)],
         BucketKind.allCases)
     func names(key: String, kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
@@ -278,7 +284,7 @@ struct SessionTests {
 @Suite("Server addresses")
 struct EndpointTests {
     @Test(
-        "schemes, ports and paths",
+        "an address with a known scheme, a port or a path is normalized",
         arguments: [
             ("http://127.0.0.1:8000", "http://127.0.0.1:8000"), ("https://h.example/", "https://h.example"),
             ("ws://h:1/a/b/", "http://h:1/a/b"), ("WSS://[::1]:9", "https://[::1]:9"),
@@ -286,7 +292,7 @@ struct EndpointTests {
     func good(text: String, address: String) throws { #expect(try Endpoint(text).httpAddress == address) }
 
     @Test(
-        "anything else is refused",
+        "any other address is refused",
         arguments: [
             "", "example.com", "ftp://h", "http:/h", "http://", "http://u@h", "http://h?x", "http://h#x", "http://h h",
             "https://ü",

@@ -5,8 +5,8 @@ import ThicketSealed
 
 @testable import ThicketClient
 
-/// What comes once must not be lost with the program that was about to tell it.
-@Suite("Conflicts and alarms that nobody heard", .nonceWatch, .timeLimit(.minutes(15)))
+/// An event that comes once must not be lost with the program that was about to deliver it.
+@Suite("Undelivered conflicts and alarms", .nonceWatch, .timeLimit(.minutes(15)))
 struct UndeliveredEventsTests {
     private static let key: String = "doc0"
 
@@ -22,7 +22,7 @@ struct UndeliveredEventsTests {
 
     // MARK: - Bounds
 
-    /// What a store holds after these.
+    /// The events that a store holds after these were added.
     private func kept(_ events: [BucketEvent], in undelivered: inout UndeliveredEvents) -> [BucketEvent] {
         var places: [Int: BucketEvent] = [:]
         for event: BucketEvent in events {
@@ -32,7 +32,7 @@ struct UndeliveredEventsTests {
         return places.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    @Test("are bounded in number and in bytes, also over restarts, and how many were missed is told behind them")
+    @Test("undelivered events are bounded in number and bytes, over restarts too; the last one counts the missed")
     func bounds() {
         var undelivered: UndeliveredEvents = .init()
         let many: [BucketEvent] = kept(
@@ -47,7 +47,7 @@ struct UndeliveredEventsTests {
         #expect(losing(two).count == 2 && two.last == .overrun(missed: 2))
     }
 
-    @Test("of those that came one by one the first may be told; where some had no room, only all")
+    @Test("the first events can be marked delivered one by one; with missed ones among them, only all of them")
     func first() {
         var undelivered: UndeliveredEvents = .init()
         let events: [BucketEvent] = kept(["a", "b", "c"].map { conflict($0) }, in: &undelivered)
@@ -58,7 +58,7 @@ struct UndeliveredEventsTests {
             let wasAll: Bool = undelivered.markDelivered(more)
             #expect(wasAll == isAll && losing(undelivered.left(of: events)) == left.map { .string($0) }, "\(more)")
         }
-        // Too large, and a small one behind it: what was told first is not what is kept first.
+        // Too large, and a small one after it: the event delivered first is not the one stored first.
         var large: UndeliveredEvents = .init()
         let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
         let some: [BucketEvent] = kept([conflict("a"), conflict(text), conflict("b")], in: &large)
@@ -66,7 +66,7 @@ struct UndeliveredEventsTests {
         #expect(!isPart && isWhole && large.left(of: some).isEmpty)
     }
 
-    @Test("of what is kept the first may be given; those there was no room for are one, and the last")
+    @Test("stored events can be given one by one; the missed ones are a single event, and the last")
     func given() {
         var undelivered: UndeliveredEvents = .init()
         let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
@@ -77,7 +77,7 @@ struct UndeliveredEventsTests {
             let wasAll: Bool = undelivered.give(more)
             #expect(wasAll == isAll && undelivered.left(of: events) == Array(events.suffix(left)), "\(more)")
         }
-        // One more comes before the last is given.
+        // Another event comes before the last one is given.
         let (place, event): (Int, BucketEvent) = undelivered.add(conflict("c"))
         #expect(place == 2)
         events.insert(event, at: 2)
@@ -86,14 +86,14 @@ struct UndeliveredEventsTests {
         #expect(isAll)
     }
 
-    @Test("what was told before the store failed stays told; what comes then is told, and all is forgotten with it")
+    @Test("events delivered before the store failed stay delivered; later ones are delivered, then all are forgotten")
     func again() {
         var undelivered: UndeliveredEvents = .init()
         let text: String = .init(repeating: "x", count: StreamLimits.undeliveredBytesMax)
         var events: [BucketEvent] = kept([conflict("a"), conflict("b"), conflict(text)], in: &undelivered)
         let isAll: Bool = undelivered.markDelivered(3)
         #expect(isAll)
-        // It was not forgotten: of what the failing turn had added nothing is there.
+        // It was not forgotten: the failing turn added nothing.
         _ = undelivered.add(conflict("lost"))
         undelivered = UndeliveredEvents(events, after: undelivered)
         #expect(undelivered.count == 2 && undelivered.total == 3 && undelivered.left(of: events).isEmpty)
@@ -105,7 +105,7 @@ struct UndeliveredEventsTests {
         var other: UndeliveredEvents = one
         let (isTold, isGiven): (Bool, Bool) = (one.markDelivered(2), other.give(2))
         #expect(isTold && isGiven)
-        // The store has less than was known: no more counts as told than there is.
+        // The store has less than was known: no more events count as delivered than it has.
         let less: UndeliveredEvents = UndeliveredEvents([conflict("a")], after: undelivered)
         #expect(less.delivered == 1 && less.total == 1)
     }
@@ -113,7 +113,7 @@ struct UndeliveredEventsTests {
     // MARK: - The store
 
     @Test(
-        "a store gives them back as they were, in their order, until they were told",
+        "a store returns undelivered events as they were, in order, until they are delivered",
         arguments: StoreKind.allCases)
     func stores(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
@@ -147,7 +147,7 @@ struct UndeliveredEventsTests {
 
     // MARK: - The machine
 
-    /// Two devices have set one member apart; the first is back, and one tick brings it the other's.
+    /// Two devices have set one member differently; the first is online again, and a tick brings it the other's value.
     private func meeting() throws -> Simulation {
         var world: Simulation = try .sealed(2, seed: 4)
         let key: EntityKey = try EntityKey(Self.key)
@@ -162,12 +162,12 @@ struct UndeliveredEventsTests {
     }
 
     @Test(
-        "a program that ends between what it kept and the telling of it tells it when it starts again; then never again"
+        "an event stored before a crash and not delivered is delivered after the restart, and then never again"
     )
     func crash() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
-        // Everything is read and kept, and nobody is told: the program dies each time before it comes to that.
+        // Everything is read and stored, and nothing is delivered: the program crashes before that.
         world.isDeaf = true
         world.expectSettled()
         #expect(world.conflicts.isEmpty && world.alarms.isEmpty)
@@ -183,7 +183,7 @@ struct UndeliveredEventsTests {
         #expect(try world.clients[0].machine.takeUndelivered(bucket, now: now).0.isEmpty)
     }
 
-    @Test("a turn that the store does not take leaves nothing to tell; the next that it takes tells")
+    @Test("a turn that the store refuses leaves no event; the next one that is stored does")
     func failingStore() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
@@ -197,7 +197,7 @@ struct UndeliveredEventsTests {
         #expect(losing(world.clients[0].store.undelivered(world.bucket)) == [.string("theirs")])
     }
 
-    @Test("what was told is forgotten, and what is told in part is not")
+    @Test("a delivered event is forgotten, and one of several delivered in part is not")
     func inPart() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
@@ -211,7 +211,7 @@ struct UndeliveredEventsTests {
         #expect(try world.clients[0].machine.takeUndelivered(bucket, now: now).0.isEmpty)
     }
 
-    /// Both devices have set the member, the first without a connection, and it has lost: one more conflict is kept.
+    /// Both devices have set the member, the first one offline, and its value has lost: one more conflict is stored.
     private func lose(_ world: inout Simulation, _ theirs: String) throws {
         let key: EntityKey = try EntityKey(Self.key)
         try world.set(1, key, to: ["n": 0])
@@ -225,7 +225,7 @@ struct UndeliveredEventsTests {
         world.expectSettled()
     }
 
-    @Test("the store cannot forget what was told: it is not told again, and is forgotten with the next that is told")
+    @Test("an event that the store fails to forget is not delivered again, and is forgotten with the next one")
     func failingToForget() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
@@ -244,7 +244,7 @@ struct UndeliveredEventsTests {
         #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["third"], "no mark of old ones is left")
     }
 
-    @Test("another turn that the store does not take changes nothing about what was told, nor does asking in vain")
+    @Test("a turn or a query that fails in the store does not change which events are delivered")
     func failingBetween() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
@@ -259,20 +259,20 @@ struct UndeliveredEventsTests {
         #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"])
         world.clients[0].store.failsNextCommit = true
         #expect(throws: ClientError.self) { try world.clients[0].machine.takeUndelivered(bucket, now: now) }
-        #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"], "nobody was given it")
+        #expect(losing(try world.clients[0].machine.undelivered(bucket)) == ["second"], "it was not given")
         world.perform(0, world.clients[0].machine.gave(bucket, count: 1, now: world.now))
         #expect(world.clients[0].store.undelivered(bucket).isEmpty)
     }
 
     // MARK: - Sessions
 
-    /// A session over a file has lost a conflict, and nobody has listened to it.
+    /// A session over a file.
     private func session(_ server: LoopbackServer, _ path: String, _ isOnline: Bool = true) async throws -> Session {
         try await server.session(
             store: { () throws(ClientError) in try SQLiteLocalStore(path: path) }, startsOnline: isOnline)
     }
 
-    /// Somebody else, who has made the object.
+    /// Another client, which has created the object.
     private func writer(_ server: LoopbackServer, _ fields: [String] = ["n"]) async throws -> (Session, Bucket) {
         let session: Session = try await server.session()
         let bucket: Bucket = try await session.bucket("notes", .sealed)
@@ -281,7 +281,7 @@ struct UndeliveredEventsTests {
         return (session, bucket)
     }
 
-    /// Both set one field, or some, this one without a connection.
+    /// Both clients set one field or several, this one offline.
     private func contend(
         _ session: Session, _ mine: Bucket, _ theirs: Bucket, _ fields: [String] = ["n"]
     ) async throws {
@@ -292,7 +292,7 @@ struct UndeliveredEventsTests {
         await session.goOnline()
     }
 
-    @Test("whoever opens the store next is told, by 'unheard' or as the first of the events, and once")
+    @Test("the next session on a store gets the events once, by undelivered() or as the first of its events")
     func nextSession() async throws {
         for listens: Bool in [false, true] {
             let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
@@ -323,7 +323,7 @@ struct UndeliveredEventsTests {
         }
     }
 
-    @Test("what a reader was told is not told again, neither now nor after a restart")
+    @Test("an event that a reader got is not delivered again, neither now nor after a restart")
     func reader() async throws {
         let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
         let path: String = folder.file("a.db")
@@ -347,7 +347,7 @@ struct UndeliveredEventsTests {
 
     // MARK: - Slow readers
 
-    /// A device with a reader of one place, in which something lies already, has lost conflicts about these fields.
+    /// A device with a reader of one place, which is occupied, has lost conflicts in these fields.
     private func slow(
         _ server: LoopbackServer, _ path: String, _ fields: [String] = ["n"]
     ) async throws -> (session: Session, bucket: Bucket, stream: AsyncStream<BucketEvent>, other: Session) {
@@ -369,7 +369,7 @@ struct UndeliveredEventsTests {
         return stream
     }
 
-    /// Reads until so many conflicts were told.
+    /// Reads until `count` conflicts have come.
     private func read(_ events: inout AsyncStream<BucketEvent>.Iterator, _ count: Int) async -> [BucketEvent] {
         var told: [BucketEvent] = []
         while losing(told).count < count, let event: BucketEvent = await events.next() { told.append(event) }
@@ -380,7 +380,7 @@ struct UndeliveredEventsTests {
 
     private func isOverrun(_ event: BucketEvent) -> Bool { if case .overrun = event { true } else { false } }
 
-    @Test("what waits for a reader takes no room from the word that the bucket was read before")
+    @Test("waiting events take no room from the caughtUp event of a bucket that was read before")
     func caughtUp() async throws {
         let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
         let (other, theirs): (Session, Bucket) = try await writer(server)
@@ -397,7 +397,7 @@ struct UndeliveredEventsTests {
         await other.close()
     }
 
-    @Test("a reader that had no room gets them as soon as it has, each once, behind the word that it missed something")
+    @Test("a reader without room gets the events once it has some, each once, after an overrun event")
     func room() async throws {
         let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
         let device = try await slow(server, folder.file("a.db"), ["n", "o", "p"])
@@ -415,7 +415,7 @@ struct UndeliveredEventsTests {
         await device.other.close()
     }
 
-    /// The machine reports this, and keeps it.
+    /// Makes the machine report this event, and store it.
     private func report(_ bucket: Bucket, _ position: Int) async throws {
         try await bucket.engine.act { (machine, now) throws(ClientError) in
             let actions: [SyncAction] = try machine.runTurn(now) { (machine) throws(ClientError) in
@@ -426,14 +426,14 @@ struct UndeliveredEventsTests {
         }
     }
 
-    /// How often the store was asked for all that is kept.
+    /// Number of times that the store was asked for all its undelivered events.
     private func reads(_ bucket: Bucket) async throws -> Int {
         try await bucket.engine.act { (machine, _) throws(ClientError) in
             ((machine.store as? MemoryLocalStore)?.undeliveredReads ?? -1, [])
         }
     }
 
-    @Test("what is kept is not read anew for each that comes while a reader has no room; it gets all, in order, once")
+    @Test("stored events are not read again for each new one while a reader has no room; it gets all in order, once")
     func manyMore() async throws {
         let session: Session = try await LoopbackServer().session(
             store: { () throws(ClientError) in MemoryLocalStore() }, startsOnline: false)
@@ -452,10 +452,12 @@ struct UndeliveredEventsTests {
         await session.close()
     }
 
-    /// Who gets what a reader had no room for.
+    /// The recipient of events that a reader had no room for.
     enum Heir: CaseIterable { case asker, otherReader, nextLife }
 
-    @Test("what a reader never had room for goes to whoever asks, listens, or starts next", arguments: Heir.allCases)
+    @Test(
+        "events that a reader had no room for go to the next query, reader or session, once",
+        arguments: Heir.allCases)
     func heirs(heir: Heir) async throws {
         let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
         let device = try await slow(server, folder.file("a.db"))
@@ -477,7 +479,7 @@ struct UndeliveredEventsTests {
         await device.other.close()
     }
 
-    @Test("a new reader with less room than there is to tell gets all of it, and who asks meanwhile what is left")
+    @Test("a new reader with little room gets all events in turn, and a query in between the remaining ones")
     func smallReader() async throws {
         for asks: Bool in [false, true] {
             let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())

@@ -27,7 +27,7 @@ final class StoreUnderTest {
         bucket = try BucketName("notes")
     }
 
-    /// The program ends and starts again; a memory store stands for what its owner kept.
+    /// Restarts the program's store; a memory store is simply kept.
     func reopen() throws {
         guard kind != .memory else { return }
         store.close()
@@ -47,7 +47,7 @@ final class StoreUnderTest {
     }
 }
 
-@Suite("What every local store does")
+@Suite("Behaviour of every local store")
 struct LocalStoreTests {
     private func rich() throws -> EntityRecord {
         let value: JSONObject = try object(
@@ -65,7 +65,7 @@ struct LocalStoreTests {
     }
 
     @Test(
-        "what a sealed bucket needs besides is kept, and its objects are listed by the app's names",
+        "a store keeps a sealed bucket's extra state, and lists its objects by the app's names",
         arguments: StoreKind.allCases)
     func sealedBucket(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
@@ -96,7 +96,7 @@ struct LocalStoreTests {
         }
     }
 
-    @Test("objects that arrive whole are kept as any others, and are known then", arguments: StoreKind.allCases)
+    @Test("objects that arrive whole are stored like others, and are known then", arguments: StoreKind.allCases)
     func arrivals(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         let keys: [EntityKey] = try ["a", "b", "c"].map { try EntityKey($0) }
@@ -123,7 +123,7 @@ struct LocalStoreTests {
         }
     }
 
-    @Test("a store that another program has open is told to be in use, and an open store is nobody else's")
+    @Test("a store that another program has open is storeInUse, and no other program reads an open store")
     func strangers() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("store.db")
@@ -144,7 +144,7 @@ struct LocalStoreTests {
         store.close()
     }
 
-    @Test("an object that is not new after all leaves the file as it was")
+    @Test("a batch with an object that turns out not to be new leaves the file as it was")
     func falseArrival() throws {
         let test: StoreUnderTest = try StoreUnderTest(.sqlite)
         let kept: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["n": 1]), isLive: true)
@@ -158,7 +158,7 @@ struct LocalStoreTests {
         #expect(try test.store.entity(test.address("b")) == kept)
     }
 
-    @Test("everything comes back as it was kept, also after opening again", arguments: StoreKind.allCases)
+    @Test("a store returns everything as it was stored, also after it is opened again", arguments: StoreKind.allCases)
     func roundTrip(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         var record: BucketRecord = BucketRecord(
@@ -210,7 +210,7 @@ struct LocalStoreTests {
         #expect(try test.store.entity(test.address("a")) == record)
     }
 
-    @Test("objects that hold something are listed apart from all others with edits", arguments: StoreKind.allCases)
+    @Test("objects with a held ghost are listed apart from others with edits", arguments: StoreKind.allCases)
     func held(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         var there: EntityRecord = EntityRecord()
@@ -231,7 +231,7 @@ struct LocalStoreTests {
         #expect(try test.store.keysHeld(test.bucket).map(\.text) == ["b"])
     }
 
-    @Test("keys are listed by what they are, in byte order", arguments: StoreKind.allCases)
+    @Test("keys are listed by their state, in byte order", arguments: StoreKind.allCases)
     func lists(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         let there: EntityRecord = EntityRecord(ghost: Ghost(version: 2, object: JSONObject()), isLive: true, walk: 1)
@@ -262,7 +262,7 @@ struct LocalStoreTests {
         #expect(try store.liveKeys(BucketName("other"), after: nil, limit: 10).isEmpty)
     }
 
-    @Test("the client id and notes stay", arguments: StoreKind.allCases)
+    @Test("the client id and named values are kept", arguments: StoreKind.allCases)
     func notes(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         #expect(try test.store.clientID(fresh: ClientID("one")).text == "one")
@@ -274,7 +274,7 @@ struct LocalStoreTests {
         #expect(try test.store.namedValue("user") == nil)
     }
 
-    @Test("a batch that fails leaves nothing behind")
+    @Test("a batch that fails changes nothing")
     func allOrNothing() throws {
         let test: StoreUnderTest = try StoreUnderTest(.sqlite)
         let other: BucketName = try BucketName("never-kept")
@@ -295,7 +295,7 @@ struct LocalStoreTests {
 
 @Suite("A store in a file")
 struct FileStoreTests {
-    @Test("a second opening is refused with a clear error, and works after the first ended")
+    @Test("a second opening is refused as storeInUse, and works after the first has closed")
     func lock() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         var first: SQLiteLocalStore? = try SQLiteLocalStore(path: folder.file("a.db"))
@@ -308,7 +308,7 @@ struct FileStoreTests {
         _ = try SQLiteLocalStore(path: folder.file("a.db"))
     }
 
-    @Test("content is readable for its owner only")
+    @Test("a store's files are readable for their owner only")
     func permissions() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let store: SQLiteLocalStore = try SQLiteLocalStore(path: folder.file("a.db"))
@@ -320,7 +320,7 @@ struct FileStoreTests {
         store.close()
     }
 
-    @Test("a file that is no store, and a store of a newer format, are refused")
+    @Test("a file that is not a store, a missing folder, and a store of a newer format are refused")
     func foreignFiles() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let file: Int32 = open(folder.file("text.db"), O_CREAT | O_WRONLY, 0o600)

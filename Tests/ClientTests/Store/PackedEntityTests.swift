@@ -14,7 +14,7 @@ struct PackedEntityTests {
         SealedEntity(snapshots: [64: Self.snapshot, 0: "AA"], tail: [Self.operation, "", "BQ"]).object
     }
 
-    @Test("a sealed object comes back as it was, and takes a quarter less")
+    @Test("a packed sealed object is restored as it was, and a large one is a quarter smaller")
     func roundTrip() throws {
         let packed: [UInt8] = try #require(PackedEntity.pack(object))
         #expect(PackedEntity.unpack(packed) == object)
@@ -25,7 +25,7 @@ struct PackedEntityTests {
     }
 
     @Test(
-        "what would not come back the same is not packed",
+        "an object that would not be restored byte for byte is not packed",
         arguments: [
             #"{"z":1,"s":{"0":"AB"},"d":[]}"#, #"{"z":1,"s":{"0":"A A"},"d":[]}"#, #"{"z":1,"s":{"0":"AA=="},"d":[]}"#,
             #"{"z":1,"s":{"0":"AA"},"d":["A"]}"#, #"{"z":2,"s":{"0":"AA"},"d":[]}"#, #"{"z":1,"s":{"0":"AA"},"d":[1]}"#,
@@ -35,13 +35,13 @@ struct PackedEntityTests {
         #expect(PackedEntity.pack(try #require(try JSONValue(parsing: Array(text.utf8)).objectValue)) == nil)
     }
 
-    /// What a message packs to.
+    /// The packed form of a message.
     private func packed(_ text: String) throws -> PackedEntity.Packed? {
         let node: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
         return SealedOutline(node).flatMap { outline in node.withDocument { PackedEntity.pack(outline, of: $0) } }
     }
 
-    @Test("an object that stands in a message packs to the same bytes, and its values are found in them")
+    @Test("an object in a message packs to the same bytes, and its values are found in them")
     func fromMessage() throws {
         for tail: [String] in [[], [Self.operation], [Self.operation, "", "BQ", "BQU", "BQUF"]] {
             for snapshots: [Int: String] in [[0: Self.snapshot], [64: Self.snapshot, 0: "AA", 7: "AAA"], [9: ""]] {
@@ -60,7 +60,7 @@ struct PackedEntityTests {
     }
 
     @Test(
-        "what a message holds is not packed where the object would not be, nor with escapes",
+        "an object in a message is not packed where the object would not be, nor with escapes",
         arguments: [
             #"{"z":1,"s":{"0":"AB"},"d":[]}"#, #"{"z":1,"s":{"0":"A A"},"d":[]}"#, #"{"z":1,"s":{"0":"AA=="},"d":[]}"#,
             #"{"z":1,"s":{"0":"AA"},"d":["A"]}"#, #"{"z":2,"s":{"0":"AA"},"d":[]}"#, #"{"z":1,"s":{"0":"AA"},"d":[1]}"#,
@@ -84,7 +84,7 @@ struct PackedEntityTests {
         }
     }
 
-    @Test("cut, longer or otherwise damaged bytes are no object")
+    @Test("cut, extended or otherwise damaged bytes are not unpacked")
     func damaged() throws {
         let packed: [UInt8] = try #require(PackedEntity.pack(object))
         for count: Int in 0..<packed.count { #expect(PackedEntity.unpack(Array(packed[..<count])) == nil) }
@@ -95,7 +95,7 @@ struct PackedEntityTests {
         #expect(throws: ClientError.self) { try EditCodec.object(Array(packed.dropLast())) }
     }
 
-    @Test("a store keeps objects of sealed buckets packed, others as they came, and reads both")
+    @Test("a store packs objects of sealed buckets, stores others as they came, and reads both")
     func store() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("store.db")

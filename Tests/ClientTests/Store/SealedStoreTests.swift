@@ -8,10 +8,10 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-/// A store whose files hold nothing that can be read (docs/decisions/0048).
+/// A store whose files hold no plaintext (docs/decisions/0048).
 @Suite("A sealed store in a file")
 struct SealedStoreTests {
-    /// Words that stand in a store in every place where there are words.
+    /// Words that are in a store in every place that holds text.
     private static let words: [String] = [
         "canary-value-wren", "canary-pending-finch", "canary-later-robin", "canary-held-heron", "canary_key_magpie",
         "canary_bucket_dipper", "canary-note-stork", "canary-step-osprey",
@@ -39,7 +39,7 @@ struct SealedStoreTests {
         try addStep(store, bucket)
     }
 
-    /// A large object, and one step behind its whole.
+    /// Writes a large object and one journal step after its whole.
     private static func addStep(_ store: SQLiteLocalStore, _ bucket: BucketName) throws {
         let address: EntityAddress = EntityAddress(bucket: bucket, key: try EntityKey("large"))
         let old: JSONObject = ["text": .string(String(repeating: "leaf ", count: 2_000)), "n": 0]
@@ -82,7 +82,7 @@ struct SealedStoreTests {
         close(file)
     }
 
-    /// The words that stand in any file of a folder.
+    /// The words that are in any file of a folder.
     private static func found(_ folder: TemporaryFolder) -> Set<String> {
         var found: Set<String> = []
         for name: String in ["a.db", "a.db-wal", "a.db-shm", "a.db-journal", "a.db.lock", "a.db.sealing", "a.db.key"] {
@@ -92,7 +92,7 @@ struct SealedStoreTests {
         return found
     }
 
-    @Test("T2: no value, edit, note or name stands in any file, neither while the store is open nor afterwards")
+    @Test("T2: no value, edit, note or name is readable in any file, neither while the store is open nor afterwards")
     func nothingReadable() throws {
         for key: StoreKey? in [nil, .random()] {
             let folder: TemporaryFolder = try TemporaryFolder()
@@ -107,7 +107,7 @@ struct SealedStoreTests {
         }
     }
 
-    @Test("a store of an earlier version is sealed when it is opened, with all it holds, and nothing stays readable")
+    @Test("an earlier version's clear store is sealed when it is opened, with all it holds; nothing stays readable")
     func migration() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -127,7 +127,7 @@ struct SealedStoreTests {
         #expect(access(path + ".sealing", F_OK) != 0)
     }
 
-    @Test("wherever the power goes while a store is sealed, all of it is there afterwards")
+    @Test("a crash at any point while a store is sealed loses nothing")
     func migrationCrash() throws {
         var crashes: Int = 0
         for point: Int in stride(from: 0, to: 60, by: 4) {
@@ -155,7 +155,7 @@ struct SealedStoreTests {
         #expect(crashes > 6, "\(crashes)")
     }
 
-    @Test("another key opens nothing, harms nothing, and the message says what it may be")
+    @Test("another key opens nothing and changes nothing, and the error mentions another key")
     func otherKey() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -177,7 +177,7 @@ struct SealedStoreTests {
         #expect(try Self.read(try SQLiteLocalStore(path: path, key: key)).count == 41)
     }
 
-    @Test("a changed byte anywhere in the file is an error, or is where nothing is kept; never other content")
+    @Test("a changed byte in the file is an error or hits unused space, and never gives other content")
     func changedBytes() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -206,7 +206,7 @@ struct SealedStoreTests {
         #expect(refused > 20, "\(refused) of \(good.count / 409)")
     }
 
-    @Test("a page in the place of another, or from another file under the same key, does not open")
+    @Test("a page moved within its file, or taken from another file under the same key, does not open")
     func movedPages() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let key: StoreKey = .random()
@@ -245,7 +245,7 @@ struct SealedStoreTests {
     }
 
     @Test(
-        "a transaction larger than SQLite's cache, which writes pages of the log twice, is kept whole, also after a kill"
+        "a transaction larger than SQLite's cache, which writes log pages twice, is kept whole, also after a kill"
     )
     func largeTransaction() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
@@ -277,7 +277,7 @@ struct SealedStoreTests {
                 }
             }
             #expect(try rows(database) == [3_000, 3_000 * 2_999 / 2, 300])
-            // As a kill leaves it: the log holds everything, the database next to nothing.
+            // As a kill leaves it: the log holds everything, the database almost nothing.
             for name: String in ["a.db", "a.db-wal"] {
                 Self.put(Self.bytes(folder.file(name)), to: folder.file("copy-\(name)"))
             }

@@ -7,14 +7,14 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-/// A large object is kept as a whole and the steps since.
+/// A large object is stored as a whole and the steps since.
 @Suite("The journal of a store in a file")
 struct StoreJournalTests {
     private func rows(_ path: String) throws -> Int {
         Int(try Database(path: path, mode: .readOnly).integer("SELECT count(*) FROM journal") ?? 0)
     }
 
-    @Test("after any number of turns a store that is opened again holds what it held in memory", arguments: 1...12)
+    @Test("a store that is opened again after any number of turns holds what it held in memory", arguments: 1...12)
     func everyPrefix(seed: UInt64) throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -30,7 +30,7 @@ struct StoreJournalTests {
             }
             guard turn % 5 == 0 else { continue }
             opened?.close()
-            // The lock goes with it.
+            // The lock ends with the store.
             opened = nil
             most = max(most, try rows(path))
             opened = try reopened(path, typist, "seed \(seed), turn \(turn), opened again")
@@ -46,7 +46,7 @@ struct StoreJournalTests {
         return store
     }
 
-    /// What is asked about many objects at once tells the same.
+    /// Queries over many objects give the same answers.
     private func expectLists(_ store: SQLiteLocalStore, _ typist: Typist) throws {
         let record: EntityRecord = typist.record
         let known: [Version] = try store.versions(typist.address.bucket, limit: 2).map(\.version)
@@ -55,7 +55,7 @@ struct StoreJournalTests {
         #expect(isEdited == record.edits.hasEdits)
     }
 
-    @Test("a keystroke in a text of 100 KB writes four pages, and the steps end now and then")
+    @Test("a keystroke in a text of 100 KB writes four pages on average, and steps are merged before 1,024")
     func bytesOfAKeystroke() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -78,7 +78,7 @@ struct StoreJournalTests {
         return stat(path, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    @Test("wherever the power goes, the store holds one moment, not before the last that had to be on the disk")
+    @Test("after a crash at any point the store holds one moment, not before the last one that had to be on the disk")
     func everyCrash() throws {
         var random: SeededRandom = SeededRandom(seed: 7)
         var lost: Int = 0
@@ -88,7 +88,7 @@ struct StoreJournalTests {
             let disk: FaultVFS = FaultVFS(name: "journal-crash-\(point)")
             let typist: Typist = try Typist(seed: UInt64(point))
             let key: StoreKey? = point % 8 == 0 ? .random() : nil
-            // What the store may hold afterwards: what was on the disk, and everything since.
+            // The states that the store may hold afterwards: the one on the disk, and each one since.
             var moments: [EntityRecord] = []
             do {
                 let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
@@ -107,7 +107,7 @@ struct StoreJournalTests {
             disk.restart()
             let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
             let found: EntityRecord = try #require(try store.entity(typist.address))
-            // The turn during which the power went may be there whole.
+            // The turn during which the crash came may be complete.
             let place: Int? = moments.lastIndex(of: found)
             if place == nil { #expect(found.ghost.version >= (moments.last?.ghost.version ?? 0), "point \(point)") }
             lost += place.map { moments.count - 1 - $0 } ?? 0
@@ -119,7 +119,7 @@ struct StoreJournalTests {
         #expect(lost > 0, "what need not be on the disk may be lost")
     }
 
-    @Test("whichever call to the disk fails, the turn is refused whole and the next is taken")
+    @Test("when a write or a sync of the disk fails, the turn is refused as a whole and the next one works")
     func everyFault() throws {
         var refused: Int = 0
         for (number, operation): (Int, FaultRule.Operation) in [FaultRule.Operation.write, .sync].enumerated() {
@@ -140,7 +140,7 @@ struct StoreJournalTests {
         #expect(refused > 30)
     }
 
-    @Test("a store of format 1 opens, keeps its edits, and goes on with steps")
+    @Test("a store of format 1 opens, keeps its edits, and continues with steps")
     func migration() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
@@ -177,7 +177,7 @@ struct StoreJournalTests {
         #expect(try rows(path) == 1)
     }
 
-    /// As version 0.1 made it.
+    /// The format of version 0.1.
     private static let formatOne: String = """
         CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE bucket (

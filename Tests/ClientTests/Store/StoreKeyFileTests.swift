@@ -13,7 +13,7 @@ struct StoreKeyFileTests {
 
     private static func secret(_ text: String) -> SecureBytes { SecureBytes(copying: Array(text.utf8)) }
 
-    @Test("a key is made once, is the same each time, and is for its owner only")
+    @Test("a key is made once, is the same each time, and its file must be readable for its owner only")
     func made() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let file: StoreKeyFile = .init(path: folder.file("k"))
@@ -28,7 +28,7 @@ struct StoreKeyFileTests {
     }
 
     @Test(
-        "locked, the file says nothing of the key; the passphrase gives it back, another does not",
+        "a locked key file does not contain the key; its passphrase restores it, another one does not",
         arguments: [true, false])
     func lock(inMemory: Bool) throws {
         let folder: TemporaryFolder = try TemporaryFolder()
@@ -50,7 +50,7 @@ struct StoreKeyFileTests {
         #expect(throws: ClientError.self, "so cheap a one is refused in the product") {
             try file.unlock(passphrase: Self.secret("caf\u{E9} noir"))
         }
-        // The other spelling of "é" is the same passphrase.
+        // The other Unicode form of "é" is the same passphrase.
         try file.unlock(passphrase: Self.secret("cafe\u{301} noir"), rules: .tests)
         #expect(try file.key() == key && !file.isLocked)
         let isOnDisk: Bool = SealedStoreTests.bytes(path).firstRange(of: octets) != nil
@@ -60,7 +60,7 @@ struct StoreKeyFileTests {
         #expect(SealedStoreTests.bytes(path).firstRange(of: octets) == nil)
     }
 
-    @Test("every changed or missing byte of a locked file keeps it closed, and none of them ends the program")
+    @Test("a changed or missing byte of a locked file keeps it closed, and does not crash the program")
     func damage() throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("k")
@@ -69,7 +69,7 @@ struct StoreKeyFileTests {
         try file.lock(passphrase: Self.secret("passphrase"), cost: Self.cheap())
         let good: [UInt8] = SealedStoreTests.bytes(path)
         for place: Int in good.indices {
-            // Each costs a derivation where the parameters stay good: some places are enough.
+            // Each place costs a derivation where the parameters stay good: some places are enough.
             if place > 24, place % 11 != 0 { continue }
             var bad: [UInt8] = good
             bad[place] ^= 1
@@ -85,7 +85,7 @@ struct StoreKeyFileTests {
         #expect(try file.key() == key)
     }
 
-    @Test("what a program seals under the key opens for the same use only, and shows nothing in text")
+    @Test("a value sealed under the store's key opens for the same use only, and the key shows nothing when printed")
     func values() throws {
         let key: StoreKey = .random()
         let sealed: [UInt8] = key.seal(Array("token".utf8), as: "thicket/test-a/1")

@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-/// Does to one large object in a store what a session does, and knows what must be kept.
+/// Changes one large object in a store as a session does, and knows what must be stored.
 final class Typist {
     private(set) var record: EntityRecord = EntityRecord()
     let address: EntityAddress
@@ -34,7 +34,7 @@ final class Typist {
         }
     }
 
-    /// Goes on from what a store held after a crash.
+    /// Continues from the state that a store held after a crash.
     func adopt(_ found: EntityRecord) throws { record = found }
 
     /// A keystroke that becomes a change at once, and its acknowledgement: two turns.
@@ -106,7 +106,7 @@ final class Typist {
         return EntityWrite(address, record, [.ghost, .edits], ghostSteps: steps)
     }
 
-    /// Changes of somebody else.
+    /// Changes of another client.
     private func follow() throws -> EntityWrite {
         var steps: [GhostStep] = []
         guard record.ghost.object != nil else { return EntityWrite(address, record, .marks) }

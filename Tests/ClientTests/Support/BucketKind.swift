@@ -3,16 +3,16 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// Tests of buckets run twice: what an app does, and what a machine hears and says, is the same in both kinds. So do `SessionTests`,
-/// `RealServerTests`, `SyncMachineRandomTests` and the simulation. So do the suites that write the wire by hand
-/// (`SyncMachineTests`, `SyncMachineTroubleTests`, `LinkTests`, `CatchUpTests`, `WalkTests`, `StepsTests`, `TokenEndTests`,
-/// `FailingStoreTests`): they write that of an open bucket, and `SealedScript` stands between them and the machine of a sealed one.
-/// Where the kinds differ, a test says so by kind; the few that have no meaning in a sealed bucket say why above their title
-/// ("Open only").
+/// Tests of buckets run twice: an app's calls, and a machine's messages, are the same in both kinds. This holds for
+/// `SessionTests`, `RealServerTests`, `SyncMachineRandomTests` and the simulation, and for the suites that write the
+/// wire by hand (`SyncMachineTests`, `SyncMachineTroubleTests`, `LinkTests`, `CatchUpTests`, `WalkTests`, `StepsTests`,
+/// `TokenEndTests`, `FailingStoreTests`): they write that of an open bucket, and `SealedScript` translates between them
+/// and the machine of a sealed one. Where the kinds differ, a test says so by kind; the few that have no meaning in a
+/// sealed bucket say why above their title ("Open only").
 ///
-/// Not run on sealed buckets are the tests of transports, stores, accounts and programs, to which objects are bytes; those of how open
-/// edits are carried (`EditsTests`), in whose place sealed buckets have rules of their own (`SealedTests`); and those of
-/// `thicket`'s commands, for which `SealedCommandTests` goes through a life of its own.
+/// Not run on sealed buckets are the tests of transports, stores, accounts and programs, to which objects are bytes;
+/// those of how open edits are rebased (`EditsTests`), for which sealed buckets have rules of their own
+/// (`SealedTests`); and those of `thicket`'s commands, for which `SealedCommandTests` has its own scenario.
 enum BucketKind: CaseIterable, Sendable {
     case open, sealed
 
@@ -20,7 +20,7 @@ enum BucketKind: CaseIterable, Sendable {
         get throws { self == .open ? nil : try Simulation.keys() }
     }
 
-    /// The server's object, as the app would see it.
+    /// The server's object, as the app sees it.
     func object(_ server: LoopbackServer, _ key: String) throws -> JSONObject? {
         guard let keys: SealedBucketKeys = try keys else {
             return server.with { $0.buckets["notes"]?.entities[key]?.object }

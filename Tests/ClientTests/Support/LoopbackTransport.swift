@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 import ThicketClient
 
-/// A model server that several sessions of one process talk to. Safe to use from any thread.
+/// A model server to which several sessions of one process connect. Safe to use from any thread.
 final class LoopbackServer: Sendable {
     private struct State {
         var server: ModelServer = ModelServer()
@@ -13,7 +13,7 @@ final class LoopbackServer: Sendable {
 
     private let state: Mutex<State> = Mutex(State())
 
-    /// Looks at the server, or changes it.
+    /// Reads or changes the server.
     func with<Value: Sendable>(_ body: (inout ModelServer) -> Value) -> Value { state.withLock { body(&$0.server) } }
 
     /// Ends all connections; no new ones are made while it is down.
@@ -62,7 +62,7 @@ final class LoopbackServer: Sendable {
     }
 }
 
-/// One session's connection to it.
+/// One session's connection to the model server.
 final class LoopbackTransport: Transport {
     private let server: LoopbackServer
     private var connection: Int?

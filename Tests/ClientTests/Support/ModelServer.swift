@@ -3,7 +3,7 @@ import ThicketProtocol
 import ThicketSealed
 
 /// The smallest server that keeps the rules of the wire contract, in memory, for one user: orders changes, rebases late
-/// ones by exact positions, remembers ccids, walks an index. Pure: text in, texts out.
+/// ones by exact positions, remembers ccids, serves an index. Pure: text in, texts out.
 struct ModelServer {
     struct Step {
         let version: Version
@@ -15,7 +15,7 @@ struct ModelServer {
     struct Entity {
         var version: Version = 0
         var object: JSONObject?
-        /// Oldest first; `first` is what is left of it.
+        /// Oldest first; earlier steps may be forgotten.
         var steps: [Step] = []
     }
 
@@ -24,7 +24,7 @@ struct ModelServer {
         var log: [AppliedChange] = []
         /// Changes up to this position are forgotten.
         var floor: Int = 0
-        /// Distinguishes positions of one life of the bucket from another's.
+        /// Distinguishes positions of one generation of the bucket from another's.
         var epoch: Int = 1
         var changeIDs: Set<String> = []
     }
@@ -43,7 +43,7 @@ struct ModelServer {
     var buckets: [String: Bucket] = [:]
     var subscriptions: [Channel: Subscription] = [:]
     var token: String = "token"
-    /// Answers every change with this code and does nothing, while set.
+    /// Answers every change with this code and applies nothing, while set.
     var refusal: Int?
     /// Objects on one page of an index.
     var pageObjects: Int = 3
@@ -51,11 +51,11 @@ struct ModelServer {
     var partChanges: Int = .max
     /// Buckets that are not opened, with 500.
     var closedBuckets: Set<String> = []
-    /// Buckets of the mode `sealed`: changes have its shape, insertions are taken on any version.
+    /// Buckets of the mode `sealed`: changes have its shape, insertions are accepted on any version.
     var sealedBuckets: Set<String> = []
     /// Compactions are answered with 412.
     var refusesCompactions: Bool = false
-    /// Compactions that came.
+    /// Number of compactions received.
     private(set) var compactions: Int = 0
     /// How many changes were applied, and how often each code was answered.
     private(set) var applied: Int = 0
@@ -67,7 +67,7 @@ struct ModelServer {
         subscriptions = subscriptions.filter { $0.key.connection != connection }
     }
 
-    /// Returns what to send, and to which connection.
+    /// Returns the texts to send, each with its connection.
     mutating func receive(_ text: [UInt8], from connection: Int) -> [(connection: Int, text: [UInt8])] {
         guard let message: ClientMessage = try? ClientMessage(parsing: text) else { return [] }
         switch message {
@@ -193,7 +193,7 @@ struct ModelServer {
             .map { reply(.changes([.applied(last)]), $0) }
     }
 
-    /// Applies the change, or returns why not.
+    /// Applies the change, or returns the code of its refusal.
     private mutating func decide(_ change: ChangeRequest, _ author: Subscription) -> Int? {
         var bucket: Bucket = buckets[author.bucket] ?? Bucket()
         if bucket.changeIDs.contains(change.ccid) { return 409 }
@@ -289,7 +289,7 @@ struct ModelServer {
         }
     }
 
-    /// What is left of a compaction that others may have overtaken.
+    /// The rest of a compaction after others that may have come before it.
     private func rebased(_ compaction: SealedShape.Compaction, on entity: SealedEntity) throws -> ObjectDiff {
         var named: [(key: String, operation: ThicketProtocol.Operation)] = []
         if entity.snapshots[compaction.position] == nil {
@@ -306,7 +306,7 @@ struct ModelServer {
         ])
     }
 
-    // MARK: - What may happen to a server
+    // MARK: - Events at a server
 
     /// Forgets the log up to now: positions are unknown, old source versions too.
     mutating func forgetLog(_ name: String) {

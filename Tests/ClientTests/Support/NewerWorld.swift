@@ -5,8 +5,9 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketSealed
 
-/// Another device that writes under rules that nobody else knows, and the newer program that will. That is played by what the
-/// operations say under the rules that are known: it finds the store that the older one has left, and the same operations readable.
+/// Another device that writes under rules that this program does not know, and the newer program that will know them.
+/// It is simulated with the operations under known rules: it finds the store that the older program has left, and the
+/// same operations readable.
 extension Simulation {
     private static var newer: AuthorID { AuthorID(rawValue: 77) }
 
@@ -18,12 +19,12 @@ extension Simulation {
         EntityAddress(bucket: bucket, key: try EntityKey(try serverKey(name)))
     }
 
-    /// What the device keeps of the object.
+    /// The device's stored record of the object.
     func record(_ index: Int, _ name: String) throws -> EntityRecord {
         try #require(clients[index].store.entity(try address(name)))
     }
 
-    /// Two operations of the other device behind what the server holds, the oldest first.
+    /// Two operations of the other device after the server's state, the oldest first.
     ///
     /// - Parameters:
     ///   - isNewer: the first is under newer rules.
@@ -44,19 +45,20 @@ extension Simulation {
                 content: number == 1 && isDeletion ? .tombstone : .edit(try Edit(.object(diff))))
             var clear: JSONObject = try #require(try JSONValue(parsing: operation.clearBytes()).objectValue)
             if number == 0, isNewer { clear["t"] = 2 }
-            // Not sealed under the one nonce twice where the text differs.
+            // Different texts are not sealed under one nonce.
             let nonce: [UInt8] = Array(repeating: UInt8(number + (isNewer ? 0 : 100)), count: 12)
             let bytes: [UInt8] = sealer.seal(
                 JSONValue.object(clear).serialized(), kind: .operation, id: Array(repeating: UInt8(number), count: 16),
                 position: 0, nonce: nonce)
             sealed.append(Base64.encodeURL(bytes))
-            // What the newer device makes of it.
+            // The newer device's state after it.
             _ = log.append(bytes, clear: operation.clearBytes())
         }
         return sealed
     }
 
-    /// The server shows these operations, the oldest first, behind what was known. Everybody reads it: nobody's position is known.
+    /// The server shows these operations, the oldest first, after the known ones. All positions are forgotten: every
+    /// client reads it.
     mutating func show(_ operations: [String], behind known: SealedEntity, of name: String) throws {
         let key: String = try serverKey(name)
         var shown: SealedEntity = known
@@ -66,11 +68,11 @@ extension Simulation {
         forgetPositions()
     }
 
-    /// The program ends; a newer one begins, that can read what the older one kept and what the server holds.
+    /// The program ends; a newer one starts that can read what the older one stored and what the server holds.
     ///
     /// - Parameters:
-    ///   - readable: what that says under the rules that are known.
-    ///   - commits: the newer program's store fails once, after so many commits; nil: it does not.
+    ///   - readable: the same content under the known rules.
+    ///   - commits: the newer program's store fails once, after this many commits; nil: never.
     mutating func update(
         _ index: Int, _ name: String, reading readable: SealedEntity, failingAfter commits: Int? = nil
     ) throws {

@@ -18,7 +18,7 @@ struct SentChange {
     /// The app's key of the object.
     let name: String
     let what: What
-    /// The open change that it stands for: what follows `"o":`.
+    /// The open change that it represents: the text after `"o":`.
     let open: String
 
     var isRemoval: Bool {
@@ -28,7 +28,7 @@ struct SentChange {
         }
     }
 
-    /// What must not change when it is sent again.
+    /// The bytes that must not change when it is sent again.
     var sealed: [UInt8] {
         switch what {
         case .creation(let text): Array(text.utf8)
@@ -51,9 +51,9 @@ extension ServedObject {
     }
 }
 
-/// What the machine sends, as the test of an open bucket expects it.
+/// The machine's messages, as the test of an open bucket expects them.
 extension SealedScript {
-    /// - Returns: nil for what has no part of its own in an open bucket: the `-` behind a tombstone.
+    /// - Returns: nil for a message without a counterpart in an open bucket: the `-` after a tombstone.
     func shown(_ text: [UInt8]) -> String? {
         let plain: String = String(decoding: text, as: UTF8.self)
         guard let message: ClientMessage = try? ClientMessage(parsing: text), case .channel(0, let request) = message
@@ -100,7 +100,7 @@ extension SealedScript {
         let object: ServedObject = object(change.name)
         if case .removal = change.what {
             if object.current?.isDeleted == true { finishRemoval(change.name, request.ccid) }
-            // Also when it is looked at again.
+            // Also when the message is read again.
             if let state: ServedObject.State = object.current, state.log.object == nil { return nil }
         }
         if known == nil { check(change, on: request.sv, object) }
@@ -109,15 +109,15 @@ extension SealedScript {
         return #"0:c:{"id":\#(key),"ccid":"\#(request.ccid)"\#(source),"o":\#(change.open)}"#
     }
 
-    /// A new operation stands on the version that it names.
+    /// A new operation must be based on the version that it names.
     private func check(_ change: SentChange, on source: Version?, _ object: ServedObject) {
         switch change.what {
         case .operation(let sealed), .tombstone(let sealed):
             let position: Int? = source.flatMap { object.states[object.script($0)]?.log.position }
             let clear: [UInt8]? = object.sealer.open(sealed, kind: .operation, position: 0)?.clear
             let operation: SealedOperation? = clear.flatMap { try? SealedOperation(clear: $0) }
-            #expect(operation?.base == position && position != nil, "the operation stands on another version")
-        case .creation: #expect(source == nil, "something is made on what is there")
+            #expect(operation?.base == position && position != nil, "the operation is based on another version")
+        case .creation: #expect(source == nil, "a creation names a source version")
         case .removal: break
         }
     }

@@ -5,15 +5,16 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// Between a test that writes the wire of an open bucket by hand and a machine that holds a sealed one.
+/// Translates between a test that writes the wire of an open bucket by hand and a machine that holds a sealed one.
 ///
-/// What the test has the server say becomes what the server of a sealed bucket says (here); what the machine sends is opened and
-/// shown to the test as the open change that it stands for (`shown`). Positions, ccids of the machine, and versions stay as the
-/// test wrote them, but for removals (`ServedObject`). What others did is sealed by another device, which is honest: its operations
-/// stand on what is there.
+/// The server's messages that the test writes become those of a sealed bucket's server (here); the machine's messages
+/// are opened and shown to the test as the open changes that they represent (`shown`). Positions, ccids of the machine,
+/// and versions stay as the test wrote them, except for removals (`ServedObject`). Changes of others are sealed by
+/// another device, which is honest: its operations are based on the server's state.
 ///
-/// It looks on besides: an acknowledgement must give the object that the test says, a change that is sent again must be the same
-/// sealed bytes, an operation must stand on the version that it names, and nothing may be sent in clear.
+/// It also checks: an acknowledgement must give the object that the test states, a change that is sent again must have
+/// the same sealed bytes, an operation must be based on the version that it names, and nothing may be sent in the
+/// clear.
 ///
 /// One reference type for all machines that a test starts on one store: the server outlives them.
 final class SealedScript {
@@ -23,17 +24,17 @@ final class SealedScript {
     }
 
     let keys: SealedBucketKeys
-    /// All others: smaller than the machine's device, so that of two insertions at one place theirs comes first.
+    /// All others: smaller than the machine's device; of two insertions at one place theirs comes first.
     var others: AuthorID = AuthorID(rawValue: 1)
     private var random: SeededRandom
     var served: [String: ServedObject] = [:]
     /// The apps' keys, by the server's.
     var names: [EntityKey: String] = [:]
-    /// What the machine has sent, by ccid.
+    /// Changes that the machine has sent, by ccid.
     var sent: [String: SentChange] = [:]
-    /// Changes that were told, as the test wrote them and as they were told.
+    /// Changes that were delivered, as the test wrote them and as they went over the wire.
     private var told: [Place: (script: AppliedChange, wire: [AppliedChange])] = [:]
-    /// What the server says by itself: the second half of a removal.
+    /// The server's messages on its own: the second half of a removal.
     private var answers: [[UInt8]] = []
 
     init(seed: UInt64) throws {
@@ -60,11 +61,11 @@ final class SealedScript {
         return try body(&object, &random)
     }
 
-    /// The server holds this, and nobody has told the machine.
+    /// The server holds this object, and the machine is not notified.
     func holds(_ name: String, _ version: Version, _ value: JSONObject) throws {
         try change(name) { object, random in
             if let state: ServedObject.State = object.states[version] {
-                #expect(state.object == value, "the script tells two things of \(name) at \(version)")
+                #expect(state.object == value, "the script states two values of \(name) at \(version)")
             } else if version > object.newest, object.current?.object != nil {
                 try object.lead(to: value, at: version, by: others, &random)
             } else {
@@ -73,15 +74,15 @@ final class SealedScript {
         }
     }
 
-    /// The server receives what the machine has sent, and does not answer.
+    /// The server receives the change that the machine has sent, and does not answer.
     func receives(_ ccid: String) throws {
         guard let mine: SentChange = sent[ccid] else { throw NotAnObject() }
         try change(mine.name) { object, _ in try object.receive(mine, at: object.newest + 1) }
     }
 
-    // MARK: - What the server says
+    // MARK: - Messages of the server
 
-    /// What the server of a sealed bucket says, where that of an open one says `text`.
+    /// The message of a sealed bucket's server where that of an open one sends `text`.
     func said(_ text: [UInt8]) -> [UInt8] {
         guard let message: ServerMessage = try? ServerMessage(parsing: text), case .channel(0, let reply) = message
         else { return text }
@@ -93,7 +94,7 @@ final class SealedScript {
         }
     }
 
-    /// - Returns: nil for what is the same in both kinds.
+    /// - Returns: nil for a message that is the same in both kinds.
     private func said(_ reply: ServerReply) throws -> ServerReply? {
         switch reply {
         case .index(var page):
@@ -112,7 +113,7 @@ final class SealedScript {
         }
     }
 
-    /// A state of an object. What is none is left as it is.
+    /// A state of an object. Data that is not an object is left as it is.
     private func shown(
         _ name: String, _ version: Version, _ data: JSONFragment?
     ) throws -> (key: EntityKey, version: Version, data: JSONFragment?) {
@@ -134,7 +135,7 @@ final class SealedScript {
         case .applied(let change):
             let place: Place = Place(name: change.key.text, version: change.ev)
             if let known: (script: AppliedChange, wire: [AppliedChange]) = told[place] {
-                #expect(known.script == change, "the script tells two changes of one version")
+                #expect(known.script == change, "the script states two changes of one version")
                 return known.wire.map { .applied($0) }
             }
             let wire: [AppliedChange] = try said(change)
@@ -176,8 +177,8 @@ final class SealedScript {
             guard let known: JSONObject = object.states[base]?.object,
                 let next: JSONObject = try? JSONDiff.apply(diff, to: known)
             else {
-                #expect(object.isLost || object.states[base] != nil, "tell the script first what the server holds")
-                // What does not fit what there is does not fit what is sealed either.
+                #expect(object.isLost || object.states[base] != nil, "state first what the server holds")
+                // A diff that does not fit the open state must not fit the sealed one either.
                 let far: [(index: Int, operation: ThicketProtocol.Operation)] = [(index: 1_000_000, operation: .remove)]
                 wire.diff = .value(ObjectDiff([(key: "d", operation: .list(ListDiff(far)))]).json)
                 object.isLost = true
@@ -191,7 +192,7 @@ final class SealedScript {
         }
     }
 
-    /// The tombstone in front of the removal `wire`.
+    /// The tombstone before the removal `wire`.
     private static func tombstone(
         _ wire: AppliedChange, _ object: ServedObject, _ source: Version
     ) throws -> AppliedChange {
@@ -202,7 +203,7 @@ final class SealedScript {
         return tombstone
     }
 
-    /// The machine's own change. What it gives has to be what the test says of it.
+    /// The machine's own change. Its result has to be what the test states.
     private func acknowledged(
         _ mine: SentChange, _ script: AppliedChange, _ wire: AppliedChange, _ object: inout ServedObject,
         _ source: Version
@@ -225,17 +226,17 @@ final class SealedScript {
         return [wire]
     }
 
-    // MARK: - What the server says by itself
+    // MARK: - Messages of the server on its own
 
-    /// Looks at what the machine sends.
-    /// - Returns: what the server answers without being told to by the test: the `-` behind a tombstone is taken.
+    /// Checks the machine's messages.
+    /// - Returns: the server's answers that the test does not write: the `-` after a tombstone is accepted.
     func answers(to texts: [[UInt8]]) -> [[UInt8]] {
         for text: [UInt8] in texts { _ = shown(text) }
         defer { answers = [] }
         return answers
     }
 
-    /// The machine removes an object behind its tombstone: for the test, both are one removal.
+    /// The machine removes an object after its tombstone: for the test, both are one removal.
     func finishRemoval(_ name: String, _ ccid: String) {
         change(name) { object, _ in
             let version: Version = object.newest

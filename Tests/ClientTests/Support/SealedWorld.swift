@@ -5,9 +5,9 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketSealed
 
-/// Devices of a sealed bucket, as the suites about sealed objects set them up and look at them.
+/// Devices of a sealed bucket, as the suites about sealed objects set them up and inspect them.
 extension Simulation {
-    /// So many devices, online and at rest.
+    /// `clients` devices, online and settled.
     static func sealed(_ clients: Int, seed: UInt64) throws -> Simulation {
         var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
         for index: Int in 0..<clients { world.goOnline(index) }
@@ -15,13 +15,13 @@ extension Simulation {
         return world
     }
 
-    /// Everybody, or only one, gets to the end.
+    /// Expects that all clients, or only one, settle.
     mutating func expectSettled(only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
         let isQuiet: Bool = settle(only: only)
-        #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : picture)", sourceLocation: line)
+        #expect(isQuiet, "a client never settles \(isQuiet ? "" : picture)", sourceLocation: line)
     }
 
-    /// What a device shows.
+    /// The object as a device shows it.
     mutating func object(_ index: Int, _ key: EntityKey) throws -> JSONObject? {
         try clients[index].machine.object(bucket, key)
     }
@@ -37,7 +37,7 @@ extension Simulation {
     /// The key by which the server knows an object.
     func serverKey(_ name: String) throws -> String { try #require(keys).serverKey(of: name) }
 
-    /// The server loses its log, and nobody's position is known: everybody reads what is there.
+    /// The server loses its log, and knows no client's position: every client reads the index.
     mutating func forgetPositions() {
         server.forgetLog(bucket.text)
         server.buckets[bucket.text]?.epoch += 1
@@ -45,7 +45,7 @@ extension Simulation {
 }
 
 extension Simulation {
-    /// Somebody who has the keys puts an object under one server key that calls itself by another name.
+    /// A holder of the keys stores an object with another name under a server key.
     mutating func putMisnamed(_ name: String, under key: String, nonce: UInt8) throws {
         guard let keys else { return }
         let made: SealedObject = SealedObject(

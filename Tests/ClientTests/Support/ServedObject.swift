@@ -4,14 +4,15 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// One object at the server of a sealed bucket: what it held at each version of a script, and what that gives when it is opened.
+/// One object at the server of a sealed bucket: its state at each version of a script, and the object that this opens
+/// to.
 ///
-/// A removal is one version of a script and two here, that of the tombstone and that of the `-` behind it: `wire`.
+/// A removal is one version of a script and two here, that of the tombstone and that of the `-` after it: `wire`.
 struct ServedObject {
     struct State {
-        /// What the server holds; nil: nothing any more.
+        /// The server's state; nil: removed.
         var entity: SealedEntity?
-        /// What that gives; where there is nothing any more, what it gave last.
+        /// The log that it opens to; after a removal, the last one.
         var log: SealedLog
         /// As apps see it.
         var object: JSONObject? { entity == nil ? nil : log.object }
@@ -27,7 +28,7 @@ struct ServedObject {
     /// By version of the script.
     private(set) var states: [Version: State] = [:]
     private var removals: [Version] = []
-    /// Something happened that the script has not told: what the newest version holds is not known.
+    /// The script has not stated every change: the content of the newest version is not known.
     var isLost: Bool = false
 
     init(_ name: String, _ keys: SealedBucketKeys) throws {
@@ -41,19 +42,19 @@ struct ServedObject {
 
     // MARK: - Versions
 
-    /// What the server counts where the script counts `version`.
+    /// The server's version where the script counts `version`.
     func wire(_ version: Version) -> Version { version + Version(removals.filter { $0 <= version }.count) }
 
-    /// The other way round: the last of the script that is not beyond `wire`.
+    /// The inverse: the last version of the script that is not beyond `wire`.
     func script(_ wire: Version) -> Version {
         (0...max(0, wire)).last { self.wire($0) <= wire } ?? wire
     }
 
     mutating func recordRemoval(at version: Version) { removals.append(version) }
 
-    // MARK: - What others do
+    // MARK: - Changes of others
 
-    /// Somebody makes it, or it was there before anything that is known of it.
+    /// Another client creates it, or it existed before anything that is known of it.
     mutating func make(_ object: JSONObject, at version: Version, _ random: inout SeededRandom) {
         let log: SealedLog = SealedLog(
             place: place, appKey: name, incarnation: random.bytes(SealedLog.incarnationBytes), object: object)
@@ -64,7 +65,7 @@ struct ServedObject {
         isLost = false
     }
 
-    /// Somebody who has read it up to version `source` writes into it.
+    /// Another client that has read it up to version `source` writes into it.
     ///
     /// - Parameters:
     ///   - diff: of the object at `source`; nil: it is deleted.
@@ -79,7 +80,7 @@ struct ServedObject {
         var content: SealedOperation.Content = .tombstone
         if let diff {
             let edit: ThicketSealed.Edit = try .init(.object(diff))
-            // As devices do it: `+` and `r` are told apart by what they meet.
+            // As devices do it: `+` and `r` are distinguished by the member's state.
             content = .edit(try edit.apply(to: state.object.map { .object($0) }).edit ?? edit)
         }
         let operation: SealedOperation = SealedOperation(
@@ -90,8 +91,8 @@ struct ServedObject {
         return try receive(operation: sealed, on: source, at: version)
     }
 
-    /// Others lead it from what it is to `target`, by one operation for each version between: they put a member in, change it again
-    /// and again, and take it out with the last.
+    /// Others change it from its state to `target`, by one operation for each version between: they insert a member,
+    /// change it repeatedly, and remove it with the last operation.
     mutating func lead(
         to target: JSONObject, at version: Version, by author: AuthorID, _ random: inout SeededRandom
     ) throws {
@@ -106,7 +107,7 @@ struct ServedObject {
         isLost = false
     }
 
-    // MARK: - What the device sends
+    // MARK: - Changes of the device
 
     /// Receives the sealed snapshot of a creation.
     mutating func receive(creation text: String, at version: Version) throws {
@@ -116,7 +117,7 @@ struct ServedObject {
         states[version] = State(entity: SealedEntity(snapshots: [0: text]), log: log)
     }
 
-    /// Receives a sealed operation on top of what there is at `source`, whatever its author had read.
+    /// Receives a sealed operation on top of the state at `source`, whatever its author had read.
     mutating func receive(operation sealed: [UInt8], on source: Version, at version: Version) throws
         -> SealedLog.Verdict
     {
@@ -128,7 +129,7 @@ struct ServedObject {
         return verdict
     }
 
-    /// The `-` behind a tombstone.
+    /// The `-` after a tombstone.
     mutating func remove(at version: Version) {
         guard var state: State = states[version] ?? current else { return }
         state.entity = nil

@@ -9,14 +9,14 @@ struct Simulation {
     struct Client {
         var machine: SyncMachine
         let store: MemoryLocalStore
-        /// An editor follows the events; otherwise nobody is told of objects.
+        /// A reader follows the events; otherwise events of objects are not made.
         let isHeard: Bool
         /// nil: not connected.
         var connection: Int?
         var isConnecting: Bool = false
         var up: [[UInt8]] = []
         var down: [[UInt8]] = []
-        /// What an editor that only follows the events would show, by key.
+        /// The objects as a reader that only follows the events shows them, by key.
         var shown: [String: JSONObject] = [:]
     }
 
@@ -25,10 +25,10 @@ struct Simulation {
     var random: SeededRandom
     var now: Int64 = 0
     var connections: Int = 0
-    /// Messages of dead connections that the server will still get.
+    /// Messages of dead connections that the server will still receive.
     var late: [(connection: Int, text: [UInt8])] = []
     let bucket: BucketName
-    /// Everything that was typed: each must be there exactly once at the end, if nothing is ever deleted.
+    /// Every typed text: each must be in its object exactly once at the end, if nothing is ever deleted.
     var typed: [String: [String]] = [:]
     private var typedCount: Int = 0
     var problems: [String] = []
@@ -37,11 +37,11 @@ struct Simulation {
     /// The server may lose its log: not in a sealed bucket where objects are removed, whose devices then cannot tell an
     /// honest removal from a hidden object.
     var mayForget: Bool = true
-    /// What sealed objects had to tell; nothing, of an honest server.
+    /// Alarms of sealed objects; an honest server causes none.
     var alarms: [IntegrityReport] = []
-    /// What had to give way, as it was told.
+    /// Conflicts, as they were reported.
     var conflicts: [ConflictReport] = []
-    /// Nobody is told of anything, as if each program ended before it came to that.
+    /// No event is delivered, as if each program ended before it.
     var isDeaf: Bool = false
 
     init(clients count: Int, seed: UInt64, isSealed: Bool = false) throws {
@@ -127,7 +127,7 @@ struct Simulation {
         }
     }
 
-    /// An editor applies the differences it is told, and must end up with what the machine holds.
+    /// A reader applies the differences of events, and must get the objects that the machine holds.
     private mutating func follow(_ index: Int, _ event: BucketEvent) {
         switch event {
         case .changed(let change):
@@ -144,7 +144,7 @@ struct Simulation {
         }
     }
 
-    /// The connection ends: what is on its way down is lost, what is on its way up may still arrive.
+    /// The connection ends: messages in flight down are lost, those in flight up may still arrive.
     private mutating func drop(_ index: Int) {
         if let connection: Int = clients[index].connection {
             for text: [UInt8] in clients[index].up where chance(50) {
@@ -176,7 +176,7 @@ struct Simulation {
         serve(connection, clients[index].up.removeFirst())
     }
 
-    /// The server reads what was sent, now or long ago.
+    /// The server reads a message, sent now or long ago.
     mutating func serve(_ connection: Int, _ text: [UInt8]) {
         for (target, answer): (Int, [UInt8]) in server.receive(text, from: connection) {
             guard let receiver: Int = clients.firstIndex(where: { $0.connection == target }) else { continue }
@@ -194,9 +194,9 @@ struct Simulation {
         perform(index, clients[index].machine.received(batch, now: now))
     }
 
-    // MARK: - Life
+    // MARK: - Steps
 
-    /// One random thing happens.
+    /// One random event.
     mutating func step(edits: (inout Simulation, Int) throws -> Void) throws {
         now += Int64(below(200))
         let index: Int = below(clients.count)
@@ -220,7 +220,7 @@ struct Simulation {
         }
     }
 
-    /// The program dies and starts again with what its store holds.
+    /// The program crashes and starts again with its store.
     mutating func crash(_ index: Int) throws {
         drop(index)
         clients[index].store.failsNextCommit = false
@@ -237,9 +237,9 @@ struct Simulation {
         }
     }
 
-    /// Everything heals and everybody gets to the end. False: somebody does not.
+    /// All faults end and all clients settle. False: a client does not.
     ///
-    /// - Parameter only: nobody else moves, or is waited for.
+    /// - Parameter only: the only client that moves or is waited for.
     mutating func settle(rounds: Int = 20_000, only: Int? = nil) -> Bool {
         let moving: [Int] = only.map { [$0] } ?? Array(clients.indices)
         server.refusal = nil
@@ -263,7 +263,7 @@ struct Simulation {
         return false
     }
 
-    /// A message is damaged on its way: one byte is another, or the end is missing.
+    /// A message is damaged in transit: one byte is changed, or the end is missing.
     mutating func damage(_ index: Int) {
         guard !clients[index].down.isEmpty else { return }
         let which: Int = below(clients[index].down.count)
@@ -273,7 +273,7 @@ struct Simulation {
         clients[index].down[which] = text
     }
 
-    /// What every client still has to do, for the one who searches a fault.
+    /// The open work of every client, for the search for a fault.
     var picture: String {
         var lines: [String] = []
         for (index, client): (Int, Client) in clients.enumerated() where !client.machine.isSynced(bucket) {
@@ -297,7 +297,7 @@ struct Simulation {
 
     // MARK: - Edits
 
-    /// A call of the app; a failing store is the app's to try again, and changes nothing.
+    /// A call of the app; a failing store leaves the retry to the app, and changes nothing.
     mutating func act(_ index: Int, _ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]) throws -> Bool {
         do {
             perform(index, try body(&clients[index].machine))
@@ -312,7 +312,7 @@ struct Simulation {
 
     mutating func insertSomething(_ index: Int, _ key: String) throws {
         typedCount += 1
-        // One character that nobody else types: no insertion can split it.
+        // One character that occurs once: no insertion can split it.
         let word: String = String(UnicodeScalar(UInt16(0x4E00 + typedCount)).map(Character.init) ?? "?")
         let name: EntityKey = try EntityKey(key)
         let (bucket, now): (BucketName, Int64) = (bucket, now)
@@ -332,7 +332,7 @@ struct Simulation {
         if isDone { typed[key, default: []].append(word) }
     }
 
-    /// Anything an app may do.
+    /// Any edit that an app may make.
     mutating func editAnything(_ index: Int, _ key: String) throws {
         let name: EntityKey = try EntityKey(key)
         let (bucket, now): (BucketName, Int64) = (bucket, now)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A folder of a test's own, gone with the value.
+/// A temporary folder, removed with the value.
 final class TemporaryFolder: Sendable {
     let path: String
 

@@ -3,8 +3,8 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// One machine with a memory store, driven by hand: texts in, texts out. The texts are those of an open bucket; in a sealed one
-/// `script` stands between them and the machine.
+/// One machine with a memory store, driven by hand: texts in, texts out. The texts are those of an open bucket; in a
+/// sealed one `script` translates between them and the machine.
 struct Transcript {
     var machine: SyncMachine
     let kind: BucketKind
@@ -13,13 +13,13 @@ struct Transcript {
     let script: SealedScript?
     var now: Int64 = 1_000
     let notes: BucketName
-    /// What the machine says of a server that does not tell the truth is expected.
+    /// Alarms of the machine about a server that lies are expected.
     var mayAlarm: Bool = false
 
     /// A machine with the bucket `notes` on channel 0, not yet connected.
     ///
     /// - Parameters:
-    ///   - disk: what the machine has in the place of `store`, which is behind it.
+    ///   - disk: the machine's store in place of `store`, which it wraps.
     ///   - script: of another machine with the same server.
     init(
         _ kind: BucketKind = .open, store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true),
@@ -34,12 +34,12 @@ struct Transcript {
         _ = try machine.open(notes, keys: kind.keys, now: now)
     }
 
-    /// The program has ended, and another one begins with what its store holds.
+    /// The program ends, and another one starts with its store.
     func restarted(seed: UInt64 = 2) throws -> Transcript {
         try Transcript(kind, store: store, script: script, seed: seed)
     }
 
-    /// Connects; returns what was sent.
+    /// Connects; returns the messages sent.
     mutating func connect() -> [String] {
         let tried: [SyncAction] = machine.goOnline(now: now)
         return sent(tried) + sent(machine.opened(now: now))
@@ -72,7 +72,7 @@ struct Transcript {
         for case .event(_, .integrity(let report)) in actions { Issue.record("a false alarm: \(report)") }
         return actions
     }
-    /// The messages as the machine gets them.
+    /// The messages as the machine receives them.
     func batch(_ texts: [String]) -> ServerBatch {
         ServerBatch(texts.map { text in script?.said(Array(text.utf8)) ?? Array(text.utf8) })
     }
@@ -107,22 +107,22 @@ struct Transcript {
         let version: Int64 = script?.object(key).script(ghost.version) ?? ghost.version
         return (version, ghost.object.map { JSONValue.object($0).serializedText })
     }
-    /// Under which the store has the object.
+    /// The object's address in the store.
     func address(_ key: String) throws -> EntityAddress {
         EntityAddress(bucket: notes, key: try machine.wireKey(notes, EntityKey(key)))
     }
 
-    // MARK: - What happens at the server, and nobody tells the machine
+    // MARK: - Events at the server of which the machine is not notified
 
-    /// The server holds the object in this version. Where an open bucket's server says only what is different, that of a sealed one
-    /// needs the whole to say anything.
+    /// The server holds the object in this version. An open bucket's server sends only the difference; that of a sealed
+    /// one needs the whole object to send anything.
     func serverHolds(_ key: String, _ version: Version, _ json: String) throws {
         try script?.holds(key, version, try object(json))
     }
-    /// The server has taken a change that was sent: in a sealed bucket what it shows from then on contains it.
+    /// The server has accepted a change that was sent: a sealed bucket's objects contain it from then on.
     func serverTakes(_ change: String) throws { try script?.receives(ccid(change)) }
 
-    // MARK: - What was sent
+    // MARK: - Messages sent
 
     func sent(_ actions: [SyncAction]) -> [String] {
         raw(actions).compactMap { bytes in
@@ -133,8 +133,8 @@ struct Transcript {
     private func raw(_ actions: [SyncAction]) -> [[UInt8]] {
         actions.compactMap { if case .send(let bytes) = $0 { bytes } else { nil } }
     }
-    /// The change when it is sent once more: in an open bucket the same bytes; in a sealed one the same sealed bytes, on the version
-    /// that is known now.
+    /// The change when it is sent again: in an open bucket the same bytes; in a sealed one the same sealed bytes, on
+    /// the version that is known now.
     func again(_ change: String, on version: Int) -> String {
         guard kind == .sealed, let place: String.Index = change.range(of: "\"sv\":") else { return change }
         return "\(change[..<place])\(version)\(change[place...].drop { $0.isNumber })"
@@ -143,13 +143,13 @@ struct Transcript {
 
 struct NotAnObject: Error {}
 
-/// The object a test wrote down.
+/// Parses the object that a test wrote.
 func object(_ json: String) throws -> JSONObject {
     guard let object: JSONObject = try JSONValue(parsing: json).objectValue else { throw NotAnObject() }
     return object
 }
 
-/// What a server says that does not apply a change of the object `a`.
+/// The answer of a server that does not apply a change of the object `a`.
 func refusal(_ code: Int, _ id: String) -> String {
     #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
 }
@@ -161,7 +161,7 @@ func ccid(_ text: String?) -> String {
 }
 
 extension String {
-    /// Where the text behind the first `needle` begins.
+    /// The index after the first `needle`.
     func range(of needle: String) -> String.Index? {
         var place: String.Index = startIndex
         while place < endIndex {

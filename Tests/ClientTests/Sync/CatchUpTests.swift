@@ -3,13 +3,13 @@ import ThicketClient
 import ThicketNonces
 import ThicketProtocol
 
-@Suite("Catching up, and when it is over", .nonceWatch)
+@Suite("Catching up, and its end", .nonceWatch)
 struct CatchUpTests {
     private func change(_ ev: Int) -> String {
         #"{"clientid":"x","cv":"cv\#(ev)","id":"a","o":"M","v":{"n":{"o":"r","v":\#(ev)}},"sv":\#(ev - 1),"ev":\#(ev),"ccids":["q\#(ev)"]}"#
     }
 
-    /// Connected again with a change of `b` that was on its way when the connection ended.
+    /// Connected again with a change of `b` that was in flight when the connection ended.
     private func returned(_ kind: BucketKind) throws -> (talk: Transcript, first: String) {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"t":"x"}"#)])
@@ -21,7 +21,7 @@ struct CatchUpTests {
     }
 
     @Test(
-        "an answer in two messages: the first one is not all, and nothing is sent again before all is here",
+        "an answer in two messages: the first is not the end, and nothing is sent again before all has arrived",
         arguments: BucketKind.allCases)
     func twoParts(kind: BucketKind) throws {
         var (talk, first): (Transcript, String) = try returned(kind)
@@ -39,7 +39,9 @@ struct CatchUpTests {
         #expect(try talk.local("b") == #"{"t":"yx"}"#)
     }
 
-    @Test("one message and then an empty one: that was all, and what was pending goes", arguments: BucketKind.allCases)
+    @Test(
+        "after one message and an empty one the client is caught up, and the pending change is sent",
+        arguments: BucketKind.allCases)
     func onePart(kind: BucketKind) throws {
         var (talk, first): (Transcript, String) = try returned(kind)
         #expect(talk.hear("0:c:[\(change(2))]") == ["0:cv:cv2"])
@@ -48,7 +50,7 @@ struct CatchUpTests {
         #expect(talk.sent(told) == [first])
     }
 
-    @Test("an answer in many messages leads to two questions, not to one for each", arguments: BucketKind.allCases)
+    @Test("an answer in 39 messages leads to two questions, not to one for each", arguments: BucketKind.allCases)
     func manyParts(kind: BucketKind) throws {
         var (talk, first): (Transcript, String) = try returned(kind)
         var questions: [String] = []
@@ -61,7 +63,7 @@ struct CatchUpTests {
         #expect(talk.machine.status == .syncing(pending: 1))
     }
 
-    @Test("a refusal of a change from before is not the answer to cv", arguments: BucketKind.allCases)
+    @Test("a refusal of an earlier change is not the answer to cv", arguments: BucketKind.allCases)
     func refusalOnly(kind: BucketKind) throws {
         var (talk, first): (Transcript, String) = try returned(kind)
         let refusal: String = #"0:c:[{"clientid":"me","id":"b","error":503,"ccids":["\#(ccid(first))"]}]"#
@@ -71,7 +73,7 @@ struct CatchUpTests {
     }
 
     @Test(
-        "pauses grow while a server takes the token and then hangs up; they start anew once all was caught up",
+        "pauses grow while a server accepts the token and then closes; they start again once all was caught up",
         arguments: BucketKind.allCases)
     func backoff(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -94,7 +96,7 @@ struct CatchUpTests {
     }
 
     @Test(
-        "a bucket the server does not open is told with the server's words and never counts as up to date",
+        "a bucket that the server does not open is reported with its message and never counts as up to date",
         arguments: BucketKind.allCases)
     func refusedBucket(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -114,7 +116,7 @@ struct CatchUpTests {
     }
 
     @Test(
-        "waiting for a bucket that the server does not open fails with the server's words",
+        "waiting for a bucket that the server does not open fails with the server's message",
         arguments: BucketKind.allCases)
     func waitForRefused(kind: BucketKind) async throws {
         let server: LoopbackServer = LoopbackServer()
@@ -129,7 +131,7 @@ struct CatchUpTests {
         await session.close()
     }
 
-    @Test("a pause after 503 that ends during a walk asks for no second page", arguments: BucketKind.allCases)
+    @Test("a pause after 503 that ends during an index scan requests no second page", arguments: BucketKind.allCases)
     func pauseAndWalk(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"n":1}"#)])
@@ -148,7 +150,7 @@ struct CatchUpTests {
     }
 
     @Test(
-        "an object that was asked for and is in no index is gone, and no longer waited for",
+        "an object that was requested and is in no index is gone, and no longer waited for",
         arguments: BucketKind.allCases)
     func wantedButGone(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -165,7 +167,7 @@ struct CatchUpTests {
     }
 }
 
-@Suite("Diffs of the app that mix up new and known keys", .nonceWatch)
+@Suite("The app's diffs that mix up new and known keys", .nonceWatch)
 struct FittedEditTests {
     private func edit(_ talk: inout Transcript, _ diff: String) throws -> [String] {
         let diff: ObjectDiff = try ObjectDiff(JSONValue(parsing: diff))
@@ -188,7 +190,7 @@ struct FittedEditTests {
     }
 
     @Test(
-        "a removal of a key that is not there is no edit; a replacement of one is an insertion",
+        "a removal of an absent key is not an edit; a replacement of an absent key is an insertion",
         arguments: BucketKind.allCases)
     func missing(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)

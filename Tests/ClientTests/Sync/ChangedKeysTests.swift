@@ -4,12 +4,12 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-@Suite("Objects that went on")
+@Suite("Set of changed objects")
 struct ChangedKeysTests {
     private func key(_ number: Int) throws -> EntityKey { try EntityKey("k\(number)") }
 
     @Test(
-        "are the first so many that came, each once, as a set would have them", arguments: [100, 9_999, 10_000, 20_000])
+        "the set keeps the first distinct keys up to its bound, each once", arguments: [100, 9_999, 10_000, 20_000])
     func asSet(different: Int) throws {
         var random: SeededRandom = .init(seed: UInt64(different))
         var (keys, model): (ChangedKeys, Set<EntityKey>) = (.init(), [])

@@ -4,9 +4,9 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-@Suite("Which objects have edits")
+@Suite("Set of edited objects")
 struct EditedKeysTests {
-    @Test("how many edits were refused is what the two sets have in common, whatever becomes of the objects")
+    @Test("the number of refused edits is the size of the intersection of both sets, after any update")
     func refusedEdits() throws {
         var random: any RandomNumberGenerator = SeededRandom(seed: 8)
         var keys = EditedKeys()

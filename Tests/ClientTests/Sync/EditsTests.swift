@@ -3,9 +3,9 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-@Suite("Edits of objects that may also not be there")
+@Suite("Edits of objects that may not exist")
 struct EditsTests {
-    /// States an object can be in, small enough to try all triples.
+    /// The states of an object, few enough to try all triples.
     private static let states: [String?] = [
         nil, "{}", #"{"t":"ab"}"#, #"{"t":"aXb"}"#, #"{"t":"b","n":1}"#, #"{"n":2}"#, #"{"o":{"a":1}}"#,
         #"{"o":{"a":1,"b":"x"},"t":"ab"}"#,
@@ -13,7 +13,7 @@ struct EditsTests {
 
     private func parsed(_ text: String?) throws -> JSONObject? { try text.map(object) }
 
-    @Test("the edit between two states leads from one to the other")
+    @Test("the edit between two states leads from one to the other, and is nil only for equal states")
     func between() throws {
         for source: String? in Self.states {
             for target: String? in Self.states {
@@ -25,7 +25,7 @@ struct EditsTests {
         }
     }
 
-    @Test("two edits composed do what they do one after another")
+    @Test("two composed edits have the effect of one after the other")
     func compose() throws {
         for first: String? in Self.states {
             for second: String? in Self.states {
@@ -40,7 +40,7 @@ struct EditsTests {
         }
     }
 
-    @Test("a local edit and a foreign one meet, whichever is applied first")
+    @Test("a local edit and a foreign one give the same object in either order")
     func meet() throws {
         for base: String? in Self.states {
             for mine: String? in Self.states {
@@ -57,7 +57,7 @@ struct EditsTests {
         }
     }
 
-    @Test("an edit of an object that was removed brings the object back as a whole")
+    @Test("an edit of an object that was removed restores the object as a whole")
     func restores() throws {
         let base: JSONObject = try object(#"{"t":"ab","n":1}"#)
         let edit: Edit? = Edits.between(base, try object(#"{"t":"aXb","n":1}"#))

@@ -4,8 +4,8 @@ import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
-/// The app sets an object as a whole, and others set it to the same (docs/decisions/0086).
-@Suite("Setting an object to what others have set it to", .nonceWatch)
+/// The app sets an object as a whole, and others set it to the same value (docs/decisions/0086).
+@Suite("Setting an object to the value that others have set", .nonceWatch)
 struct EqualObjectTests {
     private func foreign(_ deltas: String..., from version: Int = 2) -> String {
         let changes: [String] = deltas.enumerated().map { place, delta in
@@ -18,7 +18,7 @@ struct EqualObjectTests {
 
     private func changes(_ texts: [String]) -> [String] { texts.filter { $0.hasPrefix("0:c:{") } }
 
-    /// `shopping:` is here at version 1, and the connection is cut.
+    /// The object has `shopping:` at version 1, and the connection is cut.
     private func cut(_ kind: BucketKind) throws -> Transcript {
         var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -27,7 +27,7 @@ struct EqualObjectTests {
     }
 
     @Test(
-        "set without a connection: nothing is left to send, also by the next program", arguments: BucketKind.allCases,
+        "an offline set equal to a foreign one leaves nothing to send", arguments: BucketKind.allCases,
         [false, true])
     func offline(kind: BucketKind, restarts: Bool) throws {
         var talk = try cut(kind)
@@ -40,7 +40,9 @@ struct EqualObjectTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("others reach it in several steps of one answer: nothing is left to send", arguments: BucketKind.allCases)
+    @Test(
+        "a value that others reach in several changes of one answer leaves nothing to send",
+        arguments: BucketKind.allCases)
     func chain(kind: BucketKind) throws {
         var talk = try cut(kind)
         _ = try talk.set("a", #"{"t":"shopping: tea"}"#)
@@ -51,7 +53,7 @@ struct EqualObjectTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("what is typed at the same place stands, also behind and before a set", arguments: BucketKind.allCases, 0..<3)
+    @Test("text typed at the same place is kept, also before and after a set", arguments: BucketKind.allCases, 0..<3)
     func keystrokes(kind: BucketKind, order: Int) throws {
         var talk = try cut(kind)
         if order == 1 { _ = try talk.set("a", #"{"t":"shopping: "}"#) }
@@ -63,7 +65,7 @@ struct EqualObjectTests {
         #expect(try talk.local("a")?.hasPrefix(#"{"t":"shopping: milk milk""#) == true)
     }
 
-    @Test("only what others have not set goes out", arguments: BucketKind.allCases)
+    @Test("only the part that others have not set is sent", arguments: BucketKind.allCases)
     func partly(kind: BucketKind) throws {
         var talk = try cut(kind)
         _ = try talk.set("a", #"{"t":"shopping: milk","n":1}"#)
@@ -73,8 +75,8 @@ struct EqualObjectTests {
         #expect(try talk.local("a") == #"{"t":"shopping: milk","n":1}"#)
     }
 
-    /// Open only: in a sealed bucket it is refused first, see `refusedSealed`.
-    @Test("in flight: what the app sees never holds it twice, and 412 ends it", arguments: [false, true])
+    /// Open buckets only: in a sealed one the change is refused first, see `refusedSealed`.
+    @Test("the app never sees a value in flight twice, and 412 ends the change", arguments: [false, true])
     func inFlight(restarts: Bool) throws {
         var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -94,7 +96,7 @@ struct EqualObjectTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("in flight, with more behind it: what was done since goes on top of what others did")
+    @Test("an edit made behind a change in flight is applied to what others did, after 412")
     func inFlightAndMore() throws {
         var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -107,7 +109,7 @@ struct EqualObjectTests {
         #expect(next.first?.contains("whole") == false)
     }
 
-    @Test("a server that does not know of it applies it: its word counts")
+    @Test("a server that does not know the whole mark applies the change: its answer counts")
     func olderServer() throws {
         var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -120,7 +122,7 @@ struct EqualObjectTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("sealed: refused because others came first, it waits again, and nothing is left of it")
+    @Test("sealed: a change refused (405) because others came first is rebased, and nothing of it is left")
     func refusedSealed() throws {
         var talk = try Transcript(.sealed)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -132,7 +134,7 @@ struct EqualObjectTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("sealed: refused while nothing newer is known, it looks into the index and goes once more under its id")
+    @Test("sealed: a change refused while nothing newer is known reads the index and is sent again under its id")
     func refusedSealedFirst() throws {
         var talk = try Transcript(.sealed)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -146,7 +148,7 @@ struct EqualObjectTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("sealed: where others did something else it goes out once more, and at last as any other")
+    @Test("sealed: a change refused (405) because others changed something else is sent again, up to twice")
     func refusedSealedAgain() throws {
         var talk = try Transcript(.sealed)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
@@ -160,7 +162,7 @@ struct EqualObjectTests {
         #expect(try talk.local("a") == #"{"t":"...shopping: milk"}"#)
     }
 
-    @Test("a delta that cuts a pair goes out with whole pairs", arguments: BucketKind.allCases)
+    @Test("a delta that cuts a surrogate pair is sent with whole pairs", arguments: BucketKind.allCases)
     func pairs(kind: BucketKind) throws {
         var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"🙋"}"#)])

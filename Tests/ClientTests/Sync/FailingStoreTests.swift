@@ -4,7 +4,7 @@ import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
-/// A store whose disk can be taken away.
+/// A store whose disk can fail.
 private final class FlakyStore: LocalStore {
     let kept: MemoryLocalStore = MemoryLocalStore()
     var isGone: Bool = false
@@ -62,7 +62,7 @@ private final class FlakyStore: LocalStore {
 @Suite("A machine whose store fails", .nonceWatch)
 struct FailingStoreTests {
     @Test(
-        "no connection is made before the store was read again, and then from the position it holds",
+        "no connection is opened before the store is read again, and then it starts at the store's position",
         arguments: BucketKind.allCases)
     func unreadable(kind: BucketKind) throws {
         let disk: FlakyStore = FlakyStore()
@@ -84,7 +84,7 @@ struct FailingStoreTests {
         #expect(sent.first?.contains(#""cmd":"cv:cv1""#) == true)
     }
 
-    @Test("a failing store does not bring a session online that shall be offline", arguments: BucketKind.allCases)
+    @Test("a failing store does not bring a session online that is to be offline", arguments: BucketKind.allCases)
     func staysParked(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, "{}")])
@@ -96,7 +96,7 @@ struct FailingStoreTests {
         #expect(!talk.machine.tick(now: talk.now + 100_000).contains(.connect))
     }
 
-    @Test("a bucket that could not be kept is not open, and can be opened then", arguments: BucketKind.allCases)
+    @Test("a bucket that could not be stored is not open, and can be opened afterwards", arguments: BucketKind.allCases)
     func openFails(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         let other: BucketName = try BucketName("other")
@@ -109,7 +109,7 @@ struct FailingStoreTests {
     }
 
     @Test(
-        "a change is on the disk before it is sent for the first time; edits that wait, and answers, are not flushed",
+        "a change is on disk before it is first sent; waiting edits and a resend are not flushed",
         arguments: BucketKind.allCases)
     func onDisk(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -137,7 +137,7 @@ struct FailingStoreTests {
 @Suite("A slow link", .nonceWatch)
 struct SlowLinkTests {
     @Test(
-        "a message that takes minutes to arrive does not end the connection while its bytes come",
+        "a message that takes minutes to arrive does not end the connection while its bytes move",
         arguments: BucketKind.allCases)
     func largeMessage(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -151,7 +151,7 @@ struct SlowLinkTests {
         #expect(talk.hear(#"0:i:{"current":"cv1","index":[]}"#) == ["0:cv:cv1"])
     }
 
-    @Test("when nothing moves any more the connection is given up as ever", arguments: BucketKind.allCases)
+    @Test("a connection on which nothing moves is closed after a heartbeat", arguments: BucketKind.allCases)
     func stalled(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live()

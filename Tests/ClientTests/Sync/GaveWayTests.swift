@@ -3,15 +3,15 @@ import ThicketClient
 import ThicketNonces
 import ThicketProtocol
 
-/// Values of others in whose place an edit of this device stands, in an open bucket.
-@Suite("What gives way in open buckets is told", .nonceWatch)
+/// Values of others that an edit of this device replaces, in an open bucket.
+@Suite("Reports of values that gave way in open buckets", .nonceWatch)
 struct GaveWayTests {
     private func foreign(_ diff: String, op: String = "M") -> String {
         let value = op == "M" ? #","v":\#(diff),"sv":1"# : ""
         return #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"\#(op)"\#(value),"ev":2,"ccids":["q2"]}]"#
     }
 
-    /// What is told when `mine` waits here and `theirs` comes.
+    /// The conflicts that are reported when `mine` waits here and `theirs` arrives.
     private func told(_ base: String, mine: String, theirs: String, op: String = "M") throws -> [ConflictReport] {
         var talk = try Transcript(.open)
         _ = talk.live([("a", 1, base)])
@@ -24,7 +24,7 @@ struct GaveWayTests {
         }
     }
 
-    @Test("one of two tags added at once")
+    @Test("the losing one of two tags added at once is reported")
     func added() throws {
         let reports = try told("{}", mine: #"{"tag":"mine"}"#, theirs: #"{"tag":{"o":"+","v":"theirs"}}"#)
         #expect(reports.count == 1)
@@ -32,7 +32,7 @@ struct GaveWayTests {
         #expect(reports.first?.losing == "theirs" && reports.first?.winning == "mine")
     }
 
-    @Test("a value replaced by both, one inside an object too; a member removed that others have changed")
+    @Test("a value replaced by both, also inside an object, and a removed member that others changed are reported")
     func replaced() throws {
         let number = try told(
             #"{"o":{"n":1}}"#, mine: #"{"o":{"n":2}}"#, theirs: #"{"o":{"o":"O","v":{"n":{"o":"r","v":3}}}}"#)
@@ -41,7 +41,7 @@ struct GaveWayTests {
         #expect(removed.map(\.path) == [["n"]] && removed.first?.losing == 3 && removed.first?.winning == nil)
     }
 
-    @Test("a list that was set whole over one that others have added to")
+    @Test("a list set as a whole over one that others have added to is reported")
     func list() throws {
         let reports = try told(
             #"{"tags":["x"]}"#, mine: #"{"tags":["x","a"]}"#, theirs: #"{"tags":{"o":"r","v":["x","b"]}}"#)
@@ -49,7 +49,7 @@ struct GaveWayTests {
         #expect(reports.first?.losing == ["x", "b"] && reports.first?.winning == ["x", "a"])
     }
 
-    @Test("a removal of others gives way to an edit")
+    @Test("a removal by others that gives way to an edit is reported")
     func removal() throws {
         let reports = try told(#"{"n":1}"#, mine: #"{"n":2}"#, theirs: "", op: "-")
         #expect(reports.map(\.path) == [[]] && reports.first?.losing == nil)
@@ -57,7 +57,7 @@ struct GaveWayTests {
     }
 
     @Test(
-        "nothing is told of what is merged, of equal values, and of other members",
+        "a merge, equal values and other members are not reported",
         arguments: [
             (#"{"t":"a"}"#, #"{"t":"ab"}"#, #"{"t":{"o":"d","v":"+c\t=1"}}"#),
             (#"{"n":1}"#, #"{"n":2}"#, #"{"n":{"o":"r","v":2}}"#),
@@ -68,7 +68,7 @@ struct GaveWayTests {
         #expect(try told(base, mine: mine, theirs: theirs).isEmpty)
     }
 
-    @Test("what was not heard is kept for the next reader")
+    @Test("an undelivered conflict is kept for the next reader")
     func kept() throws {
         var talk = try Transcript(.open)
         _ = talk.live([("a", 1, "{}")])

@@ -6,7 +6,7 @@ import ThicketProtocol
 @Suite("The connection", .nonceWatch)
 struct LinkTests {
     @Test(
-        "a heartbeat after 20 s of silence; without an answer the connection is given up",
+        "a heartbeat is sent after 20 s of silence; without an answer for 10 s the connection is closed",
         arguments: BucketKind.allCases)
     func heartbeat(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -38,7 +38,7 @@ struct LinkTests {
         #expect(talk.machine.status == .offline(.unreachable("refused")))
     }
 
-    @Test("an attempt that hangs is given up", arguments: BucketKind.allCases)
+    @Test("an attempt to connect that hangs for 30 s is given up", arguments: BucketKind.allCases)
     func hangs(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.machine.goOnline(now: talk.now)
@@ -46,7 +46,7 @@ struct LinkTests {
         #expect(talk.machine.tick(now: talk.now).first == .disconnect)
     }
 
-    @Test("offline means offline until asked; edits wait and go out then", arguments: BucketKind.allCases)
+    @Test("a session stays offline until it is asked; edits wait and are sent then", arguments: BucketKind.allCases)
     func switches(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live()
@@ -94,7 +94,7 @@ struct LinkTests {
     }
 
     @Test(
-        "what cannot be read leads to the index, since its content is lost",
+        "an unreadable change leads to an index scan, since its content is lost",
         arguments: [
             "0:c:{", "0:c:[{}]", #"0:c:[{"id":"a","o":"M","ev":"x","cv":"1","ccids":[]}]"#,
         ], BucketKind.allCases)
@@ -105,7 +105,7 @@ struct LinkTests {
     }
 
     @Test(
-        "nonsense that concerns no bucket of ours is ignored",
+        "a malformed message, or one for no open bucket, is ignored",
         arguments: [
             "", "x", "h:", "h:x", "99:c:[]", "0:?", "0:o:{}", "0:zzz:1", "log:", ":::", "0:e:a.1\n?",
             "0:e:a.1\n{\"data\":{}}",
@@ -144,7 +144,7 @@ struct LinkTests {
         #expect(!talk.machine.isSynced(talk.notes))
     }
 
-    @Test("members stand in the server's order once an edit is confirmed", arguments: BucketKind.allCases)
+    @Test("members are in the server's order once an edit is confirmed", arguments: BucketKind.allCases)
     func memberOrder(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live()
@@ -153,14 +153,14 @@ struct LinkTests {
             try JSONValue(parsing: String(change.dropFirst("0:c:".count)))["ccid"]?.stringValue)
         let diff: String = #"{"t":{"o":"+","v":"x"},"l":{"o":"+","v":[2]}}"#
         _ = talk.hear(#"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":\#(diff),"ev":1,"ccids":["\#(ccid)"]}]"#)
-        // A server that cannot read has no order of its own.
+        // The server of a sealed bucket has no order of its own.
         let ordered: String = kind == .open ? #"{"t":"x","l":[2]}"# : #"{"l":[2],"t":"x"}"#
         #expect(try talk.local("a") == ordered)
         #expect(try talk.ghost("a").json == ordered)
     }
 
     @Test(
-        "a deletion stays one when the object is read anew, with little left of the text around it",
+        "a deletion survives a new read of the object in which little of the text around it is left",
         arguments: BucketKind.allCases)
     func deletionOverGap(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -168,7 +168,7 @@ struct LinkTests {
         _ = talk.machine.goOffline(now: talk.now)
         _ = try talk.type("a", at: 1, "", deleting: 1)
         _ = talk.connect()
-        // Others typed around every character meanwhile, and the log that tells how is gone.
+        // Others typed around every character, and the log that records it is gone.
         _ = talk.hear("0:auth:user@example.com", "0:cv:?")
         _ = talk.hear(#"0:i:{"current":"cv9","index":[{"id":"a","v":9,"d":{"t":"1a2b3c4"}}]}"#)
         #expect(try talk.local("a") == #"{"t":"1a23c4"}"#)

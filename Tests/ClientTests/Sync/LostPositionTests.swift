@@ -3,8 +3,8 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// What is absent after the position was lost is not deleted (docs/decisions/0083).
-@Suite("A position that was lost", .nonceWatch)
+/// Objects that are absent after the position was lost are not deleted (docs/decisions/0083).
+@Suite("Lost positions", .nonceWatch)
 struct LostPositionTests {
     private static let auth = "0:auth:user@example.com"
     private static let ghosts = [("a", 3, #"{"t":"abc"}"#), ("b", 1, #"{"t":"b"}"#)]
@@ -28,7 +28,7 @@ struct LostPositionTests {
         return talk
     }
 
-    /// The connection ends, and the next one's server tells `name` and does not know the position.
+    /// The connection ends, and the next one's server names the store `name` and does not know the position.
     private func again(_ talk: inout Transcript, store name: String?) -> [String] {
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
@@ -38,7 +38,7 @@ struct LostPositionTests {
     }
 
     @Test(
-        "what an index of another bucket does not list is sent again as a new object, once",
+        "an object that another bucket's index does not list is sent again as a new one, once",
         arguments: ["two", nil] as [String?])
     func sentAgain(name: String?) throws {
         var talk = try live()
@@ -49,7 +49,7 @@ struct LostPositionTests {
         #expect(sent[0].contains(#""id":"a""#) && sent[0].contains(#""o":"M","v":{"t":{"o":"+","v":"abc"}}"#))
         #expect(!sent[0].contains(#""sv""#) && sent[1].contains(#""id":"b""#))
         #expect(try talk.local("a") == #"{"t":"abc"}"# && talk.local("b") == #"{"t":"b"}"#)
-        // The answers come with versions that begin anew, below those that were known.
+        // The answers have versions that start again, below those that were known.
         _ = talk.hear(
             #"0:c:[{"clientid":"me","cv":"n1","id":"a","o":"M","v":{"t":{"o":"+","v":"abc"}},"ev":1,"ccids":["\#(ccid(sent[0]))"]}]"#
         )
@@ -61,7 +61,7 @@ struct LostPositionTests {
         #expect(again(&talk, store: name) == ["0:i:1:::1000"], "a second time nothing of it is pending")
     }
 
-    @Test("a real Simperium server tells no identity: a position that it does not know deletes nothing")
+    @Test("a Simperium server sends no identity: a position that it does not know deletes nothing")
     func noIdentity() throws {
         var talk = try live(store: nil)
         #expect(again(&talk, store: nil) == ["0:i:1:::1000"])
@@ -71,7 +71,7 @@ struct LostPositionTests {
         #expect(try talk.local("a") == #"{"t":"abc"}"#)
     }
 
-    @Test("the same bucket whose log was cut still removes what its index does not list")
+    @Test("a bucket with the same identity whose log was cut still removes what its index does not list")
     func trimmed() throws {
         var talk = try live()
         #expect(again(&talk, store: "one") == ["0:i:1:::1000"])
@@ -80,7 +80,7 @@ struct LostPositionTests {
         #expect(try talk.local("a") == nil && talk.local("b") == #"{"t":"b"}"#)
     }
 
-    @Test("a copy from before identities adopts one with a position that the server knows, and not without")
+    @Test("a copy from before identities adopts one if the server knows its position, and not otherwise")
     func adopts() throws {
         for knows in [true, false] {
             var talk = try live(store: nil)
@@ -96,7 +96,7 @@ struct LostPositionTests {
         }
     }
 
-    @Test("another identity is a lost position, even where the server takes the old one for one of its own")
+    @Test("another identity is a lost position, even if the server accepts the old position")
     func acceptedByMistake() throws {
         var talk = try live()
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
@@ -114,12 +114,12 @@ struct LostPositionTests {
     }
 
     @Test(
-        "where the bucket has another state, it stands, and what was confirmed here is told; also to the next program")
+        "another bucket's state of an object wins, and the replaced one is reported, also after a restart")
     func told() throws {
         var talk = try live()
         talk.machine.heardBuckets = []
         _ = again(&talk, store: "two")
-        // The same version says nothing.
+        // An equal version proves nothing.
         _ = talk.hear(index(#"{"id":"a","v":3,"d":{"t":"older"}},{"id":"b","v":7,"d":{"t":"b"}}"#))
         #expect(talk.hear("0:c:[]").isEmpty)
         #expect(try talk.ghost("a") == (3, #"{"t":"older"}"#) && talk.ghost("b") == (7, #"{"t":"b"}"#))
@@ -132,7 +132,7 @@ struct LostPositionTests {
         #expect(try next.machine.takeUndelivered(next.notes, now: next.now).0.isEmpty)
     }
 
-    @Test("edits that were not sent go on the state that is there; an object that was removed here is not sent again")
+    @Test("unsent edits are rebased onto the new bucket's state; an object removed here is not sent again")
     func edits() throws {
         var talk = try live()
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
@@ -146,7 +146,7 @@ struct LostPositionTests {
         #expect(try talk.local("b") == nil)
     }
 
-    @Test("a change that was in flight goes out under its own ccid, and never against a version of another bucket")
+    @Test("a change in flight is sent under its own ccid, and never against a version of another bucket")
     func inFlight() throws {
         var talk = try live()
         let first = try talk.type("a", at: 3, "!")
@@ -160,7 +160,7 @@ struct LostPositionTests {
         #expect(sent.count == 1 && ccid(sent[0]) == ccid(first[0]) && sent[0].contains(#""sv":5"#), "\(sent)")
     }
 
-    @Test("a walk through another bucket goes on after a crash, and still deletes nothing")
+    @Test("an index scan of another bucket continues after a crash, and still deletes nothing")
     func crash() throws {
         var talk = try live()
         _ = again(&talk, store: "two")
@@ -173,7 +173,7 @@ struct LostPositionTests {
         #expect(try talk.machine.keys(talk.notes, after: nil, limit: 9).map(\.text) == ["a", "b", "c", "d"])
     }
 
-    @Test("a walk that meets a third bucket begins anew, and what only one of them had is kept")
+    @Test("an index scan that finds a third bucket starts again, and objects of only one bucket are kept")
     func third() throws {
         var talk = try live()
         _ = again(&talk, store: "two")
@@ -187,7 +187,7 @@ struct LostPositionTests {
         #expect(sent.count == 2 && sent[0].contains(#""id":"b""#) && sent[1].contains(#""id":"c""#), "\(sent)")
     }
 
-    @Test("a token that may only read keeps what is absent, and tells")
+    @Test("with a read-only token absent objects are kept, and the refusal is reported")
     func readOnly() throws {
         var talk = try live()
         _ = again(&talk, store: "two")
@@ -198,7 +198,7 @@ struct LostPositionTests {
         #expect(try talk.local("a") == #"{"t":"abc"}"#)
     }
 
-    @Test("a removal that another bucket knew does not hide an object that this one makes under a low version")
+    @Test("a removal in another bucket does not hide an object that this one creates under a low version")
     func oldRemoval() throws {
         var talk = try live()
         _ = talk.hear(#"0:c:[{"clientid":"x","cv":"c10","id":"a","o":"-","sv":3,"ev":4,"ccids":["x1"]}]"#)
@@ -211,7 +211,7 @@ struct LostPositionTests {
         #expect(try talk.local("a") == #"{"t":"new"}"#)
     }
 
-    @Test("a sealed object that is absent is kept, and an alarm tells of it")
+    @Test("an absent sealed object is kept, and an alarm reports it")
     func sealed() throws {
         var talk = try live(.sealed)
         _ = again(&talk, store: "two")

@@ -3,12 +3,12 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// A refusal comes behind the changes of its group, so what it says may be over (docs/decisions/0005).
-@Suite("Refusals that come behind a newer change", .nonceWatch)
+/// A refusal comes after the changes of its group, so its reason may no longer hold (docs/decisions/0005).
+@Suite("Refusals that arrive after a newer change", .nonceWatch)
 struct MadeAnewTests {
     private let gone: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#
 
-    /// Somebody makes `a` anew with one key.
+    /// Another client recreates `a` with one key.
     private func creation(_ key: String, _ json: String, ev: Int = 3) -> String {
         #"0:c:[{"clientid":"y","cv":"cv\#(ev)","id":"a","o":"M","v":{"\#(key)":{"o":"+","v":\#(json)}},"ev":\#(ev),"ccids":["r\#(ev)"]}]"#
     }
@@ -16,7 +16,7 @@ struct MadeAnewTests {
         talk.machine.isSynced(talk.notes) && talk.machine.unconfirmed(talk.notes) == (0, 0)
     }
 
-    @Test("an edit goes on in the object that was made anew, on its version")
+    @Test("an edit is rebased onto the recreated object, on its version")
     func edit() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab","n":1}"#)])
@@ -35,7 +35,7 @@ struct MadeAnewTests {
     }
 
     @Test(
-        "an edit and a removal behind it were of what is gone: the new object is there, in either order",
+        "an edit and a removal after it concern the removed object: the recreated one stays, in either order",
         arguments: [true, false])
     func removedLater(isRefusedFirst: Bool) throws {
         var talk: Transcript = try Transcript()
@@ -55,7 +55,7 @@ struct MadeAnewTests {
         #expect(isAtRest(talk))
     }
 
-    @Test("an edit that the new object has already says nothing more, and the object stays")
+    @Test("an edit that the recreated object already contains changes nothing, and the object stays")
     func sameEdit() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -66,7 +66,7 @@ struct MadeAnewTests {
         #expect(try talk.local("a") == #"{"t":"abc"}"#)
     }
 
-    @Test("a removal does not hit an object made anew behind an index", arguments: [404, 412])
+    @Test("a removal does not hit an object that was recreated after an index", arguments: [404, 412])
     func removal(code: Int) throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -83,7 +83,7 @@ struct MadeAnewTests {
         #expect(isAtRest(talk))
     }
 
-    @Test("a removal is done when nobody has made the object anew", arguments: [404, 412])
+    @Test("a removal is done when the object was not recreated", arguments: [404, 412])
     func removed(code: Int) throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -94,7 +94,7 @@ struct MadeAnewTests {
         #expect(isAtRest(talk))
     }
 
-    @Test("a new object that could not be read is waited for, and the edit goes on in it")
+    @Test("a recreated object that could not be read is requested, and the edit continues in it")
     func asked() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -107,8 +107,8 @@ struct MadeAnewTests {
         #expect(try talk.local("a") == #"{"m":5,"t":"abc"}"#)
     }
 
-    /// Servers that say 404 before they tell the removal: one more answer, and nothing is lost.
-    @Test("behind a foreign edit the change goes on its version; a second 404 brings the object back as a whole")
+    /// Servers that answer 404 before they send the removal: one more answer, and nothing is lost.
+    @Test("after a foreign edit a change refused with 404 is sent on its version; a second 404 recreates the object")
     func refusedAgain() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])

@@ -38,7 +38,7 @@ struct RefusalListTests {
         #expect(try again.machine.unconfirmedKeys(again.notes) == ["a"])
     }
 
-    @Test("a sealed bucket that is not unlocked lists them by the app's keys, and opens as before")
+    @Test("a locked sealed bucket lists refused edits by the app's keys, and opens as before")
     func locked() throws {
         let talk = try refused(413, .sealed)
         var options = SyncOptions(app: try AppID("app"), token: "token")
@@ -51,7 +51,9 @@ struct RefusalListTests {
         #expect(try locked.refusals(talk.notes).map(\.key) == ["a"])
     }
 
-    @Test("the list ends with an edit that the server takes, and not before", arguments: BucketKind.allCases)
+    @Test(
+        "a refused edit leaves the list for good only when the server accepts an edit of its object",
+        arguments: BucketKind.allCases)
     func smaller(kind: BucketKind) throws {
         var talk = try refused(413, kind)
         let next: String = try #require(try talk.type("a", at: 2, "Q", deleting: 2).first)
@@ -68,7 +70,7 @@ struct RefusalListTests {
     }
 
     @Test(
-        "a token that permits no changes: all that waits is listed with 401, until the next connection has an answer",
+        "with a token that permits no changes all waiting edits are listed with 401, until the connection ends",
         arguments: BucketKind.allCases)
     func unauthorized(kind: BucketKind) throws {
         var talk = try refused(401, kind)
@@ -81,7 +83,7 @@ struct RefusalListTests {
     }
 
     @Test(
-        "what is open is not refused: no answer, a pause, another form", arguments: [500, 503, 405, 440],
+        "a change whose outcome is open is not listed as refused", arguments: [500, 503, 405, 440],
         BucketKind.allCases)
     func open(code: Int, kind: BucketKind) throws {
         var talk = try refused(code, kind)
@@ -89,7 +91,7 @@ struct RefusalListTests {
         #expect(try talk.machine.isUnsent(talk.notes, EntityKey("a")) == false, "it was sent")
     }
 
-    @Test("a refused edit is sent once more when it is asked for, and not otherwise", arguments: BucketKind.allCases)
+    @Test("a refused edit is sent again on request only", arguments: BucketKind.allCases)
     func again(kind: BucketKind) throws {
         var talk = try refused(413, kind)
         let (isSent, actions): (Bool, [SyncAction]) = try talk.machine.retryRefused(
@@ -105,7 +107,7 @@ struct RefusalListTests {
     }
 
     @Test(
-        "edits that were never sent can be given up; those on their way, and those asked for, cannot",
+        "an edit that was never sent can be discarded; one in flight, or possibly sent, cannot",
         arguments: BucketKind.allCases)
     func unsent(kind: BucketKind) throws {
         var talk = try Transcript(kind)

@@ -3,14 +3,14 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// What is refused once more, or decided while it waits to be made anew (docs/decisions/0005).
+/// Changes that are refused again, or decided while they wait to be rebased (docs/decisions/0005).
 @Suite("A refused change that is refused again, confirmed, or removed", .nonceWatch)
 struct RefusedAgainTests {
-    /// Cannot be applied to what is known, so that the state 8 is asked for.
+    /// Cannot be applied to the known state: version 8 is requested.
     private static let misfit: String =
         #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
 
-    /// `P` behind "abc" is sent and nothing is heard of it.
+    /// `P` after "abc" is sent and has no answer.
     private func sent() throws -> (Transcript, String) {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -21,7 +21,7 @@ struct RefusedAgainTests {
     private func changes(_ texts: [String]) -> [String] { texts.filter { $0.hasPrefix("0:c:{") } }
 
     @Test(
-        "confirmed after all while it waits for the newest state: that has it, and it is not made anew",
+        "a change confirmed while it waits for the newest state is contained in it, and is not sent again",
         arguments: [8, 9])
     func confirmedWaiting(applied: Int) throws {
         var (talk, first): (Transcript, String) = try sent()
@@ -38,7 +38,7 @@ struct RefusedAgainTests {
         #expect(changes(try talk.type("a", at: 5, "L")).count == 1, "nothing waits any more")
     }
 
-    @Test("409 while it waits: the state that comes has it, and what was typed since goes on behind it")
+    @Test("after 409 in the wait the requested state contains the change, and later edits are rebased onto it")
     func knownWaiting() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = try talk.type("a", at: 4, "L")
@@ -54,7 +54,7 @@ struct RefusedAgainTests {
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
     }
 
-    @Test("404 five times: the edit is kept here and told, and the next one brings the object back as a whole")
+    @Test("after five 404 the edit is kept and reported, and the next edit recreates the object as a whole")
     func fifthNotFound() throws {
         var (talk, first): (Transcript, String) = try sent()
         for round: Int in 1...4 {
@@ -74,10 +74,10 @@ struct RefusedAgainTests {
         #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
         let id: String = ccid(next.first)
         #expect(id != first)
-        #expect(changes(talk.hear(refusal(404, id))).count == 1, "its own rounds begin anew")
+        #expect(changes(talk.hear(refusal(404, id))).count == 1, "its own rounds start again")
     }
 
-    @Test("404 behind four other refusals ends it as well: the object counts as gone, and the edit is kept here")
+    @Test("404 after four other refusals gives up, too: the object counts as gone, and the edit is kept")
     func lastIsNotFound() throws {
         var (talk, first): (Transcript, String) = try sent()
         for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
@@ -89,7 +89,7 @@ struct RefusedAgainTests {
         #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
     }
 
-    @Test("refusals of an older form are not counted against the one that is made from the state that was asked for")
+    @Test("refusals of an older form are not counted against the one that is made from the requested state")
     func notCountedWaiting() throws {
         var (talk, first): (Transcript, String) = try sent()
         for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
@@ -105,7 +105,7 @@ struct RefusedAgainTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1), "and in the end it is given up")
     }
 
-    @Test("once it is taken, nothing that was counted against it counts against what was typed since")
+    @Test("refusals of a change that is accepted at last do not count against later edits")
     func takenAtLast() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = try talk.type("a", at: 4, "L")
@@ -119,7 +119,7 @@ struct RefusedAgainTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
     }
 
-    @Test("a removal behind it, and the object is gone at the server: nothing is left or counted against the next")
+    @Test("a removal after a change refused with 404 leaves nothing, and the refusal does not count for a new object")
     func removalLeavesNothing() throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(try talk.remove("a").isEmpty)
@@ -133,7 +133,7 @@ struct RefusedAgainTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0), "not given up early")
     }
 
-    @Test("where one server applied it and a restored one says 404, the first one's word counts no more")
+    @Test("a change applied by one server and refused with 404 by a restored one is sent again")
     func appliedElsewhere() throws {
         var (talk, first): (Transcript, String) = try sent()
         let applied: String =
@@ -149,7 +149,7 @@ struct RefusedAgainTests {
             #expect(sent.count == 1 && ccid(sent.first) == first)
             if index.isEmpty { sent = changes(talk.hear(refusal(404, first))) }
         }
-        #expect(sent.count == 1, "nobody who is there has taken it")
+        #expect(sent.count == 1, "this server has not applied it")
         #expect(try talk.local("a")?.contains("P") == true)
         #expect(talk.machine.unconfirmed(talk.notes).edited == 1)
     }

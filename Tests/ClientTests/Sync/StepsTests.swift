@@ -3,8 +3,8 @@ import ThicketClient
 import ThicketNonces
 import ThicketProtocol
 
-/// A store can keep steps in place of the whole only where the machine says what they are.
-@Suite("What a turn tells the store", .nonceWatch)
+/// A store can keep steps in place of the whole only if the machine names them.
+@Suite("Steps that a turn gives to the store", .nonceWatch)
 struct StepsTests {
     private func typing(_ kind: BucketKind) throws -> Transcript {
         var talk: Transcript = try Transcript(kind)
@@ -34,8 +34,8 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"A texts","n":1}"#)
     }
 
-    /// Open only: the server of a sealed bucket makes nothing of what it cannot read.
-    @Test("what the server made of our keystroke counts, not what we typed")
+    /// Open only: the server of a sealed bucket does not transform what it cannot read.
+    @Test("the server's form of our keystroke is applied, not what we typed")
     func rebasedAcknowledgement() throws {
         var talk: Transcript = try typing(.open)
         let id: String = ccid(try talk.type("a", at: 6, "s").last)
@@ -46,7 +46,7 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"Not A texts","n":2}"#)
     }
 
-    @Test("changes of somebody else are steps, several in one turn too", arguments: BucketKind.allCases)
+    @Test("foreign changes are steps, also several in one turn", arguments: BucketKind.allCases)
     func foreign(kind: BucketKind) throws {
         var talk: Transcript = try typing(kind)
         func change(_ version: Int, _ text: String) -> String {
@@ -61,7 +61,7 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"A texts!","n":1}"#)
     }
 
-    @Test("typing without a connection is one step a keystroke, from the second on", arguments: BucketKind.allCases)
+    @Test("each offline keystroke is one step, from the second on", arguments: BucketKind.allCases)
     func offline(kind: BucketKind) throws {
         var talk: Transcript = try typing(kind)
         _ = talk.machine.goOffline(.requested, now: talk.now)
@@ -76,7 +76,7 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"A texts!!!","n":1}"#)
     }
 
-    @Test("an object read anew, or removed, is written whole", arguments: BucketKind.allCases)
+    @Test("a recreated or removed object is written as a whole", arguments: BucketKind.allCases)
     func whole(kind: BucketKind) throws {
         var talk: Transcript = try typing(kind)
         _ = talk.hear(#"0:c:[{"id":"a","o":"-","ev":4,"cv":"c4","ccids":["f"],"clientid":"y"}]"#)

@@ -25,14 +25,14 @@ enum Seeds {
     }
 }
 
-@Suite("Random lives of several clients and a server, with cuts, crashes and failing disks", .nonceWatch)
+@Suite("Random runs of several clients and a server, with cuts, crashes and failing disks", .nonceWatch)
 struct SyncMachineRandomTests {
-    @Test("what is typed is at the end everywhere, exactly once", arguments: Seeds.lives(40))
+    @Test("each typed text is on the server and on all clients at the end, exactly once", arguments: Seeds.lives(40))
     func insertionsSurvive(life: Seeds.Life) throws {
         let seed: Int = life.seed
         var world: Simulation = try Simulation(
             clients: 2 + seed % 3, seed: UInt64(seed), isSealed: life.isSealed)
-        // Two creations of one object are one of the cases where the protocol lets the later one win.
+        // Concurrent creations of one object are a case in which the protocol lets the later one win.
         for key: String in ["doc0", "doc1"] { try world.insertSomething(0, key) }
         let isReady: Bool = world.settle()
         #expect(isReady)
@@ -47,11 +47,11 @@ struct SyncMachineRandomTests {
             for word: UnicodeScalar in words.flatMap(\.unicodeScalars) {
                 #expect(counts[word] == 1, "seed \(seed): \(word) is there \(counts[word] ?? 0) times")
             }
-            #expect(text.unicodeScalars.count == words.count, "seed \(seed): somebody typed something else")
+            #expect(text.unicodeScalars.count == words.count, "seed \(seed): other text was inserted")
         }
     }
 
-    @Test("whatever apps do, all end with the server's objects", arguments: Seeds.lives(40))
+    @Test("after any edits all clients end with the server's objects", arguments: Seeds.lives(40))
     func everythingConverges(life: Seeds.Life) throws {
         let seed: Int = life.seed
         var world: Simulation = try Simulation(
@@ -63,20 +63,20 @@ struct SyncMachineRandomTests {
         try check(&world, seed)
     }
 
-    @Test("a server that says nonsense is survived", arguments: Seeds.lives(30))
+    @Test("clients survive damaged messages of a server", arguments: Seeds.lives(30))
     func nonsense(life: Seeds.Life) throws {
         let seed: Int = life.seed
         var world: Simulation = try Simulation(clients: 2, seed: UInt64(seed) &+ 77, isSealed: life.isSealed)
         for _: Int in 0..<1_000 {
             try world.step { world, index in
                 do { try world.editAnything(index, "doc\(world.below(4))") } catch let error as ClientError {
-                    // A sealed object whose messages were damaged says so.
+                    // A sealed object whose messages were damaged reports it.
                     guard life.isSealed, error.code == .integrity else { throw error }
                 }
             }
             if world.chance(10) { world.damage(world.below(2)) }
         }
-        // What was damaged without being noticed may differ; but everybody still works.
+        // Undetected damage may leave differences, but every client still works.
         for index: Int in world.clients.indices {
             let key: EntityKey = try EntityKey("after")
             let isKept: Bool = try world.act(index) {
@@ -84,7 +84,7 @@ struct SyncMachineRandomTests {
                 try machine.set(bucket, key, to: ["by": .number(JSONNumber(Int64(index)))], now: now)
             }
             _ = world.settle(rounds: 2_000)
-            // It believes a damaged name of its user, and then keeps the user's objects from the real one.
+            // A client believes a damaged name of its user, and then rejects the real name as another account.
             if case .offline(.wrongAccount) = world.clients[index].machine.status { continue }
             let status: SyncStatus = world.clients[index].machine.status
             #expect(
@@ -94,7 +94,7 @@ struct SyncMachineRandomTests {
 
     private func check(_ world: inout Simulation, _ seed: Int) throws {
         let isSettled: Bool = world.settle()
-        #expect(isSettled, "seed \(seed): somebody never gets to the end\(isSettled ? "" : world.picture)")
+        #expect(isSettled, "seed \(seed): a client never settles\(isSettled ? "" : world.picture)")
         #expect(world.problems.isEmpty, "seed \(seed): \(world.problems.first ?? "")")
         #expect(world.alarms.isEmpty, "seed \(seed): a false alarm: \(String(describing: world.alarms.first))")
         let truth: [String: (object: JSONObject, version: Version)] = try world.truth()
@@ -110,7 +110,7 @@ struct SyncMachineRandomTests {
                 #expect(ghost.version == truth[key.text]?.version)
                 guard world.clients[index].isHeard else { continue }
                 #expect(
-                    world.clients[index].shown[key.text] == local, "seed \(seed): client \(index) was told otherwise")
+                    world.clients[index].shown[key.text] == local, "seed \(seed): client \(index) got other events")
             }
         }
     }

@@ -29,7 +29,7 @@ struct OpeningTests {
         #expect(talk.hear("0:auth:user@example.com").isEmpty)
         let first: String = #"0:i:{"current":"c1","index":[{"id":"a","v":2,"d":{"t":"A"}}],"mark":"m1"}"#
         #expect(talk.hear(first) == ["0:i:1:m1::1000"])
-        // A server whose position moves during the walk: the first one is the safe one.
+        // A server whose position moves during the scan: the first one is the safe one.
         #expect(talk.hear(#"0:i:{"current":"c2","index":[{"id":"b","v":1,"d":{"t":"B"}}]}"#) == ["0:cv:c1"])
         #expect(try talk.local("a") == #"{"t":"A"}"#)
         #expect(talk.machine.status == .indexing(done: 2, of: nil), "it does not connect once more")
@@ -46,7 +46,7 @@ struct OpeningTests {
         #expect(told.contains(.status(.indexing(done: 1, of: 7))))
     }
 
-    @Test("an index that was cut goes on where it was, also after a restart", arguments: BucketKind.allCases)
+    @Test("an index scan that was cut continues where it was, also after a restart", arguments: BucketKind.allCases)
     func resumedWalk(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.connect()
@@ -74,8 +74,8 @@ struct OpeningTests {
         #expect(try again.local("a") == #"{"n":2}"#)
     }
 
-    /// Open only: an index does not tell why an object of a sealed bucket is missing (`missingSealed`).
-    @Test("an unknown position leads to the index; what is missing there is sent again, edited here or not")
+    /// Open only: an index does not show why an object of a sealed bucket is missing (`missingSealed`).
+    @Test("an unknown position leads to the index; objects missing from it are sent again, edited here or not")
     func indexAgain() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("absent", 3, #"{"t":"x"}"#), ("edited", 4, #"{"t":"y"}"#), ("stays", 1, #"{"t":"z"}"#)])
@@ -93,7 +93,7 @@ struct OpeningTests {
         #expect(sent.contains { $0.contains(#""id":"new""#) && !$0.contains("\"sv\"") })
     }
 
-    @Test("in a sealed bucket what no index lists stays, and is told, once nobody can say who removed it")
+    @Test("a sealed object that no index lists stays, and is reported once no tombstone can be found")
     func missingSealed() throws {
         var talk: Transcript = try Transcript(.sealed)
         _ = talk.live([("gone", 3, #"{"t":"x"}"#), ("edited", 4, #"{"t":"y"}"#), ("stays", 1, #"{"t":"z"}"#)])
@@ -117,7 +117,9 @@ struct OpeningTests {
         #expect(try talk.local("edited") == #"{"t":"yy"}"#)
     }
 
-    @Test("a refused token stops everything until a new one; edits go on", arguments: BucketKind.allCases)
+    @Test(
+        "a refused token stops the connection until a new one is set; edits stay possible",
+        arguments: BucketKind.allCases)
     func refusedToken(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.connect()
@@ -150,10 +152,10 @@ struct OpeningTests {
     }
 }
 
-@Suite("Local edits on their way", .nonceWatch)
+@Suite("Local edits in flight", .nonceWatch)
 struct PendingTests {
     @Test(
-        "a new object goes without sv, an edit with it; one change in flight per object", arguments: BucketKind.allCases
+        "a new object has no sv, an edit has it; one change in flight per object", arguments: BucketKind.allCases
     )
     func inFlight(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -175,7 +177,7 @@ struct PendingTests {
     }
 
     @Test(
-        "after a cut the same change goes again, byte for byte, when the server does not tell it first",
+        "after a cut the same change is sent again, byte for byte, unless the server sends it first",
         arguments: BucketKind.allCases)
     func resend(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -187,7 +189,9 @@ struct PendingTests {
         #expect(talk.hear("0:c:[]") == first)
     }
 
-    @Test("a lost acknowledgement comes with the changes since, and nothing goes twice", arguments: BucketKind.allCases)
+    @Test(
+        "a lost acknowledgement arrives with the later changes, and nothing is sent twice",
+        arguments: BucketKind.allCases)
     func lostAcknowledgement(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -227,7 +231,7 @@ struct PendingTests {
     }
 
     @Test(
-        "a foreign change moves under the edits, and tells how it hits what the app sees",
+        "a foreign change is applied below the local edits, and its event fits the state that the app sees",
         arguments: BucketKind.allCases)
     func foreign(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -250,11 +254,11 @@ struct PendingTests {
     }
 
     @Test(
-        // Two worlds of one seed in one case.
+        // One case runs two worlds with the same seed.
         "at one place the change that reached the server first comes first, on both sides", .noncesGiven,
         arguments: BucketKind.allCases)
     func tie(kind: BucketKind) throws {
-        // In a sealed bucket the smaller device comes first, whichever change does.
+        // In a sealed bucket the smaller device id comes first, whichever change was first.
         let others: [UInt64] = kind == .open ? [1] : [1, .max]
         for other: UInt64 in others {
             var talk: Transcript = try Transcript(kind)
@@ -268,8 +272,8 @@ struct PendingTests {
         }
     }
 
-    /// Open only: the server of a sealed bucket cannot say more than was sent, nor another thing.
-    @Test("an acknowledgement that says more than we sent brings the difference, past later edits")
+    /// Open only: the server of a sealed bucket can only confirm what was sent.
+    @Test("an acknowledgement with more than we sent applies the difference, past later edits")
     func otherRebase() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -282,9 +286,9 @@ struct PendingTests {
         #expect(try talk.local("a") == #"{"t":"!aPbL"}"#)
     }
 
-    /// The server meets many changes composed, and may then put an insertion elsewhere among others of the same place.
-    /// Open only, as above.
-    @Test("where the server has put what we inserted elsewhere, later edits follow the characters and not the places")
+    /// The server transforms many changes as one composed change, and may then put an insertion elsewhere among others
+    /// at the same place. Open only, as above.
+    @Test("when the server puts our insertion elsewhere, later edits follow its characters and not the places")
     func putElsewhere() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -293,7 +297,7 @@ struct PendingTests {
             #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=1\t+R\t=1"}},"sv":1,"ev":2,"ccids":["q"]}]"#
         )
         #expect(try talk.local("a") == #"{"t":"aRPQb"}"#)
-        // P goes again, and something is typed behind Q.
+        // P is deleted again, and something is typed after Q.
         _ = try talk.type("a", at: 2, "", deleting: 1)
         _ = try talk.type("a", at: 3, "!")
         #expect(try talk.local("a") == #"{"t":"aRQ!b"}"#)
@@ -304,7 +308,7 @@ struct PendingTests {
         #expect(next.first?.contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=1\t-1\t=1\t+!\t=2"}}"#) == true)
     }
 
-    @Test("so do edits of a list, and of a text inside of an object")
+    @Test("when the server puts an insertion elsewhere, edits of a list and of a nested text follow it")
     func putElsewhereInside() throws {
         func change(_ talk: inout Transcript, _ v: String) throws -> [String] {
             let diff: ObjectDiff = try ObjectDiff(JSONValue(parsing: v))
@@ -346,7 +350,7 @@ struct PendingTests {
     }
 
     @Test(
-        "nothing is sent or told when the store fails; the edit is refused and all goes on later",
+        "when the store fails nothing is sent, the edit is refused, and work continues later",
         arguments: BucketKind.allCases)
     func failingStore(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -379,7 +383,7 @@ struct PendingTests {
 struct RemovalTests {
     private let remote: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#
 
-    @Test("a remote removal removes what was not edited here", arguments: BucketKind.allCases)
+    @Test("a remote removal removes an object that was not edited here", arguments: BucketKind.allCases)
     func remoteRemoval(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
@@ -394,11 +398,12 @@ struct RemovalTests {
         _ = talk.live([("a", 1, #"{"t":"ab","n":1}"#)])
         let id: String = ccid(try talk.type("a", at: 2, "c").first)
         let told: [SyncAction] = talk.actions([remote])
-        // In an open bucket it is told that the removal gave way; in a sealed one, when the server has ordered the edit.
+        // An open bucket reports that the removal gave way; a sealed one does so once the server has ordered the edit.
         let events = told.compactMap { if case .event(_, let event) = $0 { event } else { nil } }
         #expect(events.count == (kind == .open ? 1 : 0))
         if case .conflict(let report)? = events.first { #expect(report.losing == nil && report.path.isEmpty) }
-        // A sealed object is made anew once the `-` is behind its tombstone: what then comes of the old change says nothing new.
+        // A sealed object is recreated once the `-` is after its tombstone: a later answer to the old change has no
+        // effect.
         #expect(talk.sent(told).isEmpty == (kind == .open))
         let again: [String] =
             talk.sent(told) + talk.hear(#"0:c:[{"clientid":"me","id":"a","error":404,"ccids":["\#(id)"]}]"#)
@@ -425,7 +430,7 @@ struct RemovalTests {
             talk.events(
                 #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t+c"}},"sv":1,"ev":2,"ccids":["q"]}]"#
             ).allSatisfy { if case .conflict = $0 { kind == .open } else { false } })
-        // A tombstone is taken on any version: nothing is refused.
+        // A tombstone is accepted on any version: nothing is refused.
         var second: [String] = first
         if kind == .open {
             second = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":405,"ccids":["\#(ccid(first[0]))"]}]"#)
@@ -438,20 +443,22 @@ struct RemovalTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("both remove: 412 ends it", arguments: BucketKind.allCases)
+    @Test(
+        "when both sides remove an object, 412 (404 in a sealed bucket) ends the removal",
+        arguments: BucketKind.allCases)
     func bothRemove(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
         let id: String = ccid(try talk.remove("a").first)
         #expect(talk.events(remote).isEmpty)
-        // A tombstone for what is gone is not empty, but finds nothing.
+        // A tombstone for a removed object is not an empty change, but finds nothing.
         let code: Int = kind == .open ? 412 : 404
         #expect(talk.hear(#"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#).isEmpty)
         #expect(talk.machine.status == .upToDate)
         #expect(try talk.local("a") == nil)
     }
 
-    @Test("an object that was made and removed before it was sent is never sent", arguments: BucketKind.allCases)
+    @Test("an object created and removed before it was sent is never sent", arguments: BucketKind.allCases)
     func neverSent(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = try talk.set("a", "{\"n\":1}")

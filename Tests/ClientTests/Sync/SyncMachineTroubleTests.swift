@@ -3,14 +3,14 @@ import ThicketClient
 import ThicketNonces
 import ThicketProtocol
 
-@Suite("When ghost and server do not fit", .nonceWatch)
+@Suite("Ghosts that do not match the server", .nonceWatch)
 struct ReloadTests {
     private func change(_ key: String, _ sv: Int, _ ev: Int, _ v: String) -> String {
         #"0:c:[{"clientid":"x","cv":"cv\#(ev)","id":"\#(key)","o":"M","v":\#(v),"sv":\#(sv),"ev":\#(ev),"ccids":["q\#(ev)"]}]"#
     }
 
     @Test(
-        "a change on a version we do not have asks for the object, and edits are carried over the gap",
+        "a change on an unknown version requests the object, and edits are transformed over the gap",
         arguments: BucketKind.allCases)
     func gap(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -28,7 +28,7 @@ struct ReloadTests {
     }
 
     @Test(
-        "a diff that does not fit asks for the object; what came meanwhile is asked for too",
+        "a diff that does not fit requests the object; a later change is requested, too",
         arguments: BucketKind.allCases)
     func misfit(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
@@ -40,7 +40,7 @@ struct ReloadTests {
         #expect(try talk.ghost("a") == (3, #"{"t":"three"}"#))
     }
 
-    @Test("the wish for an object survives a restart", arguments: BucketKind.allCases)
+    @Test("the request for an object survives a restart", arguments: BucketKind.allCases)
     func survives(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -73,7 +73,7 @@ struct ReloadTests {
         #expect(try talk.ghost("a").version == 5)
     }
 
-    /// A pending change whose fate is unknown, and an index that may hold it already.
+    /// A pending change with an unknown outcome, and an index that may contain it already.
     private func held(_ kind: BucketKind) throws -> (Transcript, String) {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -94,20 +94,22 @@ struct ReloadTests {
         let told: [BucketEvent] = talk.events(#"0:i:{"current":"c9","index":[{"id":"a","v":3,"d":{"t":"RabcP"}}]}"#)
         var next: [String] = talk.hear("0:c:[]")
         if kind == .open {
-            // Whether the state follows ours is not known either (0083).
+            // It is also unknown whether the state follows ours (0083).
             let isConflict = told.first.map { if case .conflict(let report) = $0 { report.key == "a" } else { false } }
             #expect(told.count == 1 && isConflict == true)
             #expect(next == [first], "the same bytes: only the server knows")
             next = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":409,"ccids":["\#(ccid(first))"]}]"#)
         } else {
-            // A sealed object shows what is inside it: nothing has to be asked.
+            // A sealed object shows what it contains: no question is needed.
             #expect(told.count == 1 && next.count == 1)
         }
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
         #expect(next.first?.contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#) == true)
     }
 
-    @Test("an acknowledgement: the change was not inside, and is applied on top", arguments: BucketKind.allCases)
+    @Test(
+        "after an acknowledgement the change was not in the index's state, and is applied on top",
+        arguments: BucketKind.allCases)
     func onTop(kind: BucketKind) throws {
         var (talk, first): (Transcript, String) = try held(kind)
         _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":3,"d":{"t":"Rabc"}}]}"#)
@@ -119,12 +121,14 @@ struct ReloadTests {
         #expect(try talk.ghost("a") == (4, #"{"t":"RabcP"}"#))
     }
 
-    @Test("too old: the edit goes again, made from the new ghost, with nothing lost", arguments: BucketKind.allCases)
+    @Test(
+        "a change that is too old is made again from the new ghost, with nothing lost",
+        arguments: BucketKind.allCases)
     func tooOld(kind: BucketKind) throws {
         var (talk, first): (Transcript, String) = try held(kind)
         _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":90,"d":{"t":"Rabc"}}]}"#)
         #expect(talk.hear("0:c:[]") == [talk.again(first, on: 90)])
-        // A sealed change is taken on any version, but that far behind what it was made on it counts for nothing.
+        // A sealed change is accepted on any version, but that far after its base it has no effect.
         let answer: String =
             kind == .open ? #""error":405"# : #""cv":"c10","o":"M","v":{},"sv":90,"ev":91"#
         let next: [String] = talk.hear(#"0:c:[{"clientid":"me","id":"a",\#(answer),"ccids":["\#(ccid(first))"]}]"#)
@@ -140,8 +144,8 @@ struct ReloadTests {
         #expect(later.count == 1 && later[0].contains(#""sv":91,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#))
     }
 
-    /// Open only: an index does not tell why an object of a sealed bucket is missing (`heldMissing`).
-    @Test("an object that is in no index comes back when its change is refused")
+    /// Open only: an index does not show why an object of a sealed bucket is missing (`heldMissing`).
+    @Test("an object that is in no index is recreated when its change is refused")
     func heldGone() throws {
         var (talk, first): (Transcript, String) = try held(.open)
         _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"b","v":1,"d":{}}]}"#)
@@ -153,7 +157,7 @@ struct ReloadTests {
     }
 
     @Test(
-        "a sealed object that is in no index stays as it is, with its edits, and is told; its change is not sent again")
+        "a sealed object that is in no index stays with its edits and is reported; its change is not sent again")
     func heldMissing() throws {
         var (talk, _): (Transcript, String) = try held(.sealed)
         #expect(talk.hear(#"0:i:{"current":"c9","index":[{"id":"b","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
@@ -168,7 +172,7 @@ struct ReloadTests {
 
 @Suite("Refusals, by code", .nonceWatch)
 struct RefusalTests {
-    /// All that there is, as it was.
+    /// All objects, unchanged.
     private static let page: String =
         #"0:i:{"current":"c9","index":[{"id":"a","v":1,"d":{"t":"abc"}},{"id":"b","v":1,"d":{"t":"x"}}]}"#
 
@@ -185,7 +189,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "400 and 413: told once, kept, not sent again until the next edit; other objects go on", arguments: [400, 413],
+        "400 and 413: reported once, kept, not sent again until the next edit; others continue", arguments: [400, 413],
         BucketKind.allCases)
     func givenUp(code: Int, kind: BucketKind) throws {
         var (talk, _, answer): (Transcript, String, [SyncAction]) = try refused(code, kind)
@@ -204,7 +208,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "a refused edit is not sent by a restart either, and still rides over foreign changes",
+        "a refused edit is not sent after a restart either, and is still rebased over foreign changes",
         arguments: BucketKind.allCases)
     func stalled(kind: BucketKind) throws {
         let (talk, _, _): (Transcript, String, [SyncAction]) = try refused(413, kind)
@@ -223,7 +227,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "what the server refused can be given up: the object is as the server has it, and edits go on from there",
+        "a refused edit can be discarded: the object is as on the server, and edits continue from it",
         arguments: [400, 401, 413], BucketKind.allCases)
     func discarded(code: Int, kind: BucketKind) throws {
         var (talk, _, _): (Transcript, String, [SyncAction]) = try refused(code, kind)
@@ -241,7 +245,7 @@ struct RefusalTests {
         #expect(next.first?.contains(#""sv":1,"o":"M","v":{"t":{"o":"d","v":"+x\t=3"}}"#) == true)
     }
 
-    @Test("an edit whose fate is open cannot be given up", arguments: [500, 503, 405, 440], BucketKind.allCases)
+    @Test("an edit whose outcome is open cannot be discarded", arguments: [500, 503, 405, 440], BucketKind.allCases)
     func notDiscarded(code: Int, kind: BucketKind) throws {
         var (talk, _, _): (Transcript, String, [SyncAction]) = try refused(code, kind)
         #expect(try talk.machine.isRefused(talk.notes, try EntityKey("a")) == false)
@@ -249,12 +253,14 @@ struct RefusalTests {
         #expect(try talk.machine.isRefused(talk.notes, try EntityKey("b")) == false)
     }
 
-    @Test("440: the whole object goes along, under the same ccid", arguments: BucketKind.allCases)
+    @Test(
+        "440: an open change is sent again with the whole object under the same ccid, a sealed one as it was",
+        arguments: BucketKind.allCases)
     func invalidDiff(kind: BucketKind) throws {
         var (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(440, kind)
         let next: [String] = talk.sent(answer)
         guard kind == .open else {
-            // A sealed object never goes as a whole: the same bytes go again once the index was looked into.
+            // A sealed object is never sent as a whole: the same bytes are sent again after an index scan.
             #expect(next == ["0:i:1:::1000"])
             #expect(talk.hear(Self.page) == ["0:cv:c9"])
             return #expect(talk.hear("0:c:[]") == [first])
@@ -264,7 +270,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "405 on our newest version: look into the index, send again, the last time as a whole, then give up",
+        "405 on the newest version: the index is read, the change sent again, at last as a whole, then given up",
         arguments: BucketKind.allCases)
     func badVersion(kind: BucketKind) throws {
         var (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(405, kind)
@@ -284,15 +290,15 @@ struct RefusalTests {
             #expect(sent.map { $0.contains("\"d\":{") } == [false, false, false, true])
             #expect(Set(sent.map(ccid)) == [ccid(first)])
         } else {
-            // Never as a whole: it is the same bytes each time.
+            // Never as a whole: the same bytes each time.
             #expect(Set(sent) == [first])
         }
         #expect(try talk.local("a") == #"{"t":"abcP"}"#)
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
     }
 
-    /// Open only: a sealed operation is put in front of all others and is never empty (`nowhere`).
-    @Test("412: the server has it like that already")
+    /// Open only: a sealed operation is put before all others and is never empty (`nowhere`).
+    @Test("412: the server has this state already, and the change ends")
     func empty() throws {
         let (talk, _, answer): (Transcript, String, [SyncAction]) = try refused(412, .open)
         #expect(talk.sent(answer).isEmpty)
@@ -300,7 +306,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "409 and 412 to a sealed change that is in no state of the object: its edit goes again, as another change",
+        "409 or 412 to a sealed change that no state contains: its edit is sent again as another change",
         arguments: [409, 412])
     func nowhere(code: Int) throws {
         var (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(code, .sealed)
@@ -313,7 +319,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "500, 503 and unknown 5xx: the same bytes again after a pause that grows", arguments: [500, 503, 599],
+        "500, 503 and unknown 5xx: the same bytes are sent again after growing pauses", arguments: [500, 503, 599],
         BucketKind.allCases)
     func later(code: Int, kind: BucketKind) throws {
         var (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(code, kind)
@@ -330,7 +336,9 @@ struct RefusalTests {
         #expect(pauses[3] > pauses[0])
     }
 
-    @Test("401: told once; nothing is sent on this connection, all of it on the next", arguments: BucketKind.allCases)
+    @Test(
+        "401: reported as refused; nothing is sent on this connection, everything on the next",
+        arguments: BucketKind.allCases)
     func readOnly(kind: BucketKind) throws {
         var (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(401, kind)
         #expect(answer.contains { if case .event(_, .refused) = $0 { true } else { false } })
@@ -344,7 +352,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "a connection closed because of a too large message: the largest change waits, the rest goes",
+        "a connection closed for a too large message (1009): the largest change waits, the rest is sent",
         arguments: BucketKind.allCases)
     func messageTooBig(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)

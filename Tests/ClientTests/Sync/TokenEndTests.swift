@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketNonces
 import ThicketProtocol
 
-@Suite("A channel whose token ends, where somebody renews it", .nonceWatch)
+@Suite("A channel whose token ends and is renewed", .nonceWatch)
 struct ChannelTokenTests {
     private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
 
@@ -16,7 +16,7 @@ struct ChannelTokenTests {
     }
 
     @Test(
-        "it is told once, keeps its place, and goes on with the next token from its own position",
+        "an ended token is reported once, and its channel continues with the next token from its own position",
         arguments: BucketKind.allCases)
     func renewed(kind: BucketKind) throws {
         var talk: Transcript = try live(kind, [("a", 1, #"{"t":"x"}"#)])
@@ -37,7 +37,7 @@ struct ChannelTokenTests {
     }
 
     @Test(
-        "a change that was on its way is sent again only if it is still not answered behind everything else",
+        "a change in flight is sent again only if it is still not answered after everything else",
         arguments: BucketKind.allCases)
     func strays(kind: BucketKind) throws {
         for isAnswered: Bool in [true, false] {
@@ -58,7 +58,7 @@ struct ChannelTokenTests {
     }
 
     @Test(
-        "a walk goes on with its last page; an object that was asked for is asked for again",
+        "an index scan continues with its last page; a requested object is requested again",
         arguments: BucketKind.allCases)
     func walking(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind, renewsToken: true)
@@ -82,7 +82,7 @@ struct ChannelTokenTests {
     }
 
     @Test(
-        "after the time of grace, and after a sign-out of this device, the bucket is opened anew",
+        "after the grace period, and after a sign-out of this device, the bucket is opened again",
         arguments: BucketKind.allCases)
     func anew(kind: BucketKind) throws {
         var talk: Transcript = try live(kind)
@@ -97,7 +97,7 @@ struct ChannelTokenTests {
     }
 
     @Test(
-        "a token that is here already is used at once; one that is refused is told under its own number",
+        "an available token is used at once; one that is refused is reported under its own number",
         arguments: BucketKind.allCases)
     func ready(kind: BucketKind) throws {
         var talk: Transcript = try live(kind)
@@ -115,7 +115,7 @@ struct ChannelTokenTests {
     }
 
     @Test(
-        "refused at the door, the connection stays and the bucket is opened with the next token",
+        "when the first token is refused, the connection stays and the next token opens the bucket",
         arguments: BucketKind.allCases)
     func api(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind, renewsToken: true)
@@ -126,7 +126,7 @@ struct ChannelTokenTests {
         #expect(sent.first?.contains(#""cmd":"i:1:::1000""#) == true)
     }
 
-    @Test("the device stands beside the token", arguments: BucketKind.allCases)
+    @Test("init carries the device id beside the token", arguments: BucketKind.allCases)
     func device(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         talk.machine.options.deviceID = "d/1+x"

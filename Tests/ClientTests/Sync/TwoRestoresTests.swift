@@ -3,10 +3,10 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// What is refused keeps its ccid (docs/decisions/0005): a server that is restored a second time may have it after all.
-@Suite("A change that one restored server refuses and the next one has", .nonceWatch)
+/// A refused change keeps its ccid (docs/decisions/0005): a server that is restored a second time may contain it.
+@Suite("A change that one restored server refuses and the next one contains", .nonceWatch)
 struct TwoRestoresTests {
-    /// The connection ends, and behind the next one the server does not know our position and has `index`.
+    /// The connection ends, and on the next one the server does not know our position and has `index`.
     private func restored(_ talk: inout Transcript, _ index: String) -> [String] {
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
@@ -15,7 +15,7 @@ struct TwoRestoresTests {
         return talk.hear("0:c:[]")
     }
 
-    /// `P` behind "abc" is sent and nothing is heard of it; `L` behind that is not sent yet.
+    /// `P` after "abc" is sent and has no answer; `L` after that is not sent yet.
     private func sent() throws -> (Transcript, String) {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -24,7 +24,9 @@ struct TwoRestoresTests {
         return (talk, try #require(first.first))
     }
 
-    @Test("the text has it once, and what was typed since goes on behind it", arguments: [405, 404])
+    @Test(
+        "a change that the next server contains (409) is in the text once, and later edits follow it",
+        arguments: [405, 404])
     func once(code: Int) throws {
         var (talk, first): (Transcript, String) = try sent()
         let before: String = code == 405 ? #"{"id":"a","v":1000,"d":{"t":"ab"}}"# : #"{"id":"b","v":1,"d":{}}"#
@@ -41,7 +43,7 @@ struct TwoRestoresTests {
         #expect(ccid(next.first) != ccid(first))
     }
 
-    @Test("what is typed while it is refused stays behind it, also through an end of the program")
+    @Test("edits made while a change is refused stay after it, also over a restart")
     func typedSince() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
@@ -55,7 +57,7 @@ struct TwoRestoresTests {
         #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"+M\t=4\t+L"}}"#))
     }
 
-    @Test("a third server that has it neither takes it, once")
+    @Test("a third server that does not contain the change either applies it once")
     func neither() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
@@ -70,7 +72,7 @@ struct TwoRestoresTests {
         #expect(try talk.local("a") == #"{"t":"XabPL"}"#)
     }
 
-    @Test("where the newest state is asked for, it waits for that", arguments: [405, 440])
+    @Test("a refused change waits for a newer state that is requested", arguments: [405, 440])
     func waits(code: Int) throws {
         var (talk, first): (Transcript, String) = try sent()
         let misfit: String =
@@ -86,7 +88,7 @@ struct TwoRestoresTests {
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
     }
 
-    @Test("a removal behind it takes its place: nothing can be there twice")
+    @Test("a removal made after a change replaces it when the change is refused")
     func removed() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = try talk.remove("a")
@@ -96,7 +98,7 @@ struct TwoRestoresTests {
         #expect(try talk.local("a") == nil)
     }
 
-    @Test("nothing is sent under its ccid when nothing is left of it")
+    @Test("a refused change of which nothing is left is not sent; the next edit has its own ccid")
     func nothingLeft() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -109,7 +111,7 @@ struct TwoRestoresTests {
         #expect(try talk.local("a") == #"{"t":"abL"}"#)
     }
 
-    @Test("what was counted against an edit of which nothing is left is not counted against the next one")
+    @Test("refusals of an edit of which nothing is left do not count against the next edit")
     func countsEnd() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -124,7 +126,7 @@ struct TwoRestoresTests {
     }
 
     @Test(
-        "405 before the index is read: one more change, made from what the index has, the last time as a whole",
+        "405 before the index is read: the change is made from the index's state each time, at last as a whole",
         arguments: [(5, "Xabc"), (6, "XYabc")])
     func beforeTheIndex(newest: (Int, String)) throws {
         var (talk, first): (Transcript, String) = try sent()
@@ -143,7 +145,7 @@ struct TwoRestoresTests {
         }
     }
 
-    @Test("a removal while it waits for the newest state: what was refused is not made for it")
+    @Test("a removal while a refused change waits for the newest state ends the change")
     func removedWaiting() throws {
         var (talk, first): (Transcript, String) = try sent()
         let misfit: String =
@@ -157,7 +159,7 @@ struct TwoRestoresTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
     }
 
-    @Test("a removal made before what was refused goes out anew: neither is sent, and nobody sees the object again")
+    @Test("a removal made before a refused change is sent again: neither is sent, and the object stays removed")
     func removedBefore() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#), ("b", 1, #"{"t":"b"}"#)])
@@ -176,7 +178,7 @@ struct TwoRestoresTests {
         #expect(talk.machine.unconfirmed(talk.notes).edited == 1, "that of b alone")
     }
 
-    @Test("a removal made while an index is read takes the place of what was refused, and names its version")
+    @Test("a removal made during an index scan replaces the refused change, and names its version")
     func removedDuringWalk() throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(talk.hear(refusal(405, ccid(first))) == ["0:i:1:::1000"])

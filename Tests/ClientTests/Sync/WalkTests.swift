@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketNonces
 import ThicketProtocol
 
-@Suite("Reading an index while it is being kept", .nonceWatch)
+@Suite("Index scans and the storage of their pages", .nonceWatch)
 struct WalkTests {
     /// A page with one object for each key, all of version 2 and with the key as text.
     private func page(_ keys: [String], mark: String? = nil, version: Int = 2) -> String {
@@ -11,7 +11,7 @@ struct WalkTests {
         return #"0:i:{"current":"c1","index":[\#(list)]\#(mark.map { #","mark":"\#($0)""# } ?? "")}"#
     }
 
-    /// Connected, and the first page is asked for.
+    /// Connected, and the first page is requested.
     private func walking(_ kind: BucketKind, isHeard: Bool = false, script: SealedScript? = nil) throws -> Transcript {
         var talk: Transcript = try Transcript(kind, script: script)
         talk.machine.heardBuckets = isHeard ? nil : []
@@ -20,7 +20,7 @@ struct WalkTests {
         return talk
     }
 
-    @Test("the next page is asked for before the last is kept, and not a second time", arguments: BucketKind.allCases)
+    @Test("the next page is requested before the last one is stored, and only once", arguments: BucketKind.allCases)
     func asksAhead(kind: BucketKind) throws {
         var talk: Transcript = try walking(kind)
         let first: ServerBatch = talk.batch([page(["a"], mark: "m1")])
@@ -35,7 +35,7 @@ struct WalkTests {
     }
 
     @Test(
-        "a page that was asked for ahead and does not come ends the connection, as any other",
+        "a page that was requested ahead and does not come ends the connection, like any other",
         arguments: BucketKind.allCases)
     func unanswered(kind: BucketKind) throws {
         var talk: Transcript = try walking(kind)
@@ -51,7 +51,7 @@ struct WalkTests {
     }
 
     @Test(
-        "nothing is asked ahead behind the last page, of a bucket that is not read, or of an index that stands still",
+        "nothing is requested ahead after the last page, for a bucket not being read, or at a repeated mark",
         arguments: BucketKind.allCases)
     func asksNothing(kind: BucketKind) throws {
         var talk: Transcript = try walking(kind)
@@ -72,7 +72,7 @@ struct WalkTests {
     }
 
     @Test(
-        "when the link is lost between asking and keeping, the page that was not kept is asked for again",
+        "when the connection ends between request and storage, the page that was not stored is requested again",
         arguments: BucketKind.allCases)
     func lostBetween(kind: BucketKind) throws {
         var talk: Transcript = try walking(kind)
@@ -87,7 +87,7 @@ struct WalkTests {
     }
 
     @Test(
-        "when the store fails after asking ahead, the walk goes on from the page that was kept",
+        "when the store fails after a request ahead, the scan continues from the last stored page",
         arguments: BucketKind.allCases)
     func storeFails(kind: BucketKind) throws {
         var talk: Transcript = try walking(kind)
@@ -103,7 +103,7 @@ struct WalkTests {
     }
 
     @Test(
-        "a page that comes twice, and an object that stands on it twice, are the same once", arguments: [false, true],
+        "a page that comes twice, or lists an object twice, has the effect of one", arguments: [false, true],
         BucketKind.allCases)
     func twice(isHeard: Bool, kind: BucketKind) throws {
         var talk: Transcript = try walking(kind, isHeard: isHeard)
@@ -118,8 +118,8 @@ struct WalkTests {
     }
 
     @Test(
-        // Two worlds of one seed in one case.
-        "a change in the same moment as the page moves the object on, before it or behind it", .noncesGiven,
+        // One case runs two worlds with the same seed.
+        "a change in the same batch as the page is applied, before the page or after it", .noncesGiven,
         arguments: [false, true], BucketKind.allCases)
     func changedMeanwhile(isHeard: Bool, kind: BucketKind) throws {
         let change: String =
@@ -140,7 +140,7 @@ struct WalkTests {
     }
 
     @Test(
-        "an object made here before its page came keeps its edit, and both are there", arguments: [false, true],
+        "an object created here before its page keeps its edit, and both are merged", arguments: [false, true],
         BucketKind.allCases)
     func madeHere(isHeard: Bool, kind: BucketKind) throws {
         var talk: Transcript = try walking(kind, isHeard: isHeard)
@@ -154,7 +154,7 @@ struct WalkTests {
     }
 
     @Test(
-        "who listens is told of every object; with nobody there nothing is told, and the same is kept",
+        "a bucket with a reader reports every object; one without reports nothing and stores the same",
         arguments: BucketKind.allCases)
     func heard(kind: BucketKind) throws {
         var loud: Transcript = try walking(kind, isHeard: true)
@@ -171,7 +171,7 @@ struct WalkTests {
         #expect(loud.machine.revision == quiet.machine.revision)
     }
 
-    @Test("an entry without data is asked for alone", arguments: BucketKind.allCases)
+    @Test("an index entry without data is requested alone", arguments: BucketKind.allCases)
     func withoutData(kind: BucketKind) throws {
         var talk: Transcript = try walking(kind)
         _ = talk.hear(

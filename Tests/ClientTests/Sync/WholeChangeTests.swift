@@ -3,15 +3,16 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// A change whose edit the server cannot read carries the object as a whole (`d`), which undoes what others did since it was made.
-@Suite("A change that carries the object as a whole is sent again", .nonceWatch)
+/// A change whose edit the server cannot read carries the object as a whole (`d`), which undoes what others did since
+/// it was made.
+@Suite("Resending a change that carries the object as a whole", .nonceWatch)
 struct WholeChangeTests {
     private static let foreign: String =
         #"{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"+R\t=3"}},"sv":1,"ev":2,"ccids":["q"]}"#
 
     private func isWhole(_ change: String) -> Bool { change.contains(#","d":{"#) }
 
-    /// `P` behind "abc" was refused with 440, and went out once more with `d`.
+    /// `P` after "abc" was refused with 440, and was sent again with `d`.
     private func sent() throws -> (talk: Transcript, whole: String) {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -21,7 +22,7 @@ struct WholeChangeTests {
         return (talk, next[0])
     }
 
-    /// The connection ends, and behind the next one the server says `texts`.
+    /// The connection ends, and on the next one the server sends `texts`.
     private func again(_ talk: inout Transcript, _ texts: String...) -> [String] {
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
@@ -30,7 +31,7 @@ struct WholeChangeTests {
         return changes.filter { $0.hasPrefix("0:c:{") }
     }
 
-    @Test("as it was, while nothing newer is known")
+    @Test("a whole-object change is sent again as it was while nothing newer is known")
     func nothingNewer() throws {
         var (talk, whole): (Transcript, String) = try sent()
         #expect(again(&talk, "0:c:[]") == [whole])
@@ -39,7 +40,7 @@ struct WholeChangeTests {
     }
 
     @Test(
-        "without the whole where others have changed the object meanwhile, also by the next program",
+        "a whole-object change is sent without the whole after foreign changes, also after a restart",
         arguments: [false, true])
     func newer(restarts: Bool) throws {
         var (talk, whole): (Transcript, String) = try sent()
@@ -52,7 +53,7 @@ struct WholeChangeTests {
         #expect(talk.hear(refusal(440, ccid(whole))).filter(isWhole).count == 1, "of the newest state, if it has to be")
     }
 
-    @Test("after a pause that the server asked for, too")
+    @Test("a whole-object change is sent without the whole also after a pause that the server asked for")
     func afterPause() throws {
         var (talk, whole): (Transcript, String) = try sent()
         #expect(talk.hear(refusal(503, ccid(whole))).isEmpty)
@@ -63,7 +64,9 @@ struct WholeChangeTests {
         #expect(ccid(next.first) == ccid(whole))
     }
 
-    @Test("an index shows something newer: the server says whether that has it", arguments: [409, 405])
+    @Test(
+        "after an index with a newer state the server decides whether that contains the change",
+        arguments: [409, 405])
     func index(code: Int) throws {
         var (talk, whole): (Transcript, String) = try sent()
         let text: String = code == 409 ? "RabcP" : "Rabc"
@@ -78,7 +81,7 @@ struct WholeChangeTests {
         #expect(ccid(last.first) == ccid(whole) && !isWhole(last[0]))
     }
 
-    @Test("refused while something newer is asked for, and the connection ends before that comes")
+    @Test("a change refused while a newer state is requested is sent without the whole after a cut")
     func cutWhileWaiting() throws {
         var (talk, whole): (Transcript, String) = try sent()
         let misfit: String =
@@ -94,7 +97,7 @@ struct WholeChangeTests {
         #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
     }
 
-    @Test("others removed the object: it is made anew with the edit, as an edit that a removal meets always is")
+    @Test("when others removed the object it is recreated with the edit")
     func removed() throws {
         var (talk, whole): (Transcript, String) = try sent()
         let gone: String = #"{"clientid":"x","cv":"c2","id":"a","o":"-","ev":2,"ccids":["q"]}"#
@@ -104,7 +107,7 @@ struct WholeChangeTests {
         #expect(try talk.local("a") == #"{"t":"abcP"}"#)
     }
 
-    @Test("others did the same: nothing is left to send")
+    @Test("when others made the same edit nothing is left to send")
     func nothingLeft() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -118,7 +121,9 @@ struct WholeChangeTests {
         #expect(try talk.type("a", at: 2, "L").count == 1)
     }
 
-    @Test("nothing is left of it, and a newer state waits for its answer: that counts then", arguments: [false, true])
+    @Test(
+        "when nothing is left of the change, the newer state that waited for its answer is adopted",
+        arguments: [false, true])
     func nothingLeftButHeld(typesMore: Bool) throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
@@ -142,7 +147,7 @@ struct WholeChangeTests {
         #expect(next.allSatisfy { ccid($0) != first })
     }
 
-    @Test("what was typed since stays behind it, and goes on when it is taken")
+    @Test("edits made since stay after the change, and are sent when it is accepted")
     func typedSince() throws {
         var (talk, whole): (Transcript, String) = try sent()
         _ = try talk.type("a", at: 4, "L")
@@ -156,7 +161,7 @@ struct WholeChangeTests {
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
     }
 
-    @Test("a request that was refused twice does not make it go as a whole")
+    @Test("a change that was refused with 405 twice is not sent as a whole")
     func refusedTwice() throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])

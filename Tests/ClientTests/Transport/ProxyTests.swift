@@ -4,7 +4,7 @@ import ThicketProcesses
 import ThicketServer
 import ThicketTestServer
 
-/// HTTP proxies between client and server, of another make.
+/// HTTP proxies of another implementation between client and server.
 @Suite("HTTP proxies", .timeLimit(.minutes(15)))
 struct ProxyTests {
     @Test("a proxy is asked for a tunnel and nothing else, also without TLS")
@@ -20,7 +20,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "TLS goes through the tunnel to the server, whose certificate is the one that counts",
+        "TLS goes through the tunnel to the server, and the server's certificate is checked",
         .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
     func secureTunnel() async throws {
         let bench: TransportBench = try .init()
@@ -39,7 +39,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "a proxy gets the name and password of its address; wrong or missing ones are told as what they are"
+        "a proxy gets the name and password of its address; wrong or missing ones are reported as 407"
     )
     func credentials() async throws {
         let bench: TransportBench = try .init()
@@ -65,7 +65,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "a proxy that refuses, and one that is not there, are told as the proxy's trouble",
+        "a proxy that refuses (403, 502) or does not exist is named in the reason",
         arguments: [403, 502])
     func refusal(code: Int) async throws {
         let bench: TransportBench = try .init()

@@ -5,12 +5,12 @@ import ThicketProcesses
 import ThicketServer
 import ThicketTestServer
 
-/// TLS as libcurl does it for us: whom it trusts and whom not, and that nothing is lost in records half sent.
+/// TLS by libcurl: trusted and untrusted servers, and no loss in records that are half sent.
 @Suite(
     "TLS", .timeLimit(.minutes(15)),
     .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
 struct SecureTransportTests {
-    @Test("a server whose authority is named is trusted, and large objects go both ways")
+    @Test("a server with a named authority is trusted, and large objects go both ways")
     func trusted() async throws {
         let bench: TransportBench = try .init()
         let authority: String = try bench.authority("ours")
@@ -24,7 +24,7 @@ struct SecureTransportTests {
     }
 
     @Test(
-        "an authority that is not known is refused, by name of the trouble, before a byte reaches the server"
+        "an unknown authority is refused with the word certificate, before a byte reaches the server"
     )
     func unknownAuthority() async throws {
         let bench: TransportBench = try .init()
@@ -63,7 +63,7 @@ struct SecureTransportTests {
         bench.server.abort()
     }
 
-    @Test("a file of certificates that is not there is told, not passed over")
+    @Test("a missing file of certificates is an error that names it")
     func missingFile() async throws {
         let bench: TransportBench = try .init()
         _ = try bench.authority("ours")
@@ -78,7 +78,7 @@ struct SecureTransportTests {
     }
 
     @Test(
-        "records that go out piece by piece, with more edits made meanwhile, arrive whole on one connection"
+        "TLS records sent in pieces while more edits are made arrive complete on one connection"
     )
     func pieces() async throws {
         let bench: TransportBench = try .init()
@@ -92,7 +92,7 @@ struct SecureTransportTests {
         let client: SteppedClient = try .init(relay, seed: 3, certificates: authority)
         try client.open(bucket)
         try client.play(up: 0, down: 0) { $0.isSynced(bucket) }
-        // From here on the way up is narrow: the socket takes a part and then says that it takes no more.
+        // From here on the uplink is narrow: the socket accepts a part and then would block.
         relay.restrict(up: 0)
         let text: String = String(repeating: "abcdefghij", count: 25_000)
         for number: Int in 0..<10 {

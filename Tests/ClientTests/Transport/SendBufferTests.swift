@@ -3,11 +3,11 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-/// What stands between frames and a socket that takes only a part of them.
-@Suite("Frames on their way out")
+/// The buffer between frames and a socket that accepts only a part of them.
+@Suite("Send buffer of frames")
 struct SendBufferTests {
-    /// A socket that takes what it likes, and that insists, as OpenSSL does, on the very same bytes at the very same
-    /// place after it took nothing.
+    /// A socket that accepts a random part, and that insists, as OpenSSL does, on the very same bytes at the very same
+    /// place after it accepted nothing.
     private struct PickySocket {
         private(set) var taken: [UInt8] = []
         private(set) var refusals: Int = 0
@@ -31,7 +31,7 @@ struct SendBufferTests {
         }
     }
 
-    @Test("every byte goes out once and in order, and what was refused is offered again unmoved", arguments: 1...40)
+    @Test("every byte is sent once and in order, and refused bytes are offered again unmoved", arguments: 1...40)
     func property(seed: UInt64) {
         var random: SeededRandom = .init(seed: seed)
         var socket: PickySocket = .init(seed: seed &* 977)
@@ -51,7 +51,7 @@ struct SendBufferTests {
         #expect(socket.moved == 0 && socket.refusals > 0, "seed \(seed): \(socket.moved) of \(socket.refusals)")
     }
 
-    @Test("a broken socket is told at once, and an emptied buffer offers nothing")
+    @Test("a broken socket is reported at once, and an emptied buffer offers nothing")
     func broken() {
         var buffer: SendBuffer = .init()
         buffer.append([1, 2, 3])

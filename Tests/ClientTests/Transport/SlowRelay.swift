@@ -3,8 +3,8 @@ import Synchronization
 import ThicketPlatform
 import ThicketServer
 
-/// A TCP relay in this process that passes just as many bytes each way as the test has allowed: a slow link whose ticks
-/// are events.
+/// A TCP relay in this process that passes exactly the bytes that the test has allowed each way: a slow link whose
+/// ticks are events.
 ///
 /// `@unchecked`: the state is behind its mutex, the descriptors never change, and the links belong to the thread.
 final class SlowRelay: @unchecked Sendable {
@@ -30,7 +30,7 @@ final class SlowRelay: @unchecked Sendable {
     private var links: [Link] = []
     private var thread: OwnThread?
 
-    /// Bytes that the kernel may hold for us, so that what is not allowed stays with its sender.
+    /// Bytes that the kernel may buffer: data that is not allowed yet stays with its sender.
     private static let bufferBytes: Int32 = 16 << 10
     private static let segmentBytes: Int32 = 1_400
 
@@ -40,7 +40,7 @@ final class SlowRelay: @unchecked Sendable {
         self.listener = listener
         var size: Int32 = Self.bufferBytes
         setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-        // Segments as on a real way: loopback's of 64 KiB would be acknowledged in leaps of half the room.
+        // Segments as on a real network: loopback's of 64 KiB would be acknowledged in steps of half the window.
         var segment: Int32 = Self.segmentBytes
         setsockopt(listener, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, socklen_t(MemoryLayout<Int32>.size))
         var address: sockaddr_in = Self.address(0)
@@ -60,7 +60,7 @@ final class SlowRelay: @unchecked Sendable {
         thread = OwnThread("relay") { self.run() }
     }
 
-    /// Ends the relay and all its connections; whoever makes one calls this at the end.
+    /// Ends the relay and all its connections; to be called once at the end.
     func stop() {
         state.withLock { $0.isOver = true }
         ring()
@@ -71,13 +71,13 @@ final class SlowRelay: @unchecked Sendable {
     /// Connections made so far.
     var connectionCount: Int { state.withLock { $0.connections } }
 
-    /// So many more bytes may pass.
+    /// Allows further bytes to pass.
     func allow(up: Int, down: Int) {
         state.withLock { $0.allowed = ($0.allowed.up + up, $0.allowed.down + down) }
         ring()
     }
 
-    /// Only so many bytes may pass upwards from now on.
+    /// Sets the number of bytes that may pass upwards from now on.
     func restrict(up: Int) { state.withLock { $0.allowed.up = up } }
 
     /// Whether all that was allowed, upwards or back, has passed.

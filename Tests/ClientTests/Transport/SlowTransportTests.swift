@@ -7,11 +7,11 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-/// The real transport and the real machine over a link that lets through a few bytes a tick. The machine's clock is
-/// stepped: a tick of the link is a time in which heartbeats are due and none could be answered.
+/// The real transport and the real machine over a link that passes a few bytes a tick. The machine's clock is stepped:
+/// a tick of the link is a time in which heartbeats are due and none can be answered.
 @Suite("A slow link, through real sockets", .timeLimit(.minutes(15)))
 struct SlowTransportTests {
-    @Test("a first sync of minutes shows its progress and is never cut for want of an answer to a heartbeat")
+    @Test("a first sync of minutes shows its progress and is never cut for lack of a heartbeat's answer")
     func firstSync() throws {
         let server: TestServer = try TestServer(store: MemoryStore.forTests())
         defer { server.abort() }
@@ -45,7 +45,7 @@ struct SlowTransportTests {
         client.close()
     }
 
-    @Test("a large edit that takes minutes to go out is not cut either")
+    @Test("a large edit that takes minutes to send is not cut either")
     func largeEdit() throws {
         let server: TestServer = try TestServer(store: MemoryStore.forTests())
         defer { server.abort() }

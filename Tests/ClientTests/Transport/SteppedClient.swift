@@ -9,7 +9,7 @@ import ThicketTestSupport
 final class SteppedClient {
     /// Milliseconds of the machine's clock that one tick of the link takes.
     ///
-    /// What the kernels on the way hold unseen (32 KiB) must be gone within the patience for an answer to a heartbeat.
+    /// What the kernels on the path buffer (32 KiB) must be sent within the patience for an answer to a heartbeat.
     private static let tick: Int64 = 1_000
     private static let turnsMax: Int = 20_000
 
@@ -46,7 +46,7 @@ final class SteppedClient {
 
     func close() { transport.close() }
 
-    /// Goes on until `isDone`, letting so many bytes through at each tick of the link.
+    /// Continues until `isDone`, and allows these bytes at each tick of the link.
     func play(up: Int, down: Int, until isDone: (SyncMachine) -> Bool) throws {
         for _ in 0..<Self.turnsMax {
             try turn()
@@ -61,7 +61,7 @@ final class SteppedClient {
         throw TransportFailure("it never came to an end; last: \(String(describing: statuses.last))")
     }
 
-    /// Goes on, on a clock that stands still, until all that may pass upwards has passed.
+    /// Continues without a step of the clock until all that may pass upwards has passed.
     func playUntilUsed() throws {
         for _ in 0..<Self.turnsMax {
             try turn()

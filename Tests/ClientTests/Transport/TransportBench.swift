@@ -7,7 +7,7 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// A server in this process, and what stands between it and a client: proxies of another make, certificates.
+/// A server in this process, and the parts between it and a client: proxies of another implementation, certificates.
 final class TransportBench {
     let server: TestServer
     let folder: ThicketProcesses.TemporaryFolder = .init("transport")
@@ -26,7 +26,7 @@ final class TransportBench {
         return (session, try await session.bucket("notes"))
     }
 
-    /// Why a session cannot connect, in the words for a person.
+    /// The reason why a session cannot connect, as shown to a person.
     static func reason(_ session: Session) async throws -> String {
         for await status: SyncStatus in await session.status {
             switch status {
@@ -40,7 +40,7 @@ final class TransportBench {
 
     /// Writes an object through the session and reads it through a plain one.
     func roundTrip(_ session: Session, _ notes: Bucket) async throws {
-        // Larger than one TLS record and than what a socket takes at once.
+        // Larger than one TLS record and than a socket accepts at once.
         let long: String = String(repeating: "0123456789é", count: 60_000)
         try await notes.set("long", to: ["t": .string(long)])
         try await notes.waitUntilSynced(timeout: .seconds(300))
@@ -96,7 +96,7 @@ final class TransportBench {
     }
 
     /// A certificate for `subject` by that authority.
-    /// - Parameter days: how long it is good; below 0: it was.
+    /// - Parameter days: days of validity; below 0: expired.
     func certificate(by authority: String, for subject: String, days: Int = 2) throws -> TLSFiles {
         let name: String = "\(subject.filter { $0.isLetter || $0.isNumber })\(days)"
         try openSSL([
@@ -113,7 +113,7 @@ final class TransportBench {
         return TLSFiles(certificate: file("\(name).pem"), key: file("\(name).key"))
     }
 
-    /// The pin of a certificate's key, as an operator takes it.
+    /// The pin of a certificate's key, as an operator computes it.
     func pin(_ files: TLSFiles) throws -> String {
         let outcome: ChildProcess.Outcome = try ChildProcess.run([
             "/bin/sh", "-c",

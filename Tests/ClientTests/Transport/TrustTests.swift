@@ -9,9 +9,9 @@ import ThicketTestSupport
 
 @testable import ThicketClient
 
-/// Whom a client believes, and what it says when it does not: against the server's own TLS.
+/// The servers that a client trusts, and its errors for others: against the server's own TLS.
 @Suite(
-    "Servers that are believed, and others", .timeLimit(.minutes(15)),
+    "Trusted servers, and others", .timeLimit(.minutes(15)),
     .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
 struct TrustTests {
     private static func secure(_ files: TLSFiles) throws -> TestServer {
@@ -20,7 +20,7 @@ struct TrustTests {
         }
     }
 
-    /// Why nothing came of it, as a session and as a plain request tell it.
+    /// The errors of a session and of a plain request.
     private static func refusals(
         _ address: String, _ options: SessionOptions
     ) async throws -> (status: OfflineReason, error: ClientError) {
@@ -58,7 +58,7 @@ struct TrustTests {
         #expect(text.hasPrefix(advice.advice), "\(text)", sourceLocation: place)
     }
 
-    @Test("the library syncs with the server's own TLS, by its authority and by its pin")
+    @Test("a client syncs with the server's own TLS, by its authority and by its pin")
     func believed() async throws {
         let bench: TransportBench = try .init()
         var options: SessionOptions = .init()
@@ -86,7 +86,7 @@ struct TrustTests {
         bench.server.abort()
     }
 
-    @Test("each way in which a server may be another one has its own words, and nothing is sent to it")
+    @Test("each way in which a server may be another one has its own message, and nothing is sent to it")
     func refused() async throws {
         let bench: TransportBench = try .init()
         var options: SessionOptions = .init()
@@ -118,7 +118,7 @@ struct TrustTests {
         bench.server.abort()
     }
 
-    @Test("a server that speaks nothing newer than TLS 1.1 is refused")
+    @Test("a server with nothing newer than TLS 1.1 is refused")
     func oldServer() async throws {
         let bench: TransportBench = try .init()
         var options: SessionOptions = .init()
@@ -133,7 +133,7 @@ struct TrustTests {
         bench.server.abort()
     }
 
-    @Test("a redirect is not followed, least of all from https to http")
+    @Test("a redirect is not followed, and nothing reaches its target")
     func redirects() async throws {
         let bench: TransportBench = try .init()
         var options: SessionOptions = .init()
@@ -154,7 +154,7 @@ struct TrustTests {
         bench.server.abort()
     }
 
-    @Test("what is no pin is refused before anything is tried")
+    @Test("an invalid pin is refused before any connection")
     func badPins() async throws {
         for pins: String in [
             "", "sha256//", "sha256//abc=", "AAAA", "sha1//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
@@ -170,7 +170,7 @@ struct TrustTests {
     }
 }
 
-/// A server over TLS that sends everybody elsewhere.
+/// A server over TLS that redirects every request.
 private final class RedirectServer: Sendable {
     let port: Int
     private let handle: LoopHandle

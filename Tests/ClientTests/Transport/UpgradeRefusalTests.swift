@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @testable import ThicketClient
 
-/// What is said when something answers the upgrade that is no WebSocket.
+/// The messages for an answer to the upgrade that is not a WebSocket.
 @Suite("Refused upgrades")
 struct UpgradeRefusalTests {
     private func head(_ status: Int, _ fields: [String] = []) throws -> HTTPResponseHead {
@@ -16,7 +16,7 @@ struct UpgradeRefusalTests {
     }
 
     @Test(
-        "the status that came is told, with who is likely to have sent it",
+        "the status of the answer is reported with its likely sender",
         arguments: [
             (502, "does not reach it"), (504, "does not reach it"), (503, "does not accept connections now"),
             (429, "too many requests"), (403, "the login was not checked"), (401, "the login was not checked"),
@@ -31,7 +31,7 @@ struct UpgradeRefusalTests {
         #expect(refusal.retryAfter == nil)
     }
 
-    @Test("retry-after is told and bounds the next attempt from below; a redirect's place is told")
+    @Test("retry-after is reported and is the minimum delay of the next attempt; a redirect's target is reported")
     func details() throws {
         let busy = UpgradeRefusal(try head(429, ["retry-after: 17"]))
         #expect(busy.retryAfter == 17_000 && busy.detail.contains("try again in 17 s"))

@@ -5,7 +5,7 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-@Suite("Another access key, at a real server", .serialized, .timeLimit(.minutes(15)))
+@Suite("Change of the access key, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct AccessKeyTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
@@ -41,7 +41,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "new words bring everything back, the old ones nothing; the secrets, the id and the login stay, the backup does not"
+        "a new access key keeps secrets, id and login, the old words open nothing, and a new backup is needed"
     )
     func words() async throws {
         let ann: SignedIn = try await signUp()
@@ -72,7 +72,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "codes and pieces of the old key open nothing that the server gives out, on a device that never saw the account"
+        "codes and pieces of the old key open nothing that the server serves to a new device"
     )
     func oldPapers() async throws {
         let ann: SignedIn = try await signUp()
@@ -100,7 +100,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "another device goes on: its login and its secrets are good; it is told at the bundle, and a login brings the key"
+        "another device keeps its login and secrets, gets keyChanged at the bundle, and the key at its next login"
     )
     func otherDevice() async throws {
         let ann: SignedIn = try await signUp()
@@ -138,7 +138,7 @@ struct AccessKeyTests {
         #expect(back.account.bundle == changed.bundle, "or the new words")
     }
 
-    @Test("a device with the old key gives it to no other; one with the new key does")
+    @Test("a device with the old key cannot pair another one; a device with the new key can")
     func pairing() async throws {
         let ann: SignedIn = try await signUp()
         let there: SignedIn = try await signIn()
@@ -156,7 +156,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "what is wrong changes nothing: password, the same key, an account that is locked, a bundle that does not open")
+        "a key change with a wrong or empty password, the same key or a false bundle changes nothing")
     func refused() async throws {
         let ann: SignedIn = try await signUp()
         let wrong: AccountError? = await KeyBench.failure {
@@ -185,7 +185,7 @@ struct AccessKeyTests {
         #expect(try await signIn().account == ann.account)
     }
 
-    @Test("another device that writes the bundle meanwhile loses nothing; one that changes the key meanwhile wins")
+    @Test("a concurrent bundle write survives a key change; a concurrent key or password change wins over it")
     func races() async throws {
         let ann: SignedIn = try await signUp()
         let other: Mutex<(@Sendable () async throws -> Void)?> = .init(nil)
@@ -226,7 +226,7 @@ struct AccessKeyTests {
         }
         #expect(slower == .keyChanged)
         #expect(try await signIn().account.accessKey == faster)
-        // A password that was changed meanwhile is the one that is wanted.
+        // After a concurrent password change the new password is required.
         let now: SignedIn = try await signIn()
         other.withLock {
             $0 = {
@@ -243,7 +243,7 @@ struct AccessKeyTests {
         #expect(try await signIn("two").account.accessKey == faster)
     }
 
-    /// What became of one of many that did something at once.
+    /// The outcome of one of many concurrent operations.
     private enum Done: Sendable {
         case key(AccessKey), bucket(String), password
         case refused(AccountError?)
@@ -255,7 +255,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "many devices at once change key, bundle and password: one key wins, and what was told to be written is there")
+        "of concurrent changes of key, bundle and password one key wins, and each confirmed write is kept")
     func storm() async throws {
         let ann: SignedIn = try await signUp()
         let accounts: Accounts = try accounts()
@@ -292,7 +292,7 @@ struct AccessKeyTests {
             case .bucket(let name): names.append(name)
             case .password: password = "two"
             case .refused(let error):
-                // Somebody else's key or password came first, or too many versions did; nothing else.
+                // Another device's key or password came first, or too many versions did; nothing else.
                 let isClear: Bool =
                     [.keyChanged, .busy, .wrongPassword(isChanged: true)].contains(error) || error?.isEnded == true
                 #expect(isClear, "\(error as Any)")
@@ -305,7 +305,7 @@ struct AccessKeyTests {
         for name: String in names { #expect(there.account.bundle.buckets[name] != nil, "\(name)") }
     }
 
-    @Test("a server that says it was done and keeps the old key: noticed at the next look, and nothing is lost here")
+    @Test("a server that only pretends a key change is noticed at the next read, and nothing is lost here")
     func pretended() async throws {
         let ann: SignedIn = try await signUp()
         let line: BadLine = BadLine(try calls) { _, request in
@@ -324,7 +324,7 @@ struct AccessKeyTests {
         #expect(odd == .otherAccount)
     }
 
-    @Test("a server that always says that somebody was faster is given up on after five tries")
+    @Test("a server that always reports a conflict is given up on after five tries")
     func conflicts() async throws {
         let ann: SignedIn = try await signUp()
         let line: BadLine = BadLine(try calls) { _, request in
@@ -335,7 +335,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "an account that was reset by mail, and a device that missed the change: its key unlocks nothing, the words do")
+        "a device that missed the key change cannot unlock an account reset by mail; the old password can")
     func locked() async throws {
         let name: String = "ann@example.com"
         let ann: SignedIn = try await accounts().signUp(name: name, password: KeyBench.secret("one"))
@@ -364,7 +364,7 @@ struct AccessKeyTests {
     // MARK: - A lying server
 
     @Test(
-        "an old bundle with the old wrap: noticed by whoever has seen the new one, and by the new words; not by a new device"
+        "a replayed bundle is detected by a device that saw the newer one and by the new words, not by a new device"
     )
     func replayed() async throws {
         let ann: SignedIn = try await signUp()
@@ -397,7 +397,7 @@ struct AccessKeyTests {
             _ = try await lied.refresh(changed, accessToken: ann.accessToken)
         }
         #expect(read == .rolledBack(seen: 2, shown: 1))
-        // What SECURITY-MODEL.md says of a device that has seen nothing: it comes in under the old key.
+        // The limit that SECURITY-MODEL.md states: a device that has seen nothing logs in under the old key.
         guard case .open(let fooled) = try await lied.signIn(name: "ann", password: KeyBench.secret("one")) else {
             throw AccountError.locked
         }
@@ -410,7 +410,7 @@ struct AccessKeyTests {
     }
 
     @Test(
-        "under another key only the same secrets are the account's: nothing else is taken for it by a device that knows it"
+        "a device that knows the account rejects other secrets under another key as another account"
     )
     func impostor() async throws {
         let ann: SignedIn = try await signUp()
@@ -419,7 +419,7 @@ struct AccessKeyTests {
         let place: AccountPlace = .init(app: "notes", user: ann.account.user, version: 9)
         let text: SecureBytes = AccountBundle.make().text()
         let sealed: String = Base64.encodeURL(try place.seal(bundle: text, with: key))
-        // Who knows the password, and runs the server, seals a key of their own under it.
+        // An attacker with the password and the server seals a key of their own under it.
         let pin: PasswordPin = try #require(ann.account.pin)
         let keys: PasswordKeys = try KeyBench.weak(KeyBench.secret("one"), pin.salt, .standard)
         let wrap: String = Base64.encodeURL(
@@ -443,7 +443,7 @@ struct AccessKeyTests {
         #expect(changed == .otherAccount)
     }
 
-    @Test("what a device keeps holds the key that is to follow, and gives both back; damage of it is told")
+    @Test("kept device keys hold the next key, too, and return both; damage is an error")
     func kept() async throws {
         let ann: SignedIn = try await signUp()
         let next: AccessKey = .random()

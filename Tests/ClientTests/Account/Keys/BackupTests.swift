@@ -3,7 +3,7 @@ import Testing
 import ThicketClient
 import ThicketCrypto
 
-@Suite("What people keep of an account outside of machines")
+@Suite("Backups of an account on paper: words, codes and pieces")
 struct BackupTests {
     private let rules: PasswordRules = .tests
     private let key: AccessKey
@@ -23,7 +23,7 @@ struct BackupTests {
 
     // MARK: - Words
 
-    @Test("words are read as people type them, and what is wrong is said without naming a word that is in the list")
+    @Test("words are read in any case, spacing and as four letters; an error gives count, position or checksum")
     func words() throws {
         let words: String = text(key.words)
         #expect(words.split(separator: " ").count == 24)
@@ -49,7 +49,7 @@ struct BackupTests {
 
     // MARK: - Codes
 
-    @Test("a code is four lines; it opens with its passcode, in capitals and without line ends too, and with no other")
+    @Test("a code has four lines and opens, also in capitals and without line ends, with its passcode only")
     func code() throws {
         let cost: PasswordCost = try rules.cost(kdf: 1, log2N: 14, r: 8, p: 1)
         let code: SecureBytes = try RecoveryCode.make(
@@ -75,7 +75,7 @@ struct BackupTests {
         #expect(weak == .downgrade("N 2^14, p 1"), "the product honours nothing below 2^17")
     }
 
-    @Test("each slip in a code names its line, and never opens something else")
+    @Test("a wrong letter in a written code is an error of its line; fewer than one in 200 pass the check")
     func slips() throws {
         let bytes: SecureBytes = .random(80)
         let code: [UInt8] = Array(text(try #require(WrittenCode.text(of: bytes))).utf8)
@@ -93,7 +93,7 @@ struct BackupTests {
                 } catch { #expect(error == .line((lineLetters - 1) / 34 + 1)) }
             }
         }
-        // Ten bits of check for a line: one slip in 1,024 passes, to be caught by the seal.
+        // Each line has ten check bits: one slip in 1,024 passes, and the seal catches it.
         #expect(tried == 4 * 34 * 31 && missed < tried / 200, "\(missed) of \(tried)")
         #expect(throws: WrittenCode.Failure.unreadable) {
             try WrittenCode.bytes(of: KeyBench.secret("what is this?"))
@@ -102,7 +102,7 @@ struct BackupTests {
 
     // MARK: - Pieces
 
-    @Test("any k of n pieces give the key, fewer do not, and a wrong one is named")
+    @Test("any 3 of 5 pieces give the key, fewer do not, and a foreign piece is named")
     func pieces() throws {
         let pieces: [SecureBytes] = try KeyPieces.split(key, needed: 3, count: 5)
         #expect(pieces.count == 5)

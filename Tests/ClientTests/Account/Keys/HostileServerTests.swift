@@ -5,7 +5,7 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-@Suite("Accounts with keys, at a server that means harm", .serialized, .timeLimit(.minutes(15)))
+@Suite("Accounts with keys, at a malicious server", .serialized, .timeLimit(.minutes(15)))
 struct HostileServerTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
@@ -24,7 +24,7 @@ struct HostileServerTests {
         return Accounts(app: "notes", device: "device-1", api: try line.api(stretch: stretch))
     }
 
-    /// A line whose server says something else than it means to one kind of request.
+    /// A connection whose server answers one kind of request with a lie.
     private func lying(_ path: String, _ change: @escaping @Sendable (JSONObject) -> JSONObject) throws -> BadLine {
         BadLine(try calls) { _, request in request.path == path ? .says(change) : .none }
     }
@@ -34,7 +34,7 @@ struct HostileServerTests {
     // MARK: - Prelogin
 
     @Test(
-        "T7: parameters out of bounds, another scheme and other salts are refused before anything is reckoned or sent")
+        "T7: parameters out of bounds, another scheme and bad salts are refused before any stretching or sending")
     func bounds() async throws {
         let good: JSONObject = [
             "scheme": 1, "kdf": 1, "n": 17, "r": 8, "p": 1,
@@ -63,7 +63,7 @@ struct HostileServerTests {
         }
     }
 
-    @Test("an answer that is none is told as such: no number, a fraction, a text, nothing")
+    @Test("an answer without a valid number (null, text, fraction, array, bool) is a protocol violation")
     func nonsense() async throws {
         for value: JSONValue in [.null, "17", .number(try #require(JSONNumber(1.5))), .array([]), .bool(true)] {
             let line: BadLine = BadLine(nil) { _, _ in
@@ -79,7 +79,7 @@ struct HostileServerTests {
     }
 
     @Test(
-        "a device that knows the account takes no other parameters for the same salt, no weaker ones, and no salt that opens nothing"
+        "a device that knows the account rejects other parameters for its salt, and keeps its pin at another salt"
     )
     func pinned() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
@@ -96,7 +96,7 @@ struct HostileServerTests {
             }
             #expect(error == .downgrade("other parameters for the same password"))
         }
-        // A salt of the server's choice: the login fails, and what is pinned stays.
+        // A salt of the server's choice: the login fails, and the pin stays.
         let salted: BadLine = try lying("prelogin") { $0.setting(["salt": "AAAAAAAAAAAAAAAAAAAAAA"]) }
         let error: AccountError? = await KeyBench.failure {
             _ = try await self.accounts(salted).signIn(name: "ann", password: KeyBench.secret("one"), known: known)
@@ -107,7 +107,7 @@ struct HostileServerTests {
 
     // MARK: - Bundles
 
-    @Test("bundles, wraps, versions and ids of others do not open, and are never taken for the account's")
+    @Test("bundles, wraps, versions and ids of another account do not open, and nothing is written over them")
     func swapped() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("same"))
         _ = try await accounts().signUp(name: "eve", password: KeyBench.secret("same"))
@@ -135,7 +135,7 @@ struct HostileServerTests {
             #expect(error == expected, "\(lie.keys)")
             #expect(!line.paths.contains("bundle"), "nothing is written in the place of what does not open")
         }
-        // Somebody else's whole account, to a device that knows this one.
+        // Another user's whole account, to a device that knows this one.
         let whole: BadLine = try lying("login") { _ in foreign }
         let known: DeviceKeys = try DeviceKeys(ann.account)
         let error: AccountError? = await KeyBench.failure {
@@ -146,7 +146,7 @@ struct HostileServerTests {
         #expect(after == ann.account)
     }
 
-    @Test("an older bundle is noticed by every device that has seen a newer one, also under the newer one's number")
+    @Test("a device that saw a newer bundle detects an older one, also under the newer one's version")
     func rolledBack() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let heard: Mutex<JSONObject?> = .init(nil)
@@ -181,7 +181,7 @@ struct HostileServerTests {
         #expect(error == .rolledBack(seen: 2, shown: 1))
     }
 
-    @Test("a server that always says that somebody was faster is given up on after five tries")
+    @Test("a server that always reports a conflict is given up on after five tries")
     func conflicts() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let line: BadLine = BadLine(try calls) { _, request in
@@ -195,7 +195,7 @@ struct HostileServerTests {
         #expect(error == .busy && line.paths.count == 10)
     }
 
-    @Test("at a sign-up a server that gives another id than the account's is not believed")
+    @Test("a sign-up rejects a user id other than the account's")
     func otherID() async throws {
         let line: BadLine = try lying("signup") { $0.setting(["userid": "00000000000000000000000000000000"]) }
         let error: AccountError? = await KeyBench.failure {

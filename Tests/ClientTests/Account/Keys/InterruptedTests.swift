@@ -3,12 +3,12 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Accounts with keys, on a line that goes dead at each step", .serialized, .timeLimit(.minutes(15)))
+@Suite("Accounts with keys, on a connection that dies at each step", .serialized, .timeLimit(.minutes(15)))
 struct InterruptedTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
 
-    /// What befalls which request: one that is lost, one whose answer is lost, and both with everything behind it.
+    /// A fault of one request: the request or its answer is lost, alone or with all requests after it.
     struct Accident: Sendable, CustomStringConvertible {
         let number: Int
         let losesAnswer: Bool
@@ -47,7 +47,7 @@ struct InterruptedTests {
         }
     }
 
-    @Test("a sign-up either gives the account or says why not, and never two of them")
+    @Test("an interrupted sign-up gives the account, an unknown outcome, or an error that leaves no account")
     func signUp() async throws {
         for (index, accident): (Int, Accident) in Accident.all.enumerated() {
             let name: String = "ann-\(index)"
@@ -59,18 +59,18 @@ struct InterruptedTests {
             if let made {
                 #expect(there?.account.bundle == made.account.bundle, "\(accident)")
             } else if case .unknown? = error {
-                // It may be there; then its password opens it.
+                // The account may exist; then its password opens it.
             } else {
                 #expect(there == nil, "\(accident): \(error as Any)")
             }
         }
     }
 
-    @Test("a password change: afterwards one of the two passwords opens the same bundle, and what was told is true")
+    @Test("after an interrupted password change one of both passwords opens the bundle, and the report is true")
     func password() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("password 0"))
         var (current, login): (Int, SignedIn) = (0, ann)
-        // Few enough that the server answers all questions how to stretch: 30 a minute.
+        // Few enough for the server's limit of 30 prelogin requests a minute.
         let accidents: [Accident] = Accident.all.filter { $0.number == 2 || $0.number == 3 }
         for accident: Accident in accidents {
             let next: Int = current + 1
@@ -96,7 +96,7 @@ struct InterruptedTests {
         #expect(current > 2, "some of the changes were made")
     }
 
-    @Test("a recovery that was cut short is done again, and ends at the same account")
+    @Test("an interrupted recovery is repeated and ends at the same account")
     func recover() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("lost"))
         for (index, accident): (Int, Accident) in Accident.all.enumerated() {
@@ -114,7 +114,7 @@ struct InterruptedTests {
         }
     }
 
-    @Test("the same by new words, on devices that reckon the account's id from them and are wrong")
+    @Test("a repeated recovery also works by changed words, from which a device computes a wrong account id")
     func recoverByNewWords() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("lost"))
         let changed: OpenAccount = try await accounts().changeAccessKey(
@@ -135,7 +135,7 @@ struct InterruptedTests {
         }
     }
 
-    @Test("a write of the bundle is there once or not at all, and is told as it is")
+    @Test("an interrupted bundle write is applied once or not at all, and its outcome is reported as it is")
     func bundle() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         var account: OpenAccount = ann.account
@@ -158,14 +158,14 @@ struct InterruptedTests {
     }
 
     @Test(
-        "another access key: one of the two opens the account, what was told is true, and done again it ends at the new one"
+        "an interrupted key change leaves one key that opens, its report is true, and a repeat ends at the new key"
     )
     func accessKey() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         var account: OpenAccount = ann.account
         for accident: Accident in Accident.all {
             let next: AccessKey = .random()
-            // What the device keeps before it asks is all that is left when the program dies.
+            // Only what the device keeps before the request is left when the program dies.
             let kept: DeviceKeys = try DeviceKeys(account, next: next)
             let before: OpenAccount = account
             let error: AccountError? = await KeyBench.failure {
@@ -181,16 +181,16 @@ struct InterruptedTests {
             account = try await accounts().changeAccessKey(
                 of: try kept.open(), to: next, accessToken: ann.accessToken, password: KeyBench.secret("one"))
             #expect(account.accessKey == next && account.version == before.version + 1, "\(accident)")
-            // The clock of the server goes on, since it answers 30 questions how to stretch a minute.
+            // The server's clock advances, since it answers 30 prelogin requests a minute.
             bench.pass(60)
         }
         let there: SignedIn = try #require(try await signIn("ann", "one"))
         #expect(there.account.bundle == account.bundle && there.account.accessKey == account.accessKey)
     }
 
-    @Test("keys for an account that had none: whatever is lost, it ends at one bundle, the old login last")
+    @Test("an interrupted upgrade of an account without keys ends at one bundle, and the old login ends last")
     func upgrade() async throws {
-        // Few enough that the server answers all questions how to stretch: 30 a minute.
+        // Few enough for the server's limit of 30 prelogin requests a minute.
         for (index, accident): (Int, Accident) in Accident.all.filter({ $0.number < 4 }).enumerated() {
             let (old, new): (String, String) = ("old-\(index)", "new-\(index)")
             let session: ClientSession = try await bench.notes().signUp(username: old, password: "sent")
@@ -203,7 +203,7 @@ struct InterruptedTests {
             let error: AccountError? = await KeyBench.failure {
                 made = try await self.accounts(accident).upgrade(before, to: new, password: KeyBench.secret("one"))
             }
-            // Both logins are good, or the old one alone; what was told is true.
+            // Both logins are good, or the old one alone; what was reported is true.
             #expect(try await isGood(old), "\(accident)")
             let there: SignedIn? = try await signIn(new, "one")
             if let made { #expect(there?.account.bundle == made.login.account.bundle, "\(accident)") }
@@ -224,7 +224,7 @@ struct InterruptedTests {
         }
     }
 
-    /// Whether name and the password that is sent let in.
+    /// Whether the name and the sent password log in.
     private func isGood(_ name: String) async throws -> Bool {
         let app: ThicketApp = try bench.notes()
         do throws(ClientError) {

@@ -4,9 +4,9 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-/// What tests of accounts with keys share.
+/// Helpers that the tests of accounts with keys share.
 enum KeyBench {
-    /// Stretches with N = 2^14 whatever is asked for: the server takes no account that says less than 2^17.
+    /// Stretches with N = 2^14 whatever cost is asked for: the server accepts no account that states less than 2^17.
     static let weak: AccountAPIClient.Stretch = { password, salt, _ throws(CryptoError) in
         try PasswordKeys(
             password: password, salt: salt, cost: try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1))
@@ -14,7 +14,7 @@ enum KeyBench {
 
     static func secret(_ text: String) -> SecureBytes { SecureBytes(copying: Array(text.utf8)) }
 
-    /// What an account call throws; nil when it does not.
+    /// Returns the error that an account call throws, nil without one.
     static func failure(_ body: () async throws -> Void) async -> AccountError? {
         do {
             try await body()
@@ -26,16 +26,16 @@ enum KeyBench {
     }
 }
 
-/// A line to a server on which a test loses requests and answers, and changes what is said.
+/// A connection to a server on which a test loses requests and answers, and changes answers.
 final class BadLine: Sendable {
     enum Fault: Sendable {
         case none
-        /// The server never hears of it.
+        /// The server never receives the request.
         case losesRequest
-        /// The server does it, and nobody hears of that.
+        /// The server does it, and the answer is lost.
         case losesAnswer
         case refuses(ClientError)
-        /// The server does it, and what is heard is this: a proxy has asked twice.
+        /// The server does it and answers with this error: a proxy has sent the request twice.
         case doesAndRefuses(ClientError)
         case says(@Sendable (JSONObject) -> JSONObject)
         case saysInstead(@Sendable () -> JSONObject)
@@ -45,12 +45,12 @@ final class BadLine: Sendable {
     private let calls: ServerCalls?
     private let fault: @Sendable (_ number: Int, _ request: AccountRequest) -> Fault
 
-    /// - Parameter fault: what befalls the request of this number, counted from 1.
+    /// - Parameter fault: the fault of the request with this number, counted from 1.
     init(_ calls: ServerCalls?, _ fault: @escaping @Sendable (Int, AccountRequest) -> Fault) {
         (self.calls, self.fault) = (calls, fault)
     }
 
-    /// Paths that were asked for, in their order.
+    /// Requested paths, in their order.
     var paths: [String] { asked.withLock { $0 } }
 
     func api(stretch: @escaping AccountAPIClient.Stretch = KeyBench.weak) throws -> AccountAPIClient {

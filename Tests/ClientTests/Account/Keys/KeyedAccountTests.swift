@@ -19,7 +19,7 @@ struct KeyedAccountTests {
         return login
     }
 
-    @Test("signed up here, logged in there: the same keys, the server's id, and both sync")
+    @Test("a second device that logs in has the same keys and the server's user id, and both devices sync")
     func secondDevice() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "Ann", password: KeyBench.secret("open sesame"))
         #expect(ann.account.user == (try AccountPlace.userID(app: "notes", key: ann.account.accessKey)))
@@ -42,7 +42,7 @@ struct KeyedAccountTests {
     }
 
     @Test(
-        "a password is one password in either spelling of its letters, and a wrong one is refused as nobody's name is")
+        "a password is the same in either Unicode form; a wrong one is refused like an unknown name")
     func passwords() async throws {
         _ = try await accounts().signUp(name: "Zoë", password: KeyBench.secret("caf\u{E9}"))
         _ = try open(try await accounts().signIn(name: "Zoe\u{308}", password: KeyBench.secret("cafe\u{301}")))
@@ -54,7 +54,7 @@ struct KeyedAccountTests {
         }
     }
 
-    @Test("the first writer of a name wins, and nothing of the account that is there changes")
+    @Test("of six concurrent sign-ups with one name one wins, and its account is not changed by the others")
     func firstWriter() async throws {
         let accounts: Accounts = try accounts()
         let results: [Result<SignedIn, AccountError>] = await withTaskGroup { group in
@@ -76,7 +76,7 @@ struct KeyedAccountTests {
         #expect(read == winner.account)
     }
 
-    @Test("another password: the bundle stays, the old password and the other logins end, a known device follows")
+    @Test("a password change keeps the bundle and ends the old password and other logins; a known device follows")
     func changePassword() async throws {
         let accounts: Accounts = try accounts()
         let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
@@ -106,7 +106,7 @@ struct KeyedAccountTests {
         #expect(wrong == .wrongPassword(isChanged: false))
     }
 
-    @Test("the words alone bring everything back under a new password; other words bring nothing")
+    @Test("the recovery words alone restore everything under a new password; other words restore nothing")
     func recover() async throws {
         let accounts: Accounts = try accounts()
         let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("forgotten"))
@@ -123,7 +123,7 @@ struct KeyedAccountTests {
         #expect(login.account.bundle == ann.account.bundle)
     }
 
-    @Test("two devices write the bundle at once: each change is there afterwards")
+    @Test("four concurrent writes of the bundle are all in it afterwards")
     func merge() async throws {
         let accounts: Accounts = try accounts()
         let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
@@ -145,7 +145,7 @@ struct KeyedAccountTests {
         #expect(now.bundle.vaultSecret == ann.account.bundle.vaultSecret)
     }
 
-    @Test("members of later versions stay through a write of this one; of a later format nothing is read or replaced")
+    @Test("a write keeps members of later versions; a bundle of a later format is neither read nor replaced")
     func later() async throws {
         let accounts: Accounts = try accounts()
         let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
@@ -186,7 +186,7 @@ struct KeyedAccountTests {
         #expect(try await text() == #"{"format":2}"#)
     }
 
-    @Test("several accounts in one process: each has its own keys and id, and none opens the other's")
+    @Test("several accounts in one process have their own keys and ids, and none opens another's bundle")
     func several() async throws {
         let accounts: Accounts = try accounts()
         let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("same"))
@@ -212,7 +212,7 @@ struct KeyedAccountTests {
         }
     }
 
-    @Test("what a device keeps gives the same account without a server, and shows nothing in text")
+    @Test("kept device keys give the same account without a server, and show nothing when printed")
     func kept() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let kept: DeviceKeys = try DeviceKeys(text: try DeviceKeys(ann.account).text)
@@ -222,7 +222,7 @@ struct KeyedAccountTests {
         for cut: Int in stride(from: 0, to: text.count, by: 7) {
             #expect(throws: AccountError.damaged) { try DeviceKeys(text: text.part(0..<cut)) }
         }
-        // Bytes changed at random are refused, or read; what was read opens, or does not.
+        // Random changes are refused or read; keys that are read open the same account or fail.
         var random: SeededRandom = .init(seed: 43)
         for _ in 0..<2_000 {
             var bytes: [UInt8] = text.withUnsafeBytes { Array($0) }

@@ -15,9 +15,9 @@ struct LockedAccountTests {
         try await accounts().signUp(name: Self.name, password: KeyBench.secret(password))
     }
 
-    /// As after a mail: the account has another password, and nobody has opened it yet.
+    /// The state after a reset by mail: the account has another password and is still locked.
     private func reset(to password: String) async throws {
-        // One code is sent in five minutes.
+        // At most one code is sent in five minutes.
         bench.pass(301)
         let accounts: Accounts = try accounts()
         try await accounts.sendResetCode(name: Self.name)
@@ -41,7 +41,7 @@ struct LockedAccountTests {
         #expect(login.account.user == ann.account.user)
     }
 
-    @Test("a code lets in and opens nothing: the bundle cannot be read or written until what came before opens it")
+    @Test("a reset by code logs in and opens nothing: the bundle is closed (403) until the old password opens it")
     func locked() async throws {
         let ann: SignedIn = try await ann()
         try await reset(to: "new")
@@ -64,21 +64,21 @@ struct LockedAccountTests {
             _ = try await self.accounts().unlock(account, accessKey: .random())
         }
         #expect(others == .wrongWords)
-        // Nothing of that has opened it.
+        // None of these attempts has unlocked it.
         _ = try await locked("new")
         let opened: SignedIn = try await accounts().unlock(account, oldPassword: KeyBench.secret("old"))
         #expect(opened.account.bundle == ann.account.bundle)
         try await expectOpen("new", ann)
     }
 
-    @Test("the words open it, a code of them under its passcode too, and so does a device that has the keys")
+    @Test("the words, a code of them with its passcode, and a device with the keys unlock the account")
     func ways() async throws {
         let ann: SignedIn = try await ann()
         try await reset(to: "one")
         let words: AccessKey = try AccessKey(words: ann.account.accessKey.words)
         _ = try await accounts().unlock(try await locked("one"), accessKey: words)
         try await expectOpen("one", ann)
-        // What somebody keeps on paper, read again.
+        // A code kept on paper, read again.
         let code: SecureBytes = try RecoveryCode.make(ann.account.accessKey, passcode: KeyBench.secret("1234"))
         try await reset(to: "two")
         let wrong: AccountError? = await KeyBench.failure {
@@ -94,13 +94,13 @@ struct LockedAccountTests {
         #expect(here.opensHere)
         _ = try await accounts().unlock(here, accessKey: nil)
         try await expectOpen("three", ann)
-        // The words alone, without anybody's password.
+        // The words alone, without a password.
         try await reset(to: "four")
         _ = try await accounts().recover(name: Self.name, accessKey: words, newPassword: KeyBench.secret("five"))
         try await expectOpen("five", ann)
     }
 
-    @Test("a second reset keeps what the first has kept: the last password that opened it still does")
+    @Test("a second reset keeps the first one's state: the last password that opened the bundle still unlocks it")
     func twice() async throws {
         let ann: SignedIn = try await ann()
         try await reset(to: "one")
@@ -111,7 +111,7 @@ struct LockedAccountTests {
         try await expectOpen("two", ann)
     }
 
-    @Test("a code is good for fifteen minutes by the server's clock, once, for its own account, and only in digits")
+    @Test("a reset code is valid for 15 minutes by the server's clock, once, for its own account, in digits only")
     func codes() async throws {
         let ann: SignedIn = try await ann()
         let accounts: Accounts = try accounts()
@@ -134,7 +134,7 @@ struct LockedAccountTests {
         #expect(await code(spaced) == nil)
         #expect(await code(good) == .wrongCode, "it is good once")
         _ = try await locked("new")
-        // Nobody is told who is there.
+        // The answer does not reveal whether an account exists.
         try await accounts.sendResetCode(name: "nobody@example.com")
     }
 }

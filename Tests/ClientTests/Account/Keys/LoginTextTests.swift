@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Logins show nothing in text", .serialized, .timeLimit(.minutes(15)))
+@Suite("Logins hide tokens and users when printed", .serialized, .timeLimit(.minutes(15)))
 struct LoginTextTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
@@ -18,7 +18,7 @@ struct LoginTextTests {
         return Accounts(app: "notes", device: device, api: try line.api())
     }
 
-    /// What a program that prints, logs or dumps it would show.
+    /// The text that printing, logging or dumping the value shows.
     private static func texts(_ value: some Any) -> String {
         var dumped: String = ""
         dump(value, to: &dumped)
@@ -27,7 +27,7 @@ struct LoginTextTests {
     }
 
     @Test(
-        "neither a login, keys from another device, a locked account nor a request for a token shows its token or its user"
+        "a login, received keys, a locked account and a token request print neither the token nor the user"
     )
     func texts() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann.canary", password: KeyBench.secret("one"))

@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("What a paired device holds against a server that asks for the password", .serialized, .timeLimit(.minutes(15)))
+@Suite("A paired device's checks of a server's password parameters", .serialized, .timeLimit(.minutes(15)))
 struct PairedPinTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
@@ -21,7 +21,7 @@ struct PairedPinTests {
         return Accounts(app: "notes", device: device, api: try line.api(stretch: stretch))
     }
 
-    /// Signs in from the paired device, at a server that says something else than it means.
+    /// Signs in from the paired device, at a server whose prelogin answer is changed.
     private func failure(
         _ known: DeviceKeys, _ change: @escaping @Sendable (JSONObject) -> JSONObject, stretches: Bool = false
     ) async -> AccountError? {
@@ -37,7 +37,7 @@ struct PairedPinTests {
     }
 
     @Test(
-        "T7: a device that was paired refuses what the old one would: other parameters for the salt, a salt that opens nothing"
+        "T7: a paired device refuses other parameters for the salt, and a salt of the server's choice opens nothing"
     )
     func paired() async throws {
         let (old, new): (Accounts, Accounts) = (try accounts("old"), try accounts("new"))
@@ -61,7 +61,7 @@ struct PairedPinTests {
         #expect(login.account.pin == known.pin)
     }
 
-    /// What an old device of another version seals, opened by the new device.
+    /// A message as an old device of another version seals it, opened by the new device.
     private func receive(_ members: String, of ann: SignedIn) throws -> Pairing.Received {
         let begun: Pairing.Begun = try Pairing.begin(app: "notes", device: "new", random: .system)
         let text: SecureBytes = .joined([
@@ -72,7 +72,7 @@ struct PairedPinTests {
             try begun.pairing.seal(text: text, user: ann.account.user, from: "old", app: "notes"))
     }
 
-    @Test("T7: weaker parameters than the old device's are refused by the new one, also under another salt")
+    @Test("T7: a paired device refuses parameters weaker than the old device's, also under another salt")
     func weaker() async throws {
         let new: Accounts = try accounts("new")
         let ann: SignedIn = try await new.signUp(name: "ann", password: KeyBench.secret("one"))
@@ -85,7 +85,7 @@ struct PairedPinTests {
         }
     }
 
-    @Test("an old device that sends no such member, or more than we know, is received as before")
+    @Test("an old device that sends no pin, or unknown members, is received as before")
     func others() async throws {
         let new: Accounts = try accounts("new")
         let ann: SignedIn = try await new.signUp(name: "ann", password: KeyBench.secret("one"))
@@ -98,13 +98,13 @@ struct PairedPinTests {
             else { throw ClientError(.refused, "locked") }
             #expect(login.account.pin == ann.account.pin, "the first login remembers")
         }
-        // What says more of the password than this version knows stays as it is.
+        // A pin with unknown members is accepted.
         let later: Pairing.Received = try receive(
             #","pin":{"scheme":1,"kdf":1,"n":17,"r":8,"p":1,"salt":"BBBBBBBBBBBBBBBBBBBBBA","later":[]}"#, of: ann)
         #expect(later.pin?.log2N == 17)
     }
 
-    @Test("a member that is none makes the whole answer none: nothing is kept of it")
+    @Test("a malformed pin makes the whole answer forged, and nothing of it is kept")
     func malformed() async throws {
         let ann: SignedIn = try await accounts("new").signUp(name: "ann", password: KeyBench.secret("one"))
         for pin: String in [

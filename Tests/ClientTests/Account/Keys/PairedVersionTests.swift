@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("A paired device knows which of the account's keys are the newest", .serialized, .timeLimit(.minutes(15)))
+@Suite("A paired device knows the newest version of the account's bundle", .serialized, .timeLimit(.minutes(15)))
 struct PairedVersionTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
@@ -21,7 +21,7 @@ struct PairedVersionTests {
         return Accounts(app: app, device: device, api: try line.api())
     }
 
-    /// What the server keeps now, as it shows it.
+    /// The bundle that the server keeps now, as it shows it.
     private func shown(_ account: OpenAccount, _ token: String, app: String = "notes") async throws -> JSONObject {
         let heard: Mutex<JSONObject?> = .init(nil)
         let listening: Accounts = try accounts("d/1", app: app) { answer in
@@ -49,7 +49,7 @@ struct PairedVersionTests {
         return try #require(try await new.receive(begun))
     }
 
-    @Test("an older bundle than the old device has seen is refused by the new one, also under the newer one's number")
+    @Test("a new device refuses an older bundle than the old device has seen, also under the newer one's version")
     func older() async throws {
         let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
         let old: JSONObject = try await shown(ann.account, ann.accessToken)
@@ -69,12 +69,12 @@ struct PairedVersionTests {
         #expect(there.account == newer)
     }
 
-    @Test("a bundle newer than the old device has seen is taken, and is what the new device has seen from then on")
+    @Test("a bundle newer than the old device's is accepted, and is the new device's minimum from then on")
     func newer() async throws {
         let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
         let second: OpenAccount = try await written(ann.account, ann.accessToken)
         let told: JSONObject = try await shown(second, ann.accessToken)
-        // The old device has not heard of the second version, nor of a third that is written after it has answered.
+        // The old device does not know the second version, nor a third that is written after its answer.
         let received: Pairing.Received = try await given(ann.account, ann.accessToken)
         #expect(received.version == 1)
         let third: OpenAccount = try await written(second, ann.accessToken, bucket: "diary")
@@ -86,7 +86,7 @@ struct PairedVersionTests {
         #expect(error == .rolledBack(seen: 3, shown: 2))
     }
 
-    /// What an old device of another version seals, opened by the new device.
+    /// A message as an old device of another version seals it, opened by the new device.
     private func receive(_ members: String, of ann: SignedIn) throws -> Pairing.Received {
         let begun: Pairing.Begun = try Pairing.begin(app: "notes", device: "d/2", random: .system)
         let text: SecureBytes = .joined([
@@ -97,7 +97,7 @@ struct PairedVersionTests {
             try begun.pairing.seal(text: text, user: ann.account.user, from: "d/1", app: "notes"))
     }
 
-    @Test("an old device that does not say the version is received as before: the bundle that is shown is believed")
+    @Test("an old device that sends no version is received as before: the bundle that is shown is believed")
     func others() async throws {
         let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
         let old: JSONObject = try await shown(ann.account, ann.accessToken)
@@ -114,7 +114,7 @@ struct PairedVersionTests {
         #expect(try receive(#","version":9223372036854775807"#, of: ann).version == UInt64(Int64.max))
     }
 
-    @Test("a version that is none makes the whole answer none: nothing is kept of it")
+    @Test("a malformed version makes the whole answer forged, and nothing of it is kept")
     func malformed() async throws {
         let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
         for version: String in [
@@ -127,7 +127,7 @@ struct PairedVersionTests {
         #expect(throws: AccountError.pairingForged) { try receive(#","version":1,"version":2"#, of: ann) }
     }
 
-    @Test("a partner's user's new device refuses an older bundle, too, and takes a newer one")
+    @Test("a partner's user's new device, too, refuses an older bundle and accepts a newer one")
     func partner() async throws {
         let user: AccountServer.Registered = try bench.register()
         func token(_ device: String) -> String { bench.login(user, seconds: 600, device: device) }

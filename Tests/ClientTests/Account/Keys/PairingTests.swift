@@ -19,7 +19,7 @@ struct PairingTests {
         return Accounts(app: "notes", device: device, api: try line.api())
     }
 
-    @Test("four equal words, the same keys, and a login of its own that lives on when the old one's ends")
+    @Test("a pairing shows four equal words, gives the same keys and a login that outlives the old device's")
     func pair() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let new: Accounts = try accounts("new")
@@ -35,7 +35,7 @@ struct PairingTests {
         #expect(there.account.bundle == ann.account.bundle && there.account.accessKey == ann.account.accessKey)
         #expect(there.accessToken != ann.accessToken && there.account.name == "ann")
         #expect(there.account.pin != nil && there.account.pin == ann.account.pin)
-        // A11: one use is one answer.
+        // A11: a code is answered once.
         let again: AccountError? = await KeyBench.failure {
             _ = try await self.accounts("old").give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: typed)
         }
@@ -54,7 +54,7 @@ struct PairingTests {
     }
 
     @Test(
-        "an answer that is lost on its way to the new device, or that another one has looked at, is there the next time"
+        "an answer that was lost on its way to the new device is received at the next try"
     )
     func lostOnTheWay() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
@@ -72,7 +72,7 @@ struct PairingTests {
     }
 
     @Test(
-        "an old device that does not hear whether its answer came sends it again, and shows the words",
+        "an old device whose answer or its confirmation was lost sends the answer again and shows the words",
         arguments: [true, false])
     func undelivered(isThere: Bool) async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
@@ -92,7 +92,7 @@ struct PairingTests {
         #expect(try await logins(ann) == 2)
     }
 
-    @Test("an old device whose only answer is refused, as a proxy sent it twice, finds it in the box: the login stays")
+    @Test("an old device whose answer a proxy sent twice finds it in place after the 409, and the login stays")
     func sentTwice() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -106,7 +106,7 @@ struct PairingTests {
         #expect(try await logins(ann) == 2, "the old device's and the new one's")
     }
 
-    @Test("when nobody hears anything it is said that it is not known, and the login stays for who may have got it")
+    @Test("when every confirmation is lost the outcome is unknown, and the login stays for a device that may have it")
     func silence() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -125,7 +125,7 @@ struct PairingTests {
         #expect(try await accounts("new").open(received).account.bundle == ann.account.bundle)
     }
 
-    @Test("a login that nobody gets ends: that of an answer that is refused, and that of one which is not kept")
+    @Test("a login that no device receives ends: that of a refused answer and that of a discarded one")
     func nobodysLogin() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -145,7 +145,7 @@ struct PairingTests {
         #expect(try await logins(ann) == 1)
     }
 
-    @Test("when the answer about the new device's login is lost, it is not said that nothing was done")
+    @Test("when the answer to the new device's login is lost, the outcome is reported as unknown")
     func loginUndelivered() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -154,10 +154,10 @@ struct PairingTests {
             _ = try await old.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
         }
         guard case .unknown? = error else { throw ClientError(.refused, "\(error as Any)") }
-        #expect(try await logins(ann) == 2, "it was made, and whoever reads the list of tokens sees it")
+        #expect(try await logins(ann) == 2, "it was made, and the list of tokens shows it")
     }
 
-    @Test("to a key that leads to a secret which everybody knows nothing is sealed, and no login is left")
+    @Test("nothing is sealed to a key of low order, whose shared secret is public, and no login is left")
     func lowOrder() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let hello: [UInt8] = .init(repeating: 0, count: 32) + Array("new".utf8)
@@ -172,7 +172,7 @@ struct PairingTests {
         #expect(try await logins(ann) == 1)
     }
 
-    @Test("a login that nobody gets and that cannot be ended is told")
+    @Test("an undelivered login that cannot be ended is reported as left")
     func loginLeft() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -187,7 +187,9 @@ struct PairingTests {
         #expect(try await logins(ann) == 2)
     }
 
-    @Test("of an answer that a server has and does not show it is not known whose it is", arguments: [true, false])
+    @Test(
+        "when a server hides the answer that it has, the outcome is unknown and the login stays",
+        arguments: [true, false])
     func hidden(isNull: Bool) async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -207,7 +209,7 @@ struct PairingTests {
         #expect(try await logins(ann) == 2, "the new device may have the login")
     }
 
-    @Test("A11: a server that shows another key than the one behind the code gets nothing")
+    @Test("A11: a server that shows another key than the code's gets nothing sealed and no login")
     func replacedKey() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let begun: Pairing.Begun = try await accounts("new").beginPairing()
@@ -225,7 +227,7 @@ struct PairingTests {
         #expect(asked.withLock { $0 } == ["GET"], "nothing was sealed, and no login made")
     }
 
-    @Test("A11: who sees the code and answers first shows other words, and the second answer is refused")
+    @Test("A11: the second answer to a code is refused without words, and a changed answer does not open")
     func race() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let eve: SignedIn = try await accounts("eve").signUp(name: "eve", password: KeyBench.secret("two"))
@@ -237,8 +239,8 @@ struct PairingTests {
             _ = try await self.accounts("old").give(
                 ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
         }
-        #expect(late == .pairingOver, "whoever is second learns that somebody was there, and shows no words")
-        // An answer changed on the way does not open, whatever is changed of it.
+        #expect(late == .pairingOver, "the second device learns of the first, and shows no words")
+        // An answer that was changed on the way does not open.
         let other: Pairing.Begun = try await new.beginPairing()
         let changed: Accounts = try accounts("new") { _ in
             .says { answer in
@@ -254,7 +256,7 @@ struct PairingTests {
         #expect(await KeyBench.failure { _ = try await changed.receive(other) } == .pairingForged)
     }
 
-    @Test("codes that are none, or nobody's, are told apart from those that are over")
+    @Test("a malformed code is unreadable; a well-formed code without a pairing is over")
     func codes() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let cases: [(String, AccountError)] = [
@@ -272,7 +274,7 @@ struct PairingTests {
         }
     }
 
-    @Test("a token alone makes no login for another device: the access key's proof is wanted")
+    @Test("a token alone makes no login for another device: the access key's proof is required")
     func tokens() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
         let eve: SignedIn = try await accounts("eve").signUp(name: "eve", password: KeyBench.secret("two"))

@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Another access key of a partner's user, at a real server", .serialized, .timeLimit(.minutes(15)))
+@Suite("Change of a partner's user's access key, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct PartnerAccessKeyTests {
     private let bench: AccountServer
     private let user: AccountServer.Registered
@@ -42,7 +42,7 @@ struct PartnerAccessKeyTests {
     }
 
     @Test(
-        "the same passphrase opens the new key, and so do the new words; the old words open nothing; the secrets stay")
+        "the same passphrase and the new words open the new key, the old words nothing; the secrets stay")
     func passphrase() async throws {
         let made: OpenAccount = try await make(.passphrase(KeyBench.secret("content")))
         let changed: OpenAccount = try await change(made, "content")
@@ -51,7 +51,7 @@ struct PartnerAccessKeyTests {
         #expect(try await open(.accessKey(changed.accessKey)).bundle == changed.bundle)
         let old: AccountError? = await KeyBench.failure { _ = try await self.open(.accessKey(made.accessKey)) }
         #expect(old == .doesNotOpen)
-        // Nor does the old key's proof write anything.
+        // The old key's proof writes nothing either.
         let stale: AccountError? = await KeyBench.failure {
             _ = try await self.accounts().setPassphrase(nil, of: made, accessToken: self.token())
         }
@@ -59,7 +59,7 @@ struct PartnerAccessKeyTests {
     }
 
     @Test(
-        "a device that missed it is told, and opens the new key by passphrase or words; it gives the old one to nobody")
+        "a device that missed the change gets keyChanged, opens by passphrase or words, and gives no old key")
     func otherDevice() async throws {
         let made: OpenAccount = try await make(.passphrase(KeyBench.secret("content")))
         let known: DeviceKeys = try DeviceKeys(made)
@@ -89,7 +89,7 @@ struct PartnerAccessKeyTests {
     }
 
     @Test(
-        "the passphrase is wanted where there is one, and checked before anything is written; where there is none, none is"
+        "a passphrase is required where one is set, checked before any write, and refused where none is set"
     )
     func wanted() async throws {
         var account: OpenAccount = try await make(.none)
@@ -108,7 +108,7 @@ struct PartnerAccessKeyTests {
     }
 
     @Test(
-        "whatever is lost on the line: done again with the key that was kept it ends at that key, without a passphrase too"
+        "an interrupted key change, repeated with the kept key, ends at that key, also without a passphrase"
     )
     func interrupted() async throws {
         var account: OpenAccount = try await make(.none)
@@ -117,7 +117,7 @@ struct PartnerAccessKeyTests {
             let calls: ServerCalls = try .init(
                 address: bench.address, app: "app", apiKey: bench.apiKey, deviceId: "d/1", options: .init())
             let line: BadLine = .init(calls) { number, _ in accident.fault(number) }
-            // What the device keeps before it asks is all that is left when the program dies.
+            // Only what the device keeps before the request is left when the program dies.
             let kept: DeviceKeys = try DeviceKeys(account, next: next)
             let before: OpenAccount = account
             var changed: OpenAccount?

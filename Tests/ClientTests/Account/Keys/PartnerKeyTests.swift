@@ -19,7 +19,7 @@ struct PartnerKeyTests {
     }
 
     @Test(
-        "the first device makes keys, the second opens them with the passphrase or the words, and a token alone opens nothing"
+        "the first device makes the keys; others open them with passphrase or words, and a token alone opens nothing"
     )
     func devices() async throws {
         let user: AccountServer.Registered = try bench.register()
@@ -47,7 +47,7 @@ struct PartnerKeyTests {
     }
 
     @Test(
-        "T23: a partner with tokens of its own reads sealed bytes only, and cannot put its own keys in the place of the user's"
+        "T23: a partner with forged tokens reads sealed bytes only and cannot replace the user's bundle by its own"
     )
     func partner() async throws {
         let user: AccountServer.Registered = try bench.register()
@@ -57,7 +57,7 @@ struct PartnerKeyTests {
                 ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("canary-passphrase")),
                 makes: true)
         ).account
-        // The partner signs a token for a device of its own, and reads whatever there is.
+        // The partner signs a token for a device of its own and reads everything that the server returns.
         let forged: String = bench.login(user, seconds: 600, device: "partner")
         let calls: ServerCalls = try ServerCalls(
             address: bench.address, app: "app", apiKey: bench.apiKey, deviceId: "partner", options: .init())
@@ -77,7 +77,7 @@ struct PartnerKeyTests {
                 #expect(!text.contains(needle) && !stored.contains(needle))
             }
         }
-        // Its own bundle in the place of the user's: refused without the proof, and with a guess at it.
+        // The partner's own bundle in the place of the user's: refused without the proof, and with a guess at it.
         let own: AccessKey = .random()
         for proof: SecureBytes? in [nil, try own.recoveryAuth()] {
             var members: AccountRequest.PartnerMembers = .init()
@@ -92,7 +92,7 @@ struct PartnerKeyTests {
         #expect(now == made)
     }
 
-    @Test("a partner that is the first writer is noticed: its keys do not open, and are not taken for the user's")
+    @Test("keys that a partner writes first do not open with the user's passphrase")
     func firstWriter() async throws {
         let user: AccountServer.Registered = try bench.register()
         let token: String = bench.login(user, seconds: 600)
@@ -106,7 +106,7 @@ struct PartnerKeyTests {
         #expect(error == .wrongPasscode)
     }
 
-    @Test("devices that begin at once have one bundle: the first writer's")
+    @Test("four devices that begin at once open one bundle: the first writer's")
     func race() async throws {
         let user: AccountServer.Registered = try bench.register()
         let openers: [PartnerKeys] = try await withThrowingTaskGroup { group in
@@ -126,7 +126,7 @@ struct PartnerKeyTests {
         #expect(opened.allSatisfy { $0.account.bundle == opened[0].account.bundle })
     }
 
-    @Test("the passphrase is changed and taken away, with the proof of the access key; the keys stay")
+    @Test("a passphrase is changed and removed with the access key's proof; the keys stay")
     func passphrase() async throws {
         let user: AccountServer.Registered = try bench.register()
         let token: String = bench.login(user, seconds: 600)

@@ -35,7 +35,7 @@ struct PutBackBesideTests {
 
     private func buckets(_ account: OpenAccount) -> [String] { account.bundle.buckets.keys.sorted() }
 
-    @Test("a number that another device has put back with other content is told on every way, and overwrites nothing")
+    @Test("a version that another device has put back otherwise is rolledBack on every path; nothing is written")
     func sameNumber() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let backup: AccountServer.StoredBundle = try bench.backup(of: ann.account.user)
@@ -45,7 +45,7 @@ struct PutBackBesideTests {
         let first: KeysPutBack = try await accounts().putBack(one, accessToken: ann.accessToken)
         #expect(first.account.version == 3 && two.version == 3)
         #expect(buckets(first.account) == ["diary1"] && buckets(two) == ["diary1", "diary2"])
-        // Who has seen this very content goes on.
+        // A device that has seen this very content continues.
         #expect(try await accounts().refresh(first.account, accessToken: ann.accessToken) == first.account)
 
         let (known, token): (DeviceKeys, String) = (try DeviceKeys(two), ann.accessToken)
@@ -73,7 +73,7 @@ struct PutBackBesideTests {
         let both: KeysPutBack = try await accounts("d/2").putBack(two, accessToken: token)
         #expect(both.account.version == 4 && buckets(both.account) == ["diary1", "diary2"])
         #expect(try await accounts().refresh(first.account, accessToken: token) == both.account)
-        // With the words the password is set first, and the bundle is told all the same.
+        // With the words the password is set first, and the bundle is still reported as rolled back.
         try bench.restore(now)
         let recovered: AccountError? = await KeyBench.failure {
             _ = try await self.accounts("d/2").recover(
@@ -82,7 +82,7 @@ struct PutBackBesideTests {
         #expect(recovered == .rolledBack(seen: 3, shown: 3))
     }
 
-    @Test("a device that sees a greater number takes it, and with its own kept keys still puts back what it has alone")
+    @Test("a device accepts a greater version, and still puts back what only its own kept keys have")
     func greaterNumber() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let backup: AccountServer.StoredBundle = try bench.backup(of: ann.account.user)
@@ -92,14 +92,14 @@ struct PutBackBesideTests {
         let first: KeysPutBack = try await accounts().putBack(one, accessToken: ann.accessToken)
         let later: OpenAccount = try await noted("more", in: first.account, ann.accessToken)
         #expect(later.version == 4)
-        // Decision 0043 says so: nothing tells this from entries that somebody has removed.
+        // As decision 0043 says: nothing distinguishes this from entries that another device has removed.
         let read: OpenAccount = try await accounts("d/2").refresh(two, accessToken: ann.accessToken)
         #expect(buckets(read) == ["diary1", "more"])
         let both: KeysPutBack = try await accounts("d/2").putBack(two, accessToken: ann.accessToken)
         #expect(buckets(both.account) == ["diary1", "diary2", "more"] && both.account.version == 5)
     }
 
-    @Test("an account that is locked after the restore is opened with the device's key, and its keys are put back")
+    @Test("an account locked after the restore is opened with the device's key, and its keys are put back")
     func lockedAccount() async throws {
         let name: String = "ann@example.com"
         let ann: SignedIn = try await accounts().signUp(name: name, password: KeyBench.secret("one"))
@@ -123,7 +123,7 @@ struct PutBackBesideTests {
             _ = try await self.accounts().unlock(locked, accessKey: nil)
         }
         #expect(stuck == .rolledBack(seen: 3, shown: 1))
-        // A bundle that does not open is not unlocked, and is no change of the key either.
+        // A bundle that does not open is not unlocked, and does not count as a change of the key either.
         let line: BadLine = BadLine(try calls("d/1")) { _, request in
             request.path == "login" ? .says { $0.setting(["bundle": "AAAA"]) } : .none
         }

@@ -55,7 +55,7 @@ struct PutBackTests {
     }
 
     @Test(
-        "two devices are stuck; the user's word on one of them frees both, and a bucket noted since the restore stays")
+        "a put-back on one of two stuck devices frees both, and keeps a bucket noted since the restore")
     func frees() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let old: OpenAccount = try await noted("first", in: ann.account, ann.accessToken)
@@ -82,7 +82,7 @@ struct PutBackTests {
                 #expect(error == stuck, "\(device) \(what)")
             }
         }
-        // A device that has seen nothing notes a bucket meanwhile.
+        // A device that has seen nothing notes a bucket in between.
         let fresh: SignedIn = try opened(
             try await accounts("d/3").signIn(name: "ann", password: KeyBench.secret("one")))
         let there: OpenAccount = try await noted("recipes", in: fresh.account, fresh.accessToken)
@@ -106,7 +106,7 @@ struct PutBackTests {
     }
 
     @Test(
-        "where the server has what the device has, or more, nothing is written; what it lacks is, under a greater number"
+        "a put-back writes nothing that the server has, and what it lacks under a greater version"
     )
     func nothingToDo() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
@@ -115,7 +115,7 @@ struct PutBackTests {
         let more: OpenAccount = try await noted("first", in: ann.account, ann.accessToken)
         let newer: KeysPutBack = try await accounts().putBack(ann.account, accessToken: ann.accessToken)
         #expect(newer.versions == 0 && newer.account == more)
-        // Another device has written the restored bundle up to the number that this one has seen, and beyond.
+        // Another device has written the restored bundle up to the version that this one has seen, and beyond.
         let backup: AccountServer.StoredBundle = try bench.backup(of: more.user)
         let kept: OpenAccount = try await noted("diary", in: more, ann.accessToken)
         for (others, number): ([String], UInt64) in [(["x"], 3), (["x", "y"], 4)] {
@@ -129,7 +129,7 @@ struct PutBackTests {
         }
     }
 
-    @Test("what is not the account's is refused whatever the user says, and nothing is written")
+    @Test("a put-back refuses a bundle that is not the account's, and writes nothing")
     func lies() async throws {
         let world: Restored = try await restored()
         let (newest, token): (OpenAccount, String) = (world.newest, world.ann.accessToken)
@@ -166,7 +166,7 @@ struct PutBackTests {
         #expect(now.version == world.backup.version && now.content == world.backup.content)
     }
 
-    @Test("cut short at any request, it is done again from there, and ends with all that both had")
+    @Test("an interrupted put-back is repeated, and ends with everything that both sides had")
     func interrupted() async throws {
         let world: Restored = try await restored()
         let token: String = world.ann.accessToken
@@ -197,7 +197,7 @@ struct PutBackTests {
         }
     }
 
-    /// A door behind which somebody else does something before each write.
+    /// Accounts on a connection on which another device acts before each write.
     private func crowded(_ before: @escaping @Sendable (_ write: Int) async throws(ClientError) -> Void) throws
         -> Accounts
     {
@@ -219,7 +219,7 @@ struct PutBackTests {
         }
     }
 
-    @Test("another device that writes at the same time loses nothing; who is slower each time gives up after five")
+    @Test("concurrent writes of another device are kept in a put-back; after five lost races it is busy")
     func conflicts() async throws {
         let world: Restored = try await restored()
         let token: String = world.ann.accessToken
@@ -231,7 +231,7 @@ struct PutBackTests {
                 _ = try await others.keepSealed("n\(number)", of: fresh.account, accessToken: fresh.accessToken)
             } catch { throw ClientError(.refused, "\(error)") }
         }
-        // Before the first write and the second one that comes through.
+        // Before the first write, and before the second one that succeeds.
         let back: KeysPutBack = try await crowded { number throws(ClientError) in
             if number == 1 || number == 3 { try await note(number) }
         }.putBack(world.newest, accessToken: token)
@@ -249,7 +249,7 @@ struct PutBackTests {
         #expect(buckets(last.account) == ["diary", "first", "letters", "n1", "n2", "n3", "n4", "n5"])
     }
 
-    @Test("a server that goes back again meanwhile is told")
+    @Test("a server that goes back again during a put-back is reported as rolled back")
     func wentBackAgain() async throws {
         let world: Restored = try await restored()
         let bench: AccountServer = bench
@@ -262,7 +262,7 @@ struct PutBackTests {
         #expect(error == .rolledBack(seen: 3, shown: 2))
     }
 
-    /// A server that shows an archived bundle in the middle of a run, under a number that it chooses.
+    /// A server that shows an archived bundle in the middle of a put-back, under a version that it chooses.
     private func archived(as shown: Int) async throws -> (text: String, error: AccountError?) {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let clear: String = ann.account.bundle.text().withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
@@ -295,18 +295,18 @@ struct PutBackTests {
         return (text ?? "", error)
     }
 
-    @Test("a server that shows an archived bundle while this runs rolls back no member of a later version")
+    @Test("a server that shows an archived bundle during a put-back rolls back no member of a later version")
     func archivedMembers() async throws {
         let (text, error): (String, AccountError?) = try await archived(as: 6)
         #expect(error == nil && text.contains(#""x":"newest""#) && !text.contains(#""x":"old""#))
     }
 
-    @Test("other content under the number that this run has written last is told")
+    @Test("other content under the version that the put-back has written last is reported as rolled back")
     func archivedNumber() async throws {
         #expect(try await archived(as: 5).error == .rolledBack(seen: 5, shown: 5))
     }
 
-    @Test("a server that is 999 versions behind is written up to; one that is 1,000 behind is not written at all")
+    @Test("a put-back writes up to a server that is 999 versions behind, and nothing to one that is 1,000 behind")
     func bound() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let first: AccountServer.StoredBundle = try bench.backup(of: ann.account.user)
@@ -317,7 +317,7 @@ struct PutBackTests {
                 .init(user: first.user, version: Int64(version), content: sealed, isPartners: false))
             let kept: OpenAccount = try await accounts().refresh(ann.account, accessToken: ann.accessToken)
             #expect(kept.version == version)
-            // A server that says to each write that it is done.
+            // A server that confirms each write.
             let said: Counter = Counter()
             let line: BadLine = BadLine(nil) { _, request in
                 let shown: Int = request.method == "GET" ? 1 : said.next() + 1
@@ -340,7 +340,7 @@ struct PutBackTests {
     }
 
     @Test(
-        "where both have something different: sealed before open, the larger epoch, the later backup, and every member")
+        "a put-back joins both: sealed before open, the larger epoch, the later backup, and every member")
     func joins() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         let (user, key): (String, AccessKey) = (ann.account.user, ann.account.accessKey)
@@ -373,18 +373,18 @@ struct PutBackTests {
         let expected: JSONObject = [
             "a": ["mode": "sealed", "epoch": 2, "mine": 1, "theirs": 2], "b": ["mode": "sealed", "epoch": 9],
             "c": ["mode": "sealed", "epoch": 1], "d": ["mode": "sealed", "epoch": 3],
-            // Of two modes that nobody here knows, that of the newer version; sealed before all.
+            // Of two unknown modes the newer version's; sealed before all.
             "e": ["mode": "shut", "epoch": 0], "f": ["mode": "hidden", "epoch": 0],
             "g": ["mode": "sealed", "epoch": 0],
         ]
         #expect(joined["buckets"] == .object(expected))
         #expect(joined["backup"] == ["kind": "stone", "at": 60, "by": "z"])
         #expect(joined["x"] == [1] && joined["z"] == ["deep": [.null]])
-        #expect(joined["y"] == "mine", "of two that nobody here can read, that of the newer version")
+        #expect(joined["y"] == "mine", "of two unknown members the newer version's")
         #expect(back.account.bundle.vaultSecret == ann.account.bundle.vaultSecret)
     }
 
-    @Test("more buckets in both together than a bundle holds are told, and nothing is written")
+    @Test("more buckets in both together than a bundle holds are an error, and nothing is written")
     func tooMany() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
         func filled(_ letter: String) async throws -> OpenAccount {
@@ -406,7 +406,7 @@ struct PutBackTests {
         #expect(now.version == theirs.version && now.content == theirs.content)
     }
 
-    @Test("a login that the restored server does not know is made anew by the password, and takes no weaker stretching")
+    @Test("a login after a restore is made by the password, and accepts no other parameters, account or bundle")
     func login() async throws {
         let world: Restored = try await restored()
         let known: DeviceKeys = try DeviceKeys(world.newest)
@@ -433,7 +433,7 @@ struct PutBackTests {
         #expect(back.account.version == 5 && back.account.bundle == world.newest.bundle)
     }
 
-    @Test("a partner's user's keys are put back likewise, and a server with other keys for them is refused")
+    @Test("a partner's user's keys are put back, too, and a server with other keys for them is refused")
     func partner() async throws {
         let user: AccountServer.Registered = try bench.register()
         let token: String = bench.login(user, seconds: 600)
@@ -464,7 +464,7 @@ struct PutBackTests {
             guard case .open(let open, isNew: false) = there else { throw ClientError(.unauthorized, "closed") }
             #expect(open.bundle == back.account.bundle)
         }
-        // Another content under the number that a device has seen.
+        // Other content under the version that a device has seen.
         try bench.restore(backup)
         let lacking: KeysPutBack = try await accounts(app: "app").putBack(newest, accessToken: token)
         #expect(lacking.account.version == 4 && buckets(lacking.account) == ["diary", "letters"])

@@ -6,12 +6,12 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-@Suite("T4: whoever has the server's database", .serialized, .timeLimit(.minutes(15)))
+@Suite("T4: an attacker with the server's database", .serialized, .timeLimit(.minutes(15)))
 struct StolenDatabaseTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
 
-    /// Forms in which bytes may lie about.
+    /// Encodings in which secret bytes might be stored.
     private func forms(_ bytes: [UInt8]) -> [[UInt8]] {
         let texts: [String] = [
             Base64.encode(bytes), Base64.encodeURL(bytes), Hex.encode(bytes), Hex.encode(bytes).uppercased(),
@@ -37,7 +37,7 @@ struct StolenDatabaseTests {
         }
     }
 
-    @Test("has nothing of password, keys and words, through a whole life of an account; a guess costs a scrypt of 2^17")
+    @Test("the database holds no password, key or word through an account's life; a guess costs a scrypt of 2^17")
     func canaries() async throws {
         let heard: Mutex<[(String, SecureBytes)]> = .init([])
         let calls: ServerCalls = try .init(
@@ -69,7 +69,7 @@ struct StolenDatabaseTests {
             ("words", ann.account.accessKey.words),
         ]
         secrets += keys.map { name, secret in (name, secret.withUnsafeBytes { Array($0) }) }
-        // What was sent to log in is kept as an HMAC under a key outside of the database.
+        // The proofs sent to log in are kept as an HMAC under a key outside of the database.
         for (path, body): (String, SecureBytes) in heard.withLock({ $0 }) {
             let object: JSONObject = try #require(
                 try JSONValue(parsing: body.withUnsafeBytes { Array($0) }).objectValue)
@@ -86,7 +86,7 @@ struct StolenDatabaseTests {
     }
 
     @Test(
-        "has of a password that was sent a scrypt of 2^14 under a salt of its own, and nothing else; of accounts and of partners' users"
+        "of a sent password, an account's or a partner's user's, the database holds only a salted scrypt of 2^14"
     )
     func sentPasswords() async throws {
         let password: String = "canary-delta"
