@@ -5,8 +5,8 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// Another access key, as the server sees it (decision 0043).
-@Suite("Accounts that get another access key")
+/// A change of the access key, as the server sees it (decision 0043).
+@Suite("Accounts whose access key changes")
 struct AccountAccessKeyTests {
     private let bench: AccountBench
     private let token: String
@@ -18,7 +18,7 @@ struct AccountAccessKeyTests {
         (token, user) = (try made.string("access_token"), try made.string("userid"))
     }
 
-    /// From the words of byte `r` to those of byte `recover`; the password's key is of byte 1.
+    /// Changes from the recovery words of byte `r` to those of byte `recover`; the password's key is of byte 1.
     private func change(
         a: UInt8 = 1, r: UInt8 = 2, version: Int = 1, recover: UInt8 = 22, token: String? = nil, without: String = ""
     ) throws -> HTTPResponse {
@@ -47,7 +47,7 @@ struct AccountAccessKeyTests {
         )
     }
 
-    /// What nobody but a change of the access key may have touched.
+    /// Expects the wrap, bundle and version of the sign-up, which only a change of the access key replaces.
     private func expectUnchanged() throws {
         let back: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann"))
         #expect(try back.string("access") == SealedBodies.key(3, count: 61))
@@ -56,7 +56,7 @@ struct AccountAccessKeyTests {
     }
 
     @Test(
-        "bundle, wrap and proof change in one step; the old words prove nothing any more; password, id and tokens stay")
+        "one step changes bundle, wrap and proof and voids the old words; password, id and tokens stay")
     func changed() throws {
         let other: String = try bench.post("auth/login", SealedBodies.login("ann")).string("access_token")
         let done: HTTPResponse = try change()
@@ -74,7 +74,7 @@ struct AccountAccessKeyTests {
         #expect(try recover(22).status == 200)
     }
 
-    @Test("a token, the password, the proof of the key until now and the newest version are wanted, each of them")
+    @Test("a change needs a token, the password, the proof of the current key and the newest version, each of them")
     func wanted() throws {
         for name: String in ["a", "r", "version", "access", "bundle", "recover"] {
             #expect(try change(without: name).status == 400, "without \(name)")
@@ -88,11 +88,11 @@ struct AccountAccessKeyTests {
         #expect(late.status == 409 && late.member("version")?.intValue == 1)
         #expect(try late.string("code") == "version_mismatch")
         #expect(try change(version: 0).status == 400)
-        #expect(try change(recover: 2).status == 400, "the same key is no other")
+        #expect(try change(recover: 2).status == 400, "the same key is not a change")
         try expectUnchanged()
     }
 
-    @Test("of two devices that change it at once one wins; the other is told, and changes nothing")
+    @Test("of two concurrent changes one wins; the other gets 409 and changes nothing")
     func race() throws {
         #expect(try change(recover: 22).status == 200)
         let second: HTTPResponse = try change(recover: 29)
@@ -102,7 +102,7 @@ struct AccountAccessKeyTests {
     }
 
     @Test(
-        "a device that missed it seals no old key under a new password: the newest key's proof is wanted from then on")
+        "after a change a new password needs the new key's proof, so a stale device seals no old key under it")
     func stalePassword() throws {
         #expect(try password(r: 9).status == 409, "a wrong proof is refused before, too")
         try expectUnchanged()
@@ -126,7 +126,7 @@ struct AccountAccessKeyTests {
         #expect(try change().status == 200)
     }
 
-    @Test("accounts whose password is sent, or that are being brought to keys, have no access key to change")
+    @Test("accounts with a sent password, or in the middle of an upgrade, have no access key to change")
     func others() throws {
         let sent: String = try bench.create("bob").string("access_token")
         #expect(try change(token: sent).status == 400)
@@ -141,7 +141,7 @@ struct AccountAccessKeyTests {
         #expect(refused.status == 400 && refused.text.contains("finish that first"), "\(refused.text)")
     }
 
-    @Test("keys of an account are counted, from one to the next")
+    @Test("each change of an account's key raises its key number by one")
     func counted() throws {
         #expect(try bench.store.account(user, in: "notes")?.keyProof?.keyNumber == 1)
         #expect(try change().status == 200)

@@ -6,7 +6,7 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// Built-in accounts over a real file, and requests to them at a time that the test says.
+/// Built-in accounts over a real file; requests are made at a time that the test sets.
 final class AccountBench {
     let folder: String = "/tmp/thicket-accounts-\(getpid())-\(RandomBytes.hex(6))"
     var path: String { folder + "/thicket.db" }
@@ -18,7 +18,7 @@ final class AccountBench {
     /// Seconds since 1970.
     var now: Double = 1_800_000_000
     var address: String = "192.0.2.1"
-    /// What the newest request came to.
+    /// The outcome of the newest request.
     private(set) var outcome: AccountService.Outcome?
 
     init() throws {
@@ -43,7 +43,7 @@ final class AccountBench {
 
     func seconds(_ count: Double) { now += count }
 
-    /// Sends a body to a path behind `/1/notes/`, with the API key.
+    /// Sends a body to a path below `/1/notes/`, with the API key.
     @discardableResult
     func post(_ path: String, _ body: String, key: String? = nil) throws -> HTTPResponse {
         try send("POST", "/1/notes/" + path, ["x-simperium-api-key: \(key ?? apiKey)"], body)
@@ -75,7 +75,7 @@ final class AccountBench {
         try post("authorize/", #"{"username":"\#(name)","password":"\#(password)"}"#)
     }
 
-    /// What stands in the file, or in the one of that ending beside it.
+    /// The bytes of the file, or of the file beside it with that ending.
     func bytes(_ ending: String) throws -> [UInt8] {
         let file: Int32 = open(path + ending, O_RDONLY)
         try #require(file >= 0)
@@ -85,7 +85,7 @@ final class AccountBench {
         return Array(bytes.prefix(max(0, count)))
     }
 
-    /// What a token lets its holder do, as the server sees it at an `init`.
+    /// The grant of a token, as the server sees it at an `init`.
     func grant(_ token: String) throws -> TokenGrant? {
         try SQLiteStore(path: path).makeReader().grant(tokenHash: StoreAdmin.hash(ofToken: token))
     }

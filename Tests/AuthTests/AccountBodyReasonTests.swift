@@ -6,11 +6,11 @@ import ThicketTestServer
 
 @testable import ThicketAuth
 
-/// What the requests of accounts and of partners' apps say of a body that they cannot read: what is wrong and where, and
+/// What the APIs of accounts and of partners report about a body that they cannot read: the reason and the place, and
 /// nothing of the body, which holds a password.
-@Suite("Bodies of accounts and partners that are no JSON")
+@Suite("Bodies of accounts and partners that are not JSON")
 struct AccountBodyReasonTests {
-    /// Sends bytes as a body, and gives the answer.
+    /// Sends bytes as a body and returns the answer.
     private static func ask(
         _ peer: HTTPPeer, _ method: String, _ path: String, _ fields: [String: String], _ body: [UInt8]
     ) throws -> HTTPPeer.Answer {
@@ -27,7 +27,7 @@ struct AccountBodyReasonTests {
         "auth/prelogin", "auth/signup", "auth/login", "auth/recover", "auth/upgrade", "auth/forgot", "auth/verify",
     ]
 
-    @Test("an account's request tells reason and place in its own shape, and repeats no password")
+    @Test("an account request reports reason and place in its own format, and repeats no password")
     func accounts() throws {
         let house: DoorHouse = try .init()
         let peer: HTTPPeer = try house.peer()
@@ -45,7 +45,7 @@ struct AccountBodyReasonTests {
     }
 
     @Test(
-        "a partner's request tells reason and place to who has shown a good token or key, and repeats no password")
+        "a partner request with a good token or key reports reason and place, and repeats no password")
     func partners() throws {
         let house: DoorHouse = try .init()
         let peer: HTTPPeer = try house.peer()
@@ -88,7 +88,7 @@ struct AccountBodyReasonTests {
         return nil
     }
 
-    @Test("nesting that is too deep is named by its levels and its place, for accounts as for partners")
+    @Test("nesting that is too deep is reported with its levels and its place, for accounts and for partners")
     func deep() throws {
         let lists: String = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
         let body: [UInt8] = Array("{\"p\":\(lists)}".utf8)
@@ -104,7 +104,7 @@ struct AccountBodyReasonTests {
     }
 
     @Test(
-        "a form is told which member is not read, JSON that is no object that it is none, and what is neither both",
+        "a refusal names a form's bad member, JSON that is not one object, or a text that is neither form nor JSON",
         arguments: [
             ("username=ann&password=%zz", "a form whose member 2 (byte 14) is not percent-encoded UTF-8"),
             ("%=1", "a form whose member 1 (byte 1) is not percent-encoded UTF-8"),
@@ -116,7 +116,7 @@ struct AccountBodyReasonTests {
         ])
     func forms(body: String, reason: String) { #expect(Self.refusal(Array(body.utf8)) == "the body is \(reason)") }
 
-    @Test("bytes of a form that are no UTF-8 are told by their member")
+    @Test("bytes of a form that are not UTF-8 are reported by their member")
     func formBytes() {
         let body: [UInt8] = Array("username=ann&password=".utf8) + [0xFF]
         #expect(
@@ -124,7 +124,7 @@ struct AccountBodyReasonTests {
     }
 
     @Test(
-        "forms are read as before, whatever they begin with",
+        "forms are read whatever their first character is",
         arguments: ["a=1&b=2", " a=1", "\u{E9}=1", "a=[{&b", "+=1"])
     func goodForms(body: String) { #expect(Self.refusal(Array(body.utf8)) == nil) }
 }

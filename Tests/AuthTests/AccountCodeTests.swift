@@ -5,15 +5,15 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// Forgotten passwords of built-in accounts, which passwords an app takes, and what its users are told.
-@Suite("Codes of accounts")
+/// Reset codes of built-in accounts, which passwords an app accepts, and what its answers tell users.
+@Suite("Reset codes of accounts")
 struct AccountCodeTests {
     private let bench: AccountBench
     private let mails: CredentialBench.Mails = .init()
 
     init() throws { bench = try AccountBench() }
 
-    /// Asks for a code and gives the one that was sent.
+    /// Asks for a code; returns the answer and the code that was sent.
     private func forget(_ path: String, _ body: String) throws -> (answer: HTTPResponse, code: String?) {
         let answer: HTTPResponse = try bench.post(path, body)
         guard let forgetful: AccountService.Forgetful = bench.outcome?.forgetful,
@@ -34,7 +34,7 @@ struct AccountCodeTests {
         )
     }
 
-    @Test("a code resets a password once; all tokens end, and whoever is asked about, the answer is the same")
+    @Test("a code resets a password once and ends all tokens; asking for one is answered alike for every name")
     func password() throws {
         let token: String = try bench.create("ann@example.com").string("access_token")
         #expect(try bench.create("plain name").status == 200)
@@ -46,7 +46,7 @@ struct AccountCodeTests {
         }
         #expect(mails.all.map(\.to.text) == ["ann@example.com"])
         #expect(mails.all[0].text.contains("in notes: "))
-        #expect(mails.rehearsed == 2, "the same work for nobody, and for who has no address")
+        #expect(mails.rehearsed == 2, "the same work for an unknown name, and for a name without an address")
         let code: String = try #require(asked.code)
         #expect(try verify("nobody@example.com", code).status == 401)
         #expect(try verify("ann@example.com", code).text == #"{"status":"success"}"#)
@@ -73,10 +73,10 @@ struct AccountCodeTests {
         #expect(try verify("ann@example.com", wrong).status == 401)
         bench.seconds(60)
         #expect(try verify("ann@example.com", second).status == 401, "five tries are over")
-        #expect(try bench.authorize("ann@example.com").status == 200, "who guesses codes locks nobody out")
+        #expect(try bench.authorize("ann@example.com").status == 200, "guessing codes does not lock the owner out")
     }
 
-    @Test("known and unknown names meet the same answers and the same waits when codes are guessed")
+    @Test("guesses of codes get the same answers and the same waits for known and unknown names")
     func guessing() throws {
         #expect(try bench.create("known@example.com").status == 200)
         var seen: [[HTTPResponse]] = []
@@ -89,7 +89,7 @@ struct AccountCodeTests {
         #expect(seen[1] == seen[0])
     }
 
-    @Test("an address may ask 30 times a minute; then nothing is sent, and the answer is still the same")
+    @Test("after 30 requests a minute from one address no code is sent, and the answer stays the same")
     func addressBound() throws {
         #expect(try bench.create("ann@example.com").status == 200)
         for place in 0..<30 { _ = try bench.post("forgot/", #"{"username":"u\#(place)@example.com"}"#) }
@@ -115,12 +115,12 @@ struct AccountCodeTests {
         #expect(back.member("locked")?.boolValue == true && back.member("access") == .null)
         #expect(try back.string("bundle") == SealedBodies.key(4, count: 200))
         let before: JSONObject = try #require(back.member("before")?.objectValue)
-        #expect(before["access"]?.stringValue == SealedBodies.key(3, count: 61), "for who remembers the old password")
+        #expect(before["access"]?.stringValue == SealedBodies.key(3, count: 61), "with the old password it still opens")
         #expect(before["salt"]?.stringValue == SealedBodies.salt)
         let token: String = try back.string("access_token")
         let other: HTTPResponse = try bench.send(
             "PUT", "auth/bundle", token: token, #"{"version":1,"bundle":"\#(SealedBodies.key(9))"}"#)
-        #expect(other.status == 403, "nobody who has not opened the bundle replaces it")
+        #expect(other.status == 403, "a client that has not opened the bundle cannot replace it")
         let words: String =
             #"{"u":"ann@example.com","r":"\#(SealedBodies.key(2))","a":"\#(SealedBodies.key(40))","kdf":1,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(41, count: 61))"}"#
         let opened: HTTPResponse = try bench.post("auth/recover", words)
@@ -150,7 +150,7 @@ struct AccountCodeTests {
         #expect(try open.string("access") == SealedBodies.key(50, count: 61))
     }
 
-    @Test("the end of an account leaves nothing of its codes and wraps, and says what is kept")
+    @Test("deleting an account removes its codes and wraps, and the answer lists what is kept")
     func ended() throws {
         #expect(try bench.post("auth/signup", SealedBodies.signup("ann@example.com")).status == 200)
         let code: String = try #require(try forget("auth/forgot", #"{"u":"ann@example.com"}"#).code)
@@ -162,7 +162,7 @@ struct AccountCodeTests {
         #expect(try bench.store.lockedWrap(of: user) == nil)
     }
 
-    @Test("every account is stretched alike: prelogin tells nobody from somebody by the numbers")
+    @Test("all accounts share one stretching cost: sign-up refuses others, prelogin gives it for any name")
     func stretches() throws {
         for more: String in [#","n":16"#, #","n":18"#, #","p":2"#, #","r":16"#] {
             #expect(try bench.post("auth/signup", SealedBodies.signup("ann", more: more)).status == 400, "\(more)")
@@ -175,7 +175,7 @@ struct AccountCodeTests {
         #expect(numbers[0] == numbers[1])
     }
 
-    @Test("the old notes app's logins are taken in its own app only, and no password where the app takes none")
+    @Test("an app accepts the old notes app's logins only if it is set to, and no password if it is set to none")
     func passwordsOfApps() throws {
         let app: AppID = try AppID("notes")
         let stretched: String =
@@ -192,7 +192,7 @@ struct AccountCodeTests {
         let known: HTTPResponse = try bench.post("authorize/", stretched)
         #expect(known.status == 403)
         let unknown: String = stretched.replacing("Vyij", with: "Wyij")
-        #expect(try bench.post("authorize/", unknown) == known, "nobody learns who is there")
+        #expect(try bench.post("authorize/", unknown) == known, "the answer does not reveal which names exist")
         #expect(
             try bench.post("authorize/", #"{"username":"VyijIO3XTijhwjrpuyDNpHJNpBOBKxwb180lYWbo2YY=","password":"x"}"#)
                 .status == 401)
@@ -205,15 +205,15 @@ struct AccountCodeTests {
     }
 }
 
-@Suite("Addresses of messages")
+@Suite("Mail addresses")
 struct MailAddressTests {
     @Test(
-        "plain addresses are taken",
+        "plain addresses are accepted",
         arguments: ["a@b", "ann.lee+x@mail.example.com", "o'neil@example.com", "{a}|b@x-y.example", "ann@EXAMPLE.com"])
     func good(text: String) { #expect(MailAddress(text)?.text == text) }
 
     @Test(
-        "what could break out of a line or a command, or name a second recipient, is none",
+        "an address that could break out of a line or a command, or name a second recipient, is refused",
         arguments: [
             "", "ann", "@b", "a@", "a@b@c", "a b@c", "a@b c", "a@b\r\nBcc: eve@x", "a\n@b", "a@b>", "<a@b>", "a>@b",
             "a,b@c", "a;b@c", "\"a\"@b", "a@[192.0.2.1]", "a@b,c", ".a@b", "a.@b", "a..b@c", "a@.b", "a@b.", "a@-b",
@@ -221,7 +221,7 @@ struct MailAddressTests {
         ])
     func bad(text: String) { #expect(MailAddress(text) == nil) }
 
-    @Test("no longer than mail servers take")
+    @Test("a local part of 64 bytes is accepted; one of 65, a label of 64 and an address of 256 are refused")
     func bounds() {
         let host: String = String(repeating: "a.", count: 90) + "b"
         #expect(MailAddress(String(repeating: "a", count: 64) + "@" + host) != nil)

@@ -5,8 +5,8 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// Names of users whose ends are not seen: none is made any more, whoever has one comes in by it.
-@Suite("Names of accounts with unseen ends")
+/// User names with an invisible character at an end: no new account gets one, existing accounts keep theirs.
+@Suite("Account names with invisible ends")
 struct AccountNameTests {
     private let bench: AccountBench
 
@@ -20,7 +20,7 @@ struct AccountNameTests {
         ("ann\u{202E}", "ends with U+202E (character 4); leave it out"),
     ]
 
-    @Test("no account is made with one, by a password or by keys, and none gets one; the message names the character")
+    @Test("no account gets such a name, by password, by keys or by an update; the message names the character")
     func none() throws {
         #expect(try bench.create("bob").status == 200)
         for (name, problem): (String, String) in Self.unseen {
@@ -35,10 +35,10 @@ struct AccountNameTests {
             #expect(keyed.status == 400 && keyed.member("code") == .string("invalid_request"))
             #expect(keyed.member("message") == .string("the user name \(problem)"))
         }
-        #expect(try bench.create("ann").status == 200, "the name was nobody's")
+        #expect(try bench.create("ann").status == 200, "the name was free")
     }
 
-    @Test("a login by one that ends with a blank says so; control characters are named, too")
+    @Test("a login reports what is wrong with the name: a blank end, a control character, no bytes, 255 bytes")
     func logins() throws {
         for (name, problem): (String, String) in [
             ("ann ", "ends with a blank (character 4); leave it out"), (" ann", "begins with a blank; leave it out"),
@@ -59,14 +59,14 @@ struct AccountNameTests {
             try bench.post("authorize/", #"{"password":"open sesame"}"#).text == "username and password are required")
     }
 
-    /// Gives an account a name that the requests do not admit any more.
+    /// Gives an account a name that requests no longer accept.
     private func rename(_ name: String, to other: String) throws {
         var account: Account = try #require(try bench.store.account(named: name, in: "notes"))
         account.name = other
         #expect(try bench.store.change(account, from: account.proof, endsTokens: false, token: nil, now: 5))
     }
 
-    @Test("whoever is called so already logs in, changes the password and the name, and ends the account")
+    @Test("an existing account with such a name logs in, changes its password and name, and can be deleted")
     func existing() throws {
         #expect(try bench.create("ann").status == 200)
         try rename("ann", to: "ann\u{A0}")
@@ -89,7 +89,7 @@ struct AccountNameTests {
             try bench.post("delete/", #"{"username":"ann\#u{A0}","password":"other one"}"#).status == 200)
     }
 
-    @Test("whoever is called so already comes in by keys, and gets keys without another name")
+    @Test("an existing account with such a name logs in by keys, and upgrades to keys under no other such name")
     func existingKeys() throws {
         #expect(try bench.post("auth/signup", SealedBodies.signup("ann")).status == 200)
         try rename("ann", to: "ann\u{200B}")
@@ -109,7 +109,7 @@ struct AccountNameTests {
         #expect(try bench.post("auth/login", SealedBodies.login("bob\u{A0}")).status == 200)
     }
 
-    @Test("a partner's new user is called nothing of the kind; who is called so already logs in")
+    @Test("a partner's new user gets no such name; an existing user that has one logs in")
     func partners() throws {
         let partners: CredentialBench = try .init()
         for (name, problem): (String, String) in Self.unseen {
@@ -117,7 +117,7 @@ struct AccountNameTests {
             #expect(answer.status == 400)
             #expect(partners.member("message", of: answer)?.stringValue == "username \(problem).")
         }
-        #expect(try partners.login("ann ").status == 403, "nobody is called so")
+        #expect(try partners.login("ann ").status == 403, "no user has that name")
         let salt: [UInt8] = .init(repeating: 7, count: PasswordVerifier.saltBytes)
         let hash: [UInt8] = try #require(partners.service.derive(Array("correct horse".utf8), salt))
         let user: NewUser = .init(

@@ -5,14 +5,14 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// `create/`, `authorize/`, `update/`, `reset_password/` and `delete/` as Simperium's clients meet them.
+/// `create/`, `authorize/`, `update/`, `reset_password/` and `delete/` as Simperium's clients use them.
 @Suite("Accounts with passwords")
 struct AccountPasswordTests {
     private let bench: AccountBench
 
     init() throws { bench = try AccountBench() }
 
-    @Test("create gives name, id and a token that is good at once; authorize gives another to the same user")
+    @Test("create returns name, id and a token that is good at once; authorize returns another for the same user")
     func create() throws {
         let made: HTTPResponse = try bench.create("Ann@Example.com")
         #expect(made.status == 200)
@@ -33,7 +33,7 @@ struct AccountPasswordTests {
         #expect(bench.outcome?.isProved == true)
     }
 
-    @Test("a name is somebody's once, whatever its case; another app does not know it")
+    @Test("a name is unique in its app whatever its case; another app does not know it")
     func taken() throws {
         #expect(try bench.create("ann@example.com").status == 200)
         let second: HTTPResponse = try bench.create("ANN@example.com", "another")
@@ -50,13 +50,13 @@ struct AccountPasswordTests {
             try bench.send("POST", "/1/other/authorize", ["x-simperium-api-key: \(bench.apiKey)"], login).status == 401)
     }
 
-    @Test("who is overtaken by another change of the account is told that, not that a name is taken")
+    @Test("an update that loses to a concurrent change gets a 409 that says so, not that the name is taken")
     func overtaken() throws {
         _ = try bench.create("ann@example.com")
         let (store, body): (AccountStore, String) = (
             bench.store, #"{"username":"ann@example.com","password":"open sesame","new_password":"other one"}"#
         )
-        // The salt is drawn between the proof and the change: there the other change comes in.
+        // The salt is drawn between the proof and the change, so the other change is made at that moment.
         bench.service = AccountService(
             directory: store, secrets: try ServerKey.load(bench.folder + "/server.key").accountSecrets,
             random: { count in
@@ -81,7 +81,7 @@ struct AccountPasswordTests {
         #expect(taken.status == 409 && taken.text == "the user exists already", "\(taken)")
     }
 
-    @Test("JSON and forms are read whatever the type says, with the key in the header or the body")
+    @Test("JSON and forms are read whatever the content type says, with the key in the header or the body")
     func bodies() throws {
         let key: String = bench.apiKey
         for (place, fields, body): (Int, [String], String) in [
@@ -102,7 +102,7 @@ struct AccountPasswordTests {
     }
 
     @Test(
-        "what is no request is answered 400 with a short text",
+        "a bad request is answered 400 with a short text",
         arguments: [
             "", "{}", "[]", "7", "{", #"{"username":"ann"}"#, #"{"password":"open sesame"}"#, "username=ann",
             #"{"username":"","password":"open sesame"}"#, #"{"username":7,"password":"open sesame"}"#,
@@ -120,7 +120,7 @@ struct AccountPasswordTests {
         #expect(answer.fields["content-type"]?.hasPrefix("text/plain") == true)
     }
 
-    @Test("a wrong key, none, and that of another app are the same 401")
+    @Test("a wrong key, no key and another app's key get the same 401")
     func keys() throws {
         let login: String = #"{"username":"ann","password":"open sesame"}"#
         try bench.admin.createApp(try AppID("other"), now: 1)
@@ -144,7 +144,7 @@ struct AccountPasswordTests {
         #expect(try bench.grant(token) != nil)
     }
 
-    @Test("update changes the name, the password or both, for who knows the password")
+    @Test("update changes the name, the password or both, given the right password")
     func update() throws {
         let made: HTTPResponse = try bench.create("ann")
         let token: String = try made.string("access_token")
@@ -169,7 +169,7 @@ struct AccountPasswordTests {
         #expect(try bench.authorize("anna", "other word").status == 200)
     }
 
-    @Test("another password ends every token of the user and of nobody else")
+    @Test("a new password ends every token of its user and none of other users")
     func passwordEndsTokens() throws {
         let made: HTTPResponse = try bench.create("ann")
         let second: HTTPResponse = try bench.authorize("ann")
@@ -182,7 +182,7 @@ struct AccountPasswordTests {
         #expect(try bench.grant(try bob.string("access_token")) != nil)
     }
 
-    @Test("only an admin key sets a password or deletes whom it names")
+    @Test("only an admin key resets a password, or deletes an account without its password")
     func admin() throws {
         let made: HTTPResponse = try bench.create("ann")
         let reset: String = #"{"username":"Ann","new_password":"given word"}"#
@@ -210,7 +210,7 @@ struct AccountPasswordTests {
     }
 
     @Test(
-        "T16: wrong password, unknown user and a user of the other kind are the same answer, and so is the wait that follows"
+        "T16: a wrong password, an unknown user and a user of the other kind get the same answer and the same wait"
     )
     func guessing() throws {
         #expect(try bench.create("known").status == 200)
@@ -229,10 +229,10 @@ struct AccountPasswordTests {
         #expect(try bench.authorize("known").status == 429, "the right password waits, too")
         bench.seconds(1)
         #expect(try bench.authorize("known").status == 200)
-        #expect(try bench.authorize("known", "guess").status == 401, "the row has begun anew")
+        #expect(try bench.authorize("known", "guess").status == 401, "the count has started again")
     }
 
-    @Test("T16: 30 failed logins a minute from one address, whoever they name; then others are answered still")
+    @Test("T16: after 30 failed logins a minute an address is refused, whatever the names; other addresses are not")
     func address() throws {
         #expect(try bench.create("ann").status == 200)
         for place in 0..<30 { #expect(try bench.authorize("u\(place)", "guess").status == 401) }
@@ -245,7 +245,7 @@ struct AccountPasswordTests {
         #expect(try bench.authorize("ann").status == 200)
     }
 
-    @Test("T16: new accounts of an app are 60 a minute, unknown keys of an address 120")
+    @Test("T16: an app may get 60 new accounts a minute, an address may send 120 unknown keys a minute")
     func registrations() throws {
         for place in 0..<60 { #expect(try bench.create("u\(place)").status == 200) }
         #expect(try bench.create("more").status == 429)
@@ -257,7 +257,7 @@ struct AccountPasswordTests {
         #expect(bench.outcome?.limit == .keys)
     }
 
-    @Test("a user keeps a bounded number of tokens: the oldest go")
+    @Test("a user keeps a bounded number of tokens; the oldest end first")
     func tokens() throws {
         let first: String = try bench.create("ann").string("access_token")
         for _ in 1..<AccountService.tokensPerUserMax {
@@ -272,7 +272,7 @@ struct AccountPasswordTests {
         #expect(try bench.grant(last) != nil)
     }
 
-    @Test("a user lists and ends tokens; a token that is over is none")
+    @Test("a user lists and ends tokens; an expired token is refused")
     func ownTokens() throws {
         bench.service.rules.tokenLifetime = 1_000
         let first: String = try bench.create("ann").string("access_token")
@@ -299,7 +299,7 @@ struct AccountPasswordTests {
         #expect(try bench.send("GET", "auth/tokens", token: bob).status == 401)
     }
 
-    @Test("T22: neither password, token nor key stands in the file")
+    @Test("T22: the file contains neither password, token nor key")
     func onlyHashes() throws {
         let token: String = try bench.create("ann", "canary password").string("access_token")
         var bytes: [UInt8] = []

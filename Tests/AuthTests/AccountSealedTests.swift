@@ -14,7 +14,7 @@ struct AccountSealedTests {
 
     init() throws { bench = try AccountBench() }
 
-    @Test("sign up, ask how to stretch, log in: what was given comes back, and the token is good")
+    @Test("sign-up, prelogin and login return what the sign-up stored, and the tokens are good")
     func roundTrip() throws {
         let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("Ann", more: #","n":17,"p":1"#))
         #expect(made.status == 200)
@@ -35,7 +35,7 @@ struct AccountSealedTests {
                 "device"] == "Ann's phone")
     }
 
-    @Test("an account's id is reckoned from app and words; who shows words of another account's gets a random one")
+    @Test("an account's id is derived from app and words; an account with words already used gets a random id")
     func ids() throws {
         let digest: [UInt8] = Hash.sha256([UInt8](repeating: 2, count: 32))
         let reckoned: String = try AccountPlace.userID(app: "notes", recoveryDigest: digest)
@@ -44,20 +44,20 @@ struct AccountSealedTests {
         let second: String = try bench.post("auth/signup", SealedBodies.signup("bob")).string("userid")
         #expect(second != reckoned && second.utf8.count == 32)
         #expect(try AccountPlace.userID(app: "another", recoveryDigest: digest) != reckoned)
-        // What is left of an account that has ended is nobody's.
+        // A new account gets nothing of what an ended account left.
         let token: String = try bench.post("auth/login", SealedBodies.login("ann")).string("access_token")
         #expect(try bench.send("POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(1))"}"#).status == 200)
         let again: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
         #expect(again != reckoned)
     }
 
-    @Test("T16: nobody learns from prelogin who is there: of nobody the same is said each time, also after a restart")
+    @Test("T16: prelogin does not reveal which names exist: an unknown name's answer is stable, also after a restart")
     func prelogin() throws {
         let first: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"nobody"}"#)
         #expect(first.status == 200)
         let salt: String = try first.string("salt")
         #expect(Base64.decodeURL(Array(salt.utf8)[...])?.count == 16)
-        #expect(try bench.post("auth/prelogin", #"{"u":"NoBody"}"#) == first, "as for those who are there")
+        #expect(try bench.post("auth/prelogin", #"{"u":"NoBody"}"#) == first, "case is ignored, as for known names")
         #expect(try bench.post("auth/prelogin", #"{"u":"nobody2"}"#).string("salt") != salt)
         let again: AccountService = .init(
             directory: bench.store, secrets: try ServerKey.load(bench.folder + "/server.key").accountSecrets,
@@ -65,10 +65,10 @@ struct AccountSealedTests {
         bench.service = again
         #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first)
         #expect(try bench.create("nobody").status == 200)
-        #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first, "who has a password is nobody here")
+        #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first, "such an account counts as unknown")
     }
 
-    @Test("T16: whose name nobody has is not found, wherever it would stand among the others")
+    @Test("T16: a name that no account has is not found, wherever it sorts among the others")
     func names() throws {
         for name: String in ["bea", "dan"] {
             #expect(try bench.post("auth/signup", SealedBodies.signup(name)).status == 200)
@@ -82,7 +82,7 @@ struct AccountSealedTests {
     }
 
     @Test(
-        "T16: what is reckoned from a name is reckoned as often for a name that somebody has as for one that nobody has"
+        "T16: a request derives as much from a name that an account has as from a name that none has"
     )
     func sameWork() throws {
         let count: Mutex<[String: Int]> = .init([:])
@@ -124,7 +124,7 @@ struct AccountSealedTests {
         }
     }
 
-    @Test("T16: prelogin is answered 30 times a minute to one address")
+    @Test("T16: prelogin answers one address 30 times a minute")
     func preloginLimit() throws {
         for place in 0..<30 { #expect(try bench.post("auth/prelogin", #"{"u":"u\#(place)"}"#).status == 200) }
         #expect(try bench.post("auth/prelogin", #"{"u":"u"}"#).status == 429)
@@ -134,7 +134,7 @@ struct AccountSealedTests {
     }
 
     @Test(
-        "T16: wrong key, unknown user and a user with a password are the same answer, and so is the wait that follows")
+        "T16: a wrong key, an unknown user and a user with a password get the same answer and the same wait")
     func guessing() throws {
         #expect(try bench.post("auth/signup", SealedBodies.signup("known")).status == 200)
         #expect(try bench.create("legacy").status == 200)
@@ -154,7 +154,7 @@ struct AccountSealedTests {
     }
 
     @Test(
-        "each row of the published table: its members are enough, none of them may be missing, and nothing else comes back"
+        "each row of the published table: its members suffice, none may be missing, and nothing else comes back"
     )
     func rows() throws {
         let (a, words, other): (String, String, String) = (
@@ -166,7 +166,8 @@ struct AccountSealedTests {
         let write: ([(String, String)]) -> String = { members in
             "{" + members.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",") + "}"
         }
-        // What is asked, of whom, with what, and what the answer holds. Left out may be the kdf and the device's name.
+        // The call, whether it needs a token, its members, and the members of the answer. `kdf` and `device` are
+        // optional.
         let loggedIn: [String] = ["userid", "access_token", "access", "bundle", "version"]
         var token: String = ""
         let table: [(call: String, byToken: Bool, members: [(String, String)], answer: [String])] = [
@@ -204,7 +205,7 @@ struct AccountSealedTests {
         #expect(try bench.send("GET", "auth/bundle", token: token).names == ["bundle", "version"])
     }
 
-    @Test("another password is one step: new stretch, key and wrap, the same bundle; all other tokens end")
+    @Test("a password change is one step: new salt, key and wrap, the same bundle; all earlier tokens end")
     func password() throws {
         let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
         let token: String = try made.string("access_token")
@@ -228,7 +229,7 @@ struct AccountSealedTests {
         #expect(back.member("version")?.intValue == 1)
     }
 
-    @Test("T16: the recovery words set a password; guesses at the password do not lock their owner out")
+    @Test("T16: the recovery words set a password; guesses at the password do not lock the owner out")
     func recover() throws {
         let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
         for _ in 0..<6 { _ = try bench.post("auth/login", SealedBodies.login("ann", a: 7)) }
@@ -291,7 +292,7 @@ struct AccountSealedTests {
         #expect(try bench.store.bundle(of: try sealed.string("userid")) == nil)
     }
 
-    @Test("a user ends the account with the key, and is told what is kept")
+    @Test("a user deletes the account with its key, and the answer lists what is kept")
     func remove() throws {
         let token: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("access_token")
         #expect(try bench.send("POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(5))"}"#).status == 401)
@@ -304,7 +305,7 @@ struct AccountSealedTests {
     }
 
     @Test(
-        "a sign-up that cannot be used is refused and nothing is kept",
+        "an invalid sign-up is refused and leaves nothing behind",
         arguments: [
             (#""kdf":1"#, #""kdf":2"#, 400), (#""kdf":1"#, #""kdf":"1""#, 400),
             (#""kdf":1"#, #""kdf":1,"n":16"#, 400), (#""kdf":1"#, #""kdf":1,"n":21"#, 400),

@@ -36,7 +36,7 @@ struct AccountServerTests {
         }
     }
 
-    @Test("another password and the end of an account close the user's sockets and no others; their tokens are 401")
+    @Test("a new password and the end of an account close only the user's sockets, and its tokens get 401")
     func closes() throws {
         try Self.withServer { server, bench in
             let token: String = try Self.post(server, bench, "create", #"{"username":"ann","password":"open sesame"}"#)
@@ -66,7 +66,7 @@ struct AccountServerTests {
         }
     }
 
-    @Test("the data of an account that ends is erased soon after, and nobody else's; the name begins anew with nothing")
+    @Test("the data of a deleted account, and no other data, is erased soon; a new account of that name is empty")
     func erased() throws {
         try Self.withServer { server, bench in
             let login: (String) -> String = { #"{"username":"\#($0)","password":"open sesame"}"# }
@@ -96,7 +96,7 @@ struct AccountServerTests {
     }
 
     @Test(
-        "while an account's data is still to be erased no reader gives it: no grant, not to administrators, not in all")
+        "data that is still to be erased is hidden: no grant, not from administrators, not in changes of all users")
     func erasing() throws {
         var found: (bench: AccountBench, user: String, token: String)?
         try Self.withServer { server, bench in
@@ -108,7 +108,7 @@ struct AccountServerTests {
             let change: String = #"0:c:{"clientid":"t","id":"k","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"c1"}"#
             #expect(try client.ask(change).contains(#""ev":1"#))
         }
-        // No server runs, so nobody erases.
+        // No server runs, so nothing is erased.
         let (bench, id, token) = try #require(found)
         let reader: any StoreReader = try SQLiteStore(path: bench.path).makeReader()
         let (app, user, name): (AppID, UserID, BucketName) = (
@@ -126,7 +126,7 @@ struct AccountServerTests {
         for token: String in [token, late] { #expect(try bench.grant(token) == nil) }
     }
 
-    @Test("a token that is over opens nothing")
+    @Test("an expired token opens nothing")
     func expired() throws {
         try Self.withServer { server, bench in
             let user: UserID = try UserID("ann")
@@ -141,7 +141,7 @@ struct AccountServerTests {
         }
     }
 
-    @Test("other methods, other paths, and a server without accounts")
+    @Test("other methods get 405; other paths, and a server without accounts, answer 404")
     func others() throws {
         try Self.withServer { server, bench in
             let get: String = "GET /1/notes/create/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"

@@ -5,7 +5,7 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// An account whose password was sent gets keys of its own, under the same user id (decision 0043).
+/// An account whose password was sent gets keys, under the same user id (decision 0043).
 @Suite("Accounts that get keys")
 struct AccountUpgradeTests {
     private let bench: AccountBench
@@ -37,7 +37,7 @@ struct AccountUpgradeTests {
         try bench.post("create/", #"{"username":"\#(name)","password":"secret"}"#)
     }
 
-    @Test("once begun both logins are good, for one user id; once finished the old one is nobody's")
+    @Test("during an upgrade both logins are good for one user id; after it the old login is refused")
     func both() throws {
         let made: HTTPResponse = try create()
         let user: String = try made.string("userid")
@@ -57,11 +57,11 @@ struct AccountUpgradeTests {
         #expect(try bench.grant(old) == nil && bench.grant(try new.string("access_token")) == nil)
         #expect(try authorize().status == 401)
         #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 200)
-        // The name from before is free, and leads to nothing of this account's.
+        // The old name is free, and leads to nothing of this account.
         #expect(try create().string("userid") != user)
     }
 
-    @Test("the first writer wins: who comes second is told what is there, and changes nothing")
+    @Test("the first upgrade wins: a second one gets the state of the first and changes nothing")
     func firstWriter() throws {
         let user: String = try create().string("userid")
         let first: HTTPResponse = try begin()
@@ -73,12 +73,12 @@ struct AccountUpgradeTests {
         let wrap: JSONObject = try #require(second.member("old")?.objectValue)
         #expect(wrap["access"]?.stringValue == SealedBodies.key(5, count: 61))
         #expect(wrap["n"]?.intValue == 17 && wrap["salt"]?.stringValue == SealedBodies.salt)
-        #expect(try bench.grant(try first.string("access_token")) != nil, "nobody is signed out by a question")
+        #expect(try bench.grant(try first.string("access_token")) != nil, "asking signs no device out")
         #expect(try bench.post("auth/login", SealedBodies.login("bob", a: 9)).status == 401)
         #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 200)
     }
 
-    @Test("nothing begins with a wrong password, for nobody, for a name that somebody has, or where a bundle is there")
+    @Test("an upgrade is refused for a wrong password, an unknown name, a taken name or an existing bundle")
     func refused() throws {
         let made: HTTPResponse = try create()
         #expect(try begin(password: "wrong!").status == 401)
@@ -96,7 +96,7 @@ struct AccountUpgradeTests {
         #expect(try bench.grant(try made.string("access_token")) != nil)
     }
 
-    @Test("only who has the access key ends the old login; asked again it gives a token")
+    @Test("only a client with the access key ends the old login; a repeated request gives a token again")
     func finishing() throws {
         _ = try create()
         _ = try begin()
@@ -107,11 +107,11 @@ struct AccountUpgradeTests {
         let again: HTTPResponse = try finish()
         #expect(again.status == 200)
         for each: HTTPResponse in [first, again] {
-            #expect(try bench.grant(try each.string("access_token")) != nil, "the second ends nobody's login")
+            #expect(try bench.grant(try each.string("access_token")) != nil, "the second ends no login")
         }
     }
 
-    @Test("between begin and end: the old name stays taken, sets no password, and may delete the account")
+    @Test("during an upgrade the old name stays taken, sets no password, and may delete the account")
     func meanwhile() throws {
         let user: String = try create().string("userid")
         _ = try begin()
@@ -127,7 +127,7 @@ struct AccountUpgradeTests {
         #expect(try create().string("userid") != user)
     }
 
-    @Test("a password set by the words meanwhile leaves the old login, and its wrap, as they are")
+    @Test("a password set by the words during an upgrade leaves the old login and its wrap as they are")
     func recovered() throws {
         _ = try create()
         _ = try begin()

@@ -6,7 +6,7 @@ import ThicketTestSupport
 @Suite("base64 and AES-256-GCM")
 struct Base64Tests {
     @Test(
-        "RFC 4648, section 10, both ways",
+        "RFC 4648, section 10, in both directions",
         arguments: [
             ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
             ("foobar", "Zm9vYmFy"),
@@ -19,7 +19,7 @@ struct Base64Tests {
         #expect(Base64.decodeURL(Array(bare.utf8)[...]) == Array(clear.utf8))
     }
 
-    @Test("the alphabets differ in two letters, and neither reads the other's")
+    @Test("the two alphabets differ in two characters, and neither decoder reads the other's")
     func alphabets() {
         let bytes: [UInt8] = [0xFB, 0xEF, 0xFF]
         #expect(Base64.encode(bytes) == "++//")
@@ -29,12 +29,12 @@ struct Base64Tests {
     }
 
     @Test(
-        "what is not the one right text is refused",
+        "base64 text that is not canonical is refused",
         arguments: ["Zg=", "Zg", "Zh==", "Z===", "====", "Zm9 v", "Zm9\n", "Zg==Zg==", "Zm9v=", "=Zm9"])
     func strictStandard(_ text: String) { #expect(Base64.decode(Array(text.utf8)[...]) == nil) }
 
     @Test(
-        "the same without padding",
+        "base64url text that is not canonical, or that has padding, is refused",
         arguments: ["Z", "Zh", "Zm9vY", "Zm9vYmF", "Zg==", "Zm 9v", "Zm9v=", "Zm%v", "Zm9v\n"]
     )
     func strictURL(_ text: String) {
@@ -42,7 +42,7 @@ struct Base64Tests {
         #expect(Base64.decodeURL(Array(text.utf8)[...]) == nil)
     }
 
-    @Test("random bytes come back, whatever their number")
+    @Test("random bytes of every length below 200 survive a round trip")
     func roundTrip() {
         var random: SeededRandom = .init(seed: 64)
         for count: Int in 0..<200 {
@@ -52,7 +52,7 @@ struct Base64Tests {
         }
     }
 
-    @Test("one wrong letter anywhere is found, whichever it is")
+    @Test("a character outside the alphabet is refused at every place, whichever it is")
     func wrongLetters() {
         let letters: Set<UInt8> = Set(Base64.encodeURL((UInt8.min...UInt8.max).map(\.self)).utf8)
         for count: Int in 0..<20 {
@@ -67,7 +67,7 @@ struct Base64Tests {
         }
     }
 
-    @Test("bytes go where they are wanted, and not one beside it")
+    @Test("decoding in place writes the given range and no byte beside it")
     func inPlace() {
         for count: Int in 0..<40 {
             let bytes: [UInt8] = (0..<UInt8(count)).map { $0 &* 91 &+ 3 }

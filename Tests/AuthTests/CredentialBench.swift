@@ -7,7 +7,8 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// A service over a store in a file, with a partner that has passwords kept; cheap stretches, which are counted.
+/// A service over a store in a file, with a partner whose users' passwords the server keeps. Derivations of passwords
+/// are cheap, and counted.
 final class CredentialBench {
     final class Mails: MailOutbox {
         var all: [Mail] = []
@@ -16,7 +17,7 @@ final class CredentialBench {
             if isBroken { throw DirectoryError("the disk is full") }
             all.append(mail)
         }
-        /// How often a message was prepared for nobody.
+        /// How often a message was prepared without being sent.
         private(set) var rehearsed: Int = 0
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {
             if isBroken { throw DirectoryError("the disk is full") }
@@ -59,7 +60,7 @@ final class CredentialBench {
         for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
-    /// One request, as bytes, from an address.
+    /// Makes one request, as bytes, from an address.
     func ask(
         _ line: String, _ body: String = "", token: String? = nil, device: String? = nil, apiKey: String? = nil,
         from address: String = "192.0.2.1"
@@ -120,7 +121,7 @@ final class CredentialBench {
         (try? JSONDocument(parsing: response.body[...]))?.root[name]?.value
     }
 
-    /// What the server does in the background once an account has ended, to its end.
+    /// Erases an ended account to the end, as the server does in the background.
     func erase(_ user: String) throws {
         try Database(path: path).execute("INSERT INTO erasure (app, user, created) VALUES ('app', '\(user)', 1)")
         let server: SQLiteStore = try .init(path: path)
@@ -132,7 +133,7 @@ final class CredentialBench {
         }
     }
 
-    /// Asks for a code and gives the one that was sent.
+    /// Asks for a code; returns the answer and the code that was sent.
     func forget(_ name: String, from address: String = "192.0.2.1") throws -> (response: HTTPResponse, code: String?) {
         let outcome: PartnerService.Outcome = try ask(
             "POST /v2/credentials/forgot", #"{"username":"\#(name)"}"#, from: address)

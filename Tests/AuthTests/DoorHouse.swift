@@ -7,8 +7,8 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// A whole server with a partner and accounts, on one file, by a clock that the test steps: the app `app` is the partner's,
-/// `notes` has accounts.
+/// A whole server with a partner and accounts, on one file, with a clock that the test steps: the app `app` is the
+/// partner's, `notes` has accounts.
 final class DoorHouse {
     private let folder: String = "/tmp/thicket-doors-\(getpid())-\(RandomBytes.hex(6))"
     private let clock: Clock = .init()

@@ -6,11 +6,11 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// What holds at every door of a server, whichever part answers behind it.
-@Suite("Doors of a server")
+/// What holds at every entry point of a server, whichever part answers behind it.
+@Suite("Entry points of a server")
 struct DoorTests {
     @Test(
-        "T16: 120 bad tokens of a partner's app a minute; then the data API says 429 and when to come again, streams 500"
+        "T16: after 120 bad tokens a minute of a partner's app the data API answers 429 with Retry-After, streams 500"
     )
     func badTokens() throws {
         let house: DoorHouse = try .init()
@@ -39,7 +39,7 @@ struct DoorTests {
         #expect(try client.ask(message) == "0:auth:\(house.user)")
     }
 
-    @Test("T16: bad tokens count together, whichever of the two threads looks at them")
+    @Test("T16: bad tokens count together, whichever of the two threads checks them")
     func oneCount() throws {
         let house: DoorHouse = try .init()
         let bad: [String: String] = house.partnerFields(house.login(key: String(repeating: "x", count: 88)))
@@ -52,7 +52,7 @@ struct DoorTests {
         #expect(try peer.ask("POST", "/v2/credentials/change", bad, body: "{}").status == 429)
     }
 
-    @Test("T16: failed logins of an address count together, of partners' users and of accounts")
+    @Test("T16: failed logins of an address count together, those of partners' users and of accounts")
     func oneAddress() throws {
         let house: DoorHouse = try .init { $0.failedLoginsPerMinute = 6 }
         let peer: HTTPPeer = try house.peer()
@@ -102,7 +102,7 @@ struct DoorTests {
         #expect(try [byToken("t1"), byPassword("p1"), byToken("t2"), byPassword("p2")] == [200, 200, 429, 429])
     }
 
-    /// Of each family of routes one that is answered well or refused, and by whom.
+    /// One route of each family, and the status of its answer.
     private static let families: [(method: String, path: String, body: String, status: Int)] = [
         ("GET", "/1/notes/user", "", 401), ("GET", "/1/notes/notes/i/a%20b", "", 401),
         ("POST", "/1/notes/create/", #"{"username":"ann","password":"open sesame"}"#, 200),
@@ -119,7 +119,7 @@ struct DoorTests {
         ("DELETE", "/v1/user/logout", "", 405), ("GET", "/1/notes", "", 404),
     ]
 
-    @Test("a page of a listed origin may ask at every door, and read every answer and refusal; another page none")
+    @Test("a page of a listed origin may call every entry point and read each answer and refusal; another page may not")
     func pages() throws {
         let house: DoorHouse = try .init { $0.corsOrigins = "https://a.example" }
         let peer: HTTPPeer = try house.peer()
@@ -137,7 +137,7 @@ struct DoorTests {
         }
     }
 
-    @Test("a page of a listed origin is told before what each door takes, and which fields; another page is not")
+    @Test("a preflight lists each entry point's methods and fields for a listed origin, and none for another origin")
     func preflights() throws {
         let house: DoorHouse = try .init { $0.corsOrigins = "https://a.example, https://c.example" }
         let peer: HTTPPeer = try house.peer()
@@ -186,7 +186,7 @@ struct DoorTests {
         #expect(text.fields["content-type"]?.hasPrefix("text/plain") == true)
     }
 
-    @Test("what a deleted account had is nobody's from the answer on: an administrator reads and writes none of it")
+    @Test("once a deletion is answered, an administrator reads and writes nothing of the account")
     func ended() throws {
         let house: DoorHouse = try .init()
         let peer: HTTPPeer = try house.peer()
@@ -210,7 +210,7 @@ struct DoorTests {
         for path: String in ["diary/i/k1", "diary/i/k199", "diary/i/k1/v/1"] {
             #expect(try peer.ask("GET", "/1/notes/\(path)", admin).status == 404, "\(path)")
         }
-        // Refused, or nothing, once all is erased.
+        // The answer is a refusal, or empty once all is erased.
         #expect(try !peer.ask("GET", "/1/notes/diary/index?data=1", admin).body.contains("\"n\""))
         #expect(try !peer.ask("GET", "/1/notes/buckets", admin).body.contains("diary"))
         #expect(try peer.ask("GET", "/1/notes/user", ["x-simperium-token": token]).status == 401)

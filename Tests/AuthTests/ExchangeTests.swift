@@ -7,19 +7,19 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// The exchanges in docs/AUTH.md are those of a server: made here, and compared with what stands there.
+/// The exchanges in docs/AUTH.md are made here with a server and compared with the document.
 @Suite("Exchanges in AUTH.md")
 struct ExchangeTests {
     private static let apiKey: String = "6d0f5d0e-8a0c-4a53-9d0b-0a4b1c1f5b0e"
     private static let authKey: String = Base64.encode(Array(1...64))
-    /// What stands in the document for the id that the server makes up.
+    /// What the document shows instead of the id that the server makes up.
     private static let entity: String = "0f9e8d7c-6b5a-4948-9736-251403f2e1d0"
     private static let device: String = "wlkCDA2Hy/CfMqVAShslBAR"
     private static let now: Int64 = 1_800_000_000
     private static let begin: String = "<!-- made by Tests/AuthTests/ExchangeTests.swift -->\n"
     private static let end: String = "<!-- end -->\n"
 
-    @Test("every exchange is what a server says; THICKET_WRITE_EXCHANGES=1 puts it there")
+    @Test("every exchange is what a server answers; THICKET_WRITE_EXCHANGES=1 writes it to the document")
     func document() throws {
         let made: String = try Self.run()
         let root: String = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
@@ -115,7 +115,7 @@ struct ExchangeTests {
             told += "\n\(what)\n\n```\n\(lines.joined(separator: "\n"))\n```\n"
         }
 
-        /// Makes a request and writes down what was said.
+        /// Makes a request and records it with its answer.
         private func ask(
             _ what: String, _ line: String, _ fields: [String], _ body: String?, _ token: String
         ) throws -> String {

@@ -7,16 +7,16 @@ import ThicketTestSupport
 
 @testable import ThicketAuth
 
-/// T15: what a parser is fed to make it slow, deep or large.
+/// T15: input that tries to make a parser slow, deep or large.
 @Suite("T15: hostile heads and bodies", .serialized)
 struct HostileBodyTests {
-    /// Bytes that a single call to the heap may ask for while a request of 60 KiB is read and answered.
+    /// The largest allocation, in bytes, that reading and answering a request of 60 KiB may make.
     private static let blockMax: Int = 1 << 20
     private static let size: Int = 60 << 10
     private static let key: String = String(repeating: "k", count: 88)
     private static let apiKey: String = "11111111-2222-4333-8444-555555555555"
 
-    /// Texts of 60 KiB or 2,500 levels, none of which is a request that makes sense.
+    /// Texts of 60 KiB or 2,500 levels, none of which is a valid request.
     private static let bodies: [(name: String, bytes: [UInt8])] = {
         func filled(_ start: String, _ piece: String, _ end: String) -> [UInt8] {
             Array((start + String(repeating: piece, count: size / piece.utf8.count) + end).utf8)
@@ -39,7 +39,7 @@ struct HostileBodyTests {
         ]
     }()
 
-    /// The largest block that a piece of work asks the heap for.
+    /// The largest block that a piece of work allocates.
     private static func largestBlock(_ body: () throws -> Void) rethrows -> Int {
         thicket_allocations_begin()
         defer { _ = thicket_allocations_end() }
@@ -48,7 +48,7 @@ struct HostileBodyTests {
     }
 
     @Test(
-        "T15: bodies of 60 KiB and 2,500 levels are answered 400 or as a refusal, and no block above 1 MiB is asked for",
+        "T15: bodies of 60 KiB and 2,500 levels are answered 400, and no block above 1 MiB is allocated",
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func bodies() throws {
         let bench: AccountBench = try .init()
@@ -81,7 +81,7 @@ struct HostileBodyTests {
     }
 
     @Test(
-        "T15: 60 KiB in a head, a token or a token's JSON are refused, and no block above 1 MiB is asked for",
+        "T15: 60 KiB in a head, a token or a token's JSON are refused, and no block above 1 MiB is allocated",
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func heads() throws {
         let partners: PartnerService = Self.partners()
@@ -119,7 +119,7 @@ struct HostileBodyTests {
     }
 
     @Test(
-        "T15: the counter sees what it should: a block of 2 MiB is told",
+        "T15: the allocation counter reports a block of 2 MiB",
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func counter() {
         let block: Int = Self.largestBlock { _ = [UInt8](repeating: 1, count: 2 << 20).count }

@@ -5,7 +5,7 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketTestSupport
 
-/// T15: whatever stands in a token, signed or not, the answer is the same and the server goes on.
+/// T15: whatever a token contains, signed or not, the answer is the same and the server continues.
 @Suite("T15: hostile tokens")
 struct HostileTokenTests {
     private static let key: String = String(repeating: "k", count: 88)
@@ -22,7 +22,7 @@ struct HostileTokenTests {
     private static let good: String =
         #"{"rezolve_entity_id":"e1","partner_entity_id":"p1","device_id":"d","exp":1800000900}"#
 
-    /// Payloads that a partner's key has signed and that are no good, each for a reason of its own.
+    /// Payloads signed with a partner's key that are invalid, each for another reason.
     private static let payloads: [(String, [UInt8])] = {
         let deep: String = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
         func with(_ member: String) -> [UInt8] { Array((String(good.dropLast()) + "," + member + "}").utf8) }
@@ -59,7 +59,7 @@ struct HostileTokenTests {
         ).response
     }
 
-    @Test("what a partner has signed and what makes no sense is refused, in the same bytes")
+    @Test("signed tokens with invalid content are refused in the same bytes")
     func signed() throws {
         let header: [UInt8] = Array(TokenMaker.loginHeader.utf8)
         let fine: String = TokenMaker.sign(header: header, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
@@ -68,7 +68,7 @@ struct HostileTokenTests {
             let token: String = TokenMaker.sign(header: header, payload: payload, key: Array(Self.key.utf8))
             #expect(try answer(token) == PartnerAnswer.denied, "\(name)")
         }
-        // As headers; "nothing" and the others are as bad there.
+        // The same texts as headers: each is invalid as a header, too.
         for (name, payload) in Self.payloads {
             let token: String = TokenMaker.sign(
                 header: payload, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
@@ -76,7 +76,7 @@ struct HostileTokenTests {
         }
     }
 
-    @Test("60 KiB of token, of dots, or of nothing but base64, are refused unread")
+    @Test("60 KiB of letters, of dots or of base64 as a token are refused unread")
     func long() throws {
         for text: String in [
             String(repeating: "a", count: 61_440), String(repeating: ".", count: 61_440),
@@ -89,12 +89,12 @@ struct HostileTokenTests {
                 Issue.record("\(text.prefix(10))")
                 continue
             }
-            // What is longer than a request's head is refused before anybody looks for a token.
+            // A token longer than a request's head is refused before it is looked for, so this one is cut.
             #expect(try answer(String(text.prefix(6_000))) == PartnerAnswer.denied)
         }
     }
 
-    @Test("3,000 tokens with bytes changed, cut out and put in: refused in the same bytes, in the stream as well")
+    @Test("3,000 tokens with bytes changed, cut or inserted are refused in the same bytes, in the stream as well")
     func mutated() throws {
         let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 15
         var random: SeededRandom = .init(seed: seed)

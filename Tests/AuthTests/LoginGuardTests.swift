@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @Suite("T16: waiting after failed logins")
 struct LoginGuardTests {
-    @Test("five failures in a row cost nothing, then the wait doubles from a second to a quarter of an hour")
+    @Test("five failures in a row cost no wait, then the wait doubles from a second to a quarter of an hour")
     func doubles() {
         var names: LoginGuard = .init()
         var now: Double = 1_000
@@ -20,7 +20,7 @@ struct LoginGuardTests {
         #expect(waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900, 900])
     }
 
-    @Test("a success ends the row, and names do not share one")
+    @Test("a success resets the count, and each name has its own count")
     func apart() {
         var names: LoginGuard = .init()
         for _ in 0..<7 { names.failed("ann", now: 0) }
@@ -32,7 +32,7 @@ struct LoginGuardTests {
         #expect(names.wait("ann", now: 0) == nil)
     }
 
-    @Test("a clock that goes back makes nobody wait for longer")
+    @Test("a clock that goes back lengthens no wait")
     func clock() {
         var names: LoginGuard = .init()
         for _ in 0..<6 { names.failed("ann", now: 1e9) }
@@ -42,7 +42,7 @@ struct LoginGuardTests {
         #expect(names.wait("ann", now: 1e300) == nil)
     }
 
-    @Test("what is kept is bounded, and who fails at the moment is not forgotten")
+    @Test("the number of names is bounded, and a name that keeps failing is not forgotten")
     func bounded() {
         var names: LoginGuard = .init()
         for round in 0..<3 * LoginGuard.namesMax {

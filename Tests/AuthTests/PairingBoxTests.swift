@@ -4,7 +4,7 @@ import ThicketPlatform
 
 @testable import ThicketAuth
 
-@Suite("Boxes for pairing")
+@Suite("Pairing boxes")
 struct PairingBoxTests {
     private let hello: [UInt8] = .init(repeating: 1, count: 40)
     private var code: String { PairingCode.text(of: hello) }
@@ -16,7 +16,7 @@ struct PairingBoxTests {
         } catch { return error }
     }
 
-    @Test("one message each way, in one app; the answer stays for who did not get it the first time")
+    @Test("a box holds one message each way, in one app; the answer stays for a device that missed it")
     func once() throws {
         var boxes: PairingBoxes = .init()
         try boxes.open(hello, app: "notes", now: 0)
@@ -35,13 +35,13 @@ struct PairingBoxTests {
         #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 120) } == .gone)
     }
 
-    @Test("two minutes, also of a clock that goes back, and no more than 1,024 at one time")
+    @Test("a box lasts two minutes, also when the clock goes back, and at most 1,024 boxes exist at one time")
     func bounds() throws {
         var boxes: PairingBoxes = .init()
         try boxes.open(hello, app: "notes", now: 1_000)
         #expect(try boxes.look(code, app: "notes", now: 1_119.9).answer == nil)
         #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 1_120) } == .gone)
-        // Nobody loses a box to it either; the two minutes begin anew.
+        // A clock that goes back removes no box either; the two minutes start again.
         try boxes.open(hello, app: "notes", now: 1_000)
         #expect(try boxes.look(code, app: "notes", now: 10).hello == hello)
         #expect(try boxes.look(code, app: "notes", now: 129.9).hello == hello)
@@ -53,7 +53,7 @@ struct PairingBoxTests {
         try boxes.open(hello, app: "notes", now: 120)
     }
 
-    @Test("a box whose time is over goes with the next request about accounts, though that is about no pairing")
+    @Test("an expired box is removed by the next account request, though that is not about pairing")
     func clearing() throws {
         let bench: AccountBench = try .init()
         try bench.post("auth/pair", #"{"hello":"\#(Base64.encodeURL(hello))"}"#)
@@ -66,7 +66,7 @@ struct PairingBoxTests {
         #expect(bench.service.boxes.isEmpty)
     }
 
-    @Test("a code is read as it is typed, and nothing else is one")
+    @Test("a code is read as a user types it, and no other text is a code")
     func reading() {
         #expect(code.utf8.count == 26)
         #expect(PairingCode.read(code.uppercased()) == code)

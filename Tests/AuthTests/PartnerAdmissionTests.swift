@@ -3,8 +3,8 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// Login tokens as sync tokens, and signing out.
-@Suite("Tokens of partners in the stream, and logout")
+/// Login tokens as sync tokens, and logout.
+@Suite("Partner tokens in the stream, and logout")
 struct PartnerAdmissionTests {
     private static let key: String = String(repeating: "k", count: 88)
     private let directory: MemoryDirectory = .init()
@@ -35,7 +35,7 @@ struct PartnerAdmissionTests {
         }
     }
 
-    @Test("the app names the partner, the token the user; its end is that of the token and the leeway")
+    @Test("the app names the partner, the token the user; the pass ends at the token's end plus the leeway")
     func good() throws {
         var service: PartnerService = service()
         let pass: PartnerPass? = try admit(&service, token("1800000900.5"))?.get()
@@ -48,7 +48,7 @@ struct PartnerAdmissionTests {
         #expect(try admit(&service, token("1800000900"))?.get().ends == 1_800_000_930)
     }
 
-    @Test("T10, T11: another device or none, another app, an app without partner, another key: refused")
+    @Test("T10, T11: a token is refused with another or no device, another app, an app without partner, another key")
     func refused() throws {
         var service: PartnerService = service()
         for (device, app, key): (String?, String, String) in [
@@ -66,7 +66,7 @@ struct PartnerAdmissionTests {
         #expect(directory.devices.isEmpty)
     }
 
-    @Test("T17: refused from its end on, and a token of a disabled partner at once")
+    @Test("T17: a token is refused from its end on, and at once when its partner is disabled")
     func times() throws {
         var service: PartnerService = service()
         #expect(try admit(&service, token(), now: now + 899)?.get().entity == "e1")
@@ -77,7 +77,7 @@ struct PartnerAdmissionTests {
     }
 
     @Test(
-        "T16: 120 failed tokens a minute of one app and address, then none is looked at; expired ones are no failures")
+        "T16: after 120 failed tokens a minute of one app and address none is checked; expired ones do not count")
     func attempts() throws {
         var service: PartnerService = service()
         for _ in 0..<300 { _ = admit(&service, token("1799999999")) }
@@ -87,7 +87,7 @@ struct PartnerAdmissionTests {
         #expect(try admit(&service, token(), now: now + 120)?.get().entity == "e1")
     }
 
-    @Test("a directory that cannot be asked is told apart")
+    @Test("a directory that fails is reported as a failure, not as a refusal")
     func broken() throws {
         var service: PartnerService = service()
         directory.isBroken = true
@@ -97,7 +97,7 @@ struct PartnerAdmissionTests {
         }
     }
 
-    @Test("T18: a token that was signed out is refused everywhere until its end; another one of the device is not")
+    @Test("T18: a signed-out token is refused everywhere until its end; another token of the device is not")
     func logout() throws {
         var service: PartnerService = service()
         let shown: String = token()
@@ -119,7 +119,7 @@ struct PartnerAdmissionTests {
         #expect(try admit(&service, token("1800000901"))?.get().entity == "e1")
     }
 
-    @Test("the user's devices are listed to the user")
+    @Test("a user's devices are listed to that user")
     func devices() throws {
         directory.devices["e1"] = ["a"]
         let request: HTTPRequest = try RequestVectors.request(

@@ -25,7 +25,7 @@ struct PartnerBundleTests {
             key: bench.authKey)
     }
 
-    /// A request for a bundle, and the route that it takes.
+    /// Makes a request for a bundle, on the route that the request matches.
     private func ask(
         _ method: String, _ body: String = "", token: String? = nil, device: String = "d", app: String = "app"
     ) throws -> HTTPResponse {
@@ -49,7 +49,7 @@ struct PartnerBundleTests {
         #","kdf":1,"n":18,"p":2,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(3, count: 61))""#
     private static let none: String = #"{"bundle":null,"version":0,"access":null}"#
 
-    @Test("of nobody's keys there are none; what is written comes back, its first writer wins, and no version is lost")
+    @Test("a user without keys gets none; a written bundle comes back, its first writer wins, no version is lost")
     func versions() throws {
         #expect(try ask("GET").text == Self.none)
         #expect(try put(1, 9).status == 409, "there is none to replace")
@@ -67,7 +67,7 @@ struct PartnerBundleTests {
         #expect(try ask("GET").text == #"{"bundle":"\#(kept)","version":2,"access":null}"#)
     }
 
-    @Test("T23: with a proof of the access key kept, a token alone replaces nothing: the partner can make those")
+    @Test("T23: with a stored proof of the access key a token alone, which the partner can make, replaces nothing")
     func proof() throws {
         let words: String = SealedBodies.key(5)
         #expect(try put(0, 1, #","recover":"\#(words)""#).status == 200)
@@ -82,7 +82,7 @@ struct PartnerBundleTests {
     }
 
     @Test(
-        "another access key takes the wrap of the old one along: it is given anew, or taken away, and never left behind"
+        "a new access key comes with a new wrap or removes the old wrap, which is never left behind"
     )
     func otherKey() throws {
         let (old, new): (String, String) = (SealedBodies.key(5), SealedBodies.key(7))
@@ -97,7 +97,7 @@ struct PartnerBundleTests {
         #expect(try ask("GET").member("access") == .null)
     }
 
-    @Test("T16: who guesses the proof has to wait, and whoever has it may go on afterwards")
+    @Test("T16: guesses at the proof lead to a wait; the right proof works after it")
     func guessing() throws {
         let words: String = #","r":"\#(SealedBodies.key(5))""#
         #expect(try put(0, 1, #","recover":"\#(SealedBodies.key(5))""#).status == 200)
@@ -108,7 +108,7 @@ struct PartnerBundleTests {
         #expect(try put(1, 2, words).status == 200)
     }
 
-    @Test("the access key under a passphrase lies beside it, with how that is stretched; null takes it away")
+    @Test("the access key under a passphrase is kept with its stretching parameters; null removes it")
     func wrap() throws {
         #expect(try put(0, 1, Self.wrap).status == 200)
         let shown: HTTPResponse = try ask("GET")
@@ -124,7 +124,7 @@ struct PartnerBundleTests {
     }
 
     @Test(
-        "a passphrase that is stretched too little, or so much that nobody would follow, is not taken",
+        "a passphrase with too little or far too much stretching is refused",
         arguments: [
             #""n":16"#, #""n":21"#, #""n":17,"p":5"#, #""n":17,"p":0"#, #""n":17,"r":16"#, #""kdf":2"#,
             #""salt":"AAAA""#,
@@ -136,12 +136,13 @@ struct PartnerBundleTests {
         #expect(try ask("GET").text == Self.none)
     }
 
-    @Test("T10, T11, T13: nobody but the user, on the token's device, in an app of the partner; 401 only for the time")
+    @Test(
+        "T10, T11, T13: only the user, on the token's device, in the partner's app, is served; 401 is only for expiry")
     func strangers() throws {
         #expect(try put(0, 1).status == 200)
         let other: Entity = try bench.store.register(
             partner: bench.partner, partnerEntity: "p2", email: "a@b", newID: "e-2", now: bench.now)
-        #expect(try ask("GET", token: token(other.id, user: "p2")).text == Self.none, "each has one of its own")
+        #expect(try ask("GET", token: token(other.id, user: "p2")).text == Self.none, "each user has its own")
         #expect(try ask("GET", device: "other") == PartnerAnswer.denied)
         #expect(try ask("GET", app: "elsewhere") == PartnerAnswer.denied)
         #expect(try ask("GET", token: token(user: "p2")) == PartnerAnswer.denied)
@@ -154,7 +155,7 @@ struct PartnerBundleTests {
         #expect(try ask("GET", token: registration) == PartnerAnswer.denied)
     }
 
-    @Test("an app has its own: what one app of the partner keeps, another does not see")
+    @Test("a bundle belongs to one app: another app of the partner does not see it")
     func apps() throws {
         let admin: StoreAdmin = try .init(path: bench.path)
         _ = try admin.createApp(try AppID("second"), partner: bench.partner, now: 0)
@@ -164,7 +165,7 @@ struct PartnerBundleTests {
     }
 
     @Test(
-        "what is no bundle is told so, and nothing is written",
+        "an invalid bundle is refused with its reason, and nothing is written",
         arguments: [
             ("", 400), ("[]", 400), ("{}", 400), (#"{"version":0}"#, 400), (#"{"version":-1,"bundle":"AAAA"}"#, 400),
             (#"{"version":0.5,"bundle":"AAAA"}"#, 400), (#"{"version":0,"bundle":"A"}"#, 400),
@@ -177,7 +178,7 @@ struct PartnerBundleTests {
         #expect(try ask("GET").text == Self.none)
     }
 
-    @Test("a user whose data is erased leaves no bundle, and is Pro no more; others' stay")
+    @Test("an erased user leaves no bundle and is no longer Pro; other users' bundles stay")
     func erased() throws {
         #expect(try put(0, 1, Self.wrap).status == 200)
         let other: Entity = try bench.store.register(
@@ -197,7 +198,7 @@ struct PartnerBundleTests {
         #expect(try accounts.notes(of: other.id, in: "app")?.isPro == true)
     }
 
-    @Test("requests of accounts stay with accounts: whose token has no dot, and every other path")
+    @Test("a request stays with accounts if its token has no dot or its path is another")
     func routes() throws {
         let shown: (String, String) throws -> PartnerService.Route? = { path, token in
             let request: HTTPRequest = try RequestVectors.request(

@@ -6,10 +6,10 @@ import ThicketServer
 
 @testable import ThicketAuth
 
-/// Users whose passwords are kept here: in by a name and a password, on by renewal, out for good.
+/// Users whose passwords the server keeps: login by name and password, renewal, logout.
 @Suite("Passwords of partners' users")
 struct PartnerCredentialTests {
-    @Test("T10: registered, logged in: the user object, and a token that is good on its device only")
+    @Test("T10: a registered user logs in and gets the user object and a token that is good on its device only")
     func whole() throws {
         let bench: CredentialBench = try .init()
         let made: HTTPResponse = try bench.register("ann@example.com")
@@ -39,7 +39,7 @@ struct PartnerCredentialTests {
         #expect(!bench.admits(token))
     }
 
-    @Test("T12, T16: a wrong password and a name that nobody has get the same bytes for the same work")
+    @Test("T12, T16: a wrong password and an unknown name get the same bytes for the same work")
     func masked() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
@@ -58,7 +58,7 @@ struct PartnerCredentialTests {
     }
 
     @Test(
-        "T16: five wrong passwords in a row, then waits that double up to a quarter of an hour, for known and unknown names"
+        "T16: after five wrong passwords the waits double up to a quarter of an hour, for known and unknown names"
     )
     func lockout() throws {
         let bench: CredentialBench = try .init()
@@ -74,7 +74,7 @@ struct PartnerCredentialTests {
                 found.append(seconds)
                 bench.now += Double(seconds)
                 #expect(try bench.login(name, "wrong password", from: name).status == 403)
-                // So that addresses are not what is in the way.
+                // Keeps the limit per address out of the way.
                 bench.now += 0
             }
             waits.append(found)
@@ -83,10 +83,10 @@ struct PartnerCredentialTests {
         #expect(waits[0] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900])
         bench.now += 900
         #expect(try bench.login("ann").status == 200)
-        #expect(try bench.login("ann", "wrong password").status == 403, "a good one ends the row")
+        #expect(try bench.login("ann", "wrong password").status == 403, "a success resets the count")
     }
 
-    @Test("T16: thirty failures a minute from one address, whatever the names; other addresses go on")
+    @Test("T16: after thirty failures a minute an address is refused, whatever the names; other addresses are not")
     func addresses() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
@@ -99,7 +99,7 @@ struct PartnerCredentialTests {
         #expect(try bench.login("ann").status == 200)
     }
 
-    @Test("a name is somebody's once; a partner that keeps none, is disabled or unknown lets nobody register or log in")
+    @Test("a name is unique; a partner that keeps no passwords, is disabled or unknown has no registration or login")
     func registration() throws {
         let bench: CredentialBench = try .init()
         #expect(try bench.register("ann").status == 200)
@@ -120,7 +120,7 @@ struct PartnerCredentialTests {
         #expect(try bench.login("ann") == PartnerAnswer.denied)
     }
 
-    @Test("nobody becomes another's user by registering a name that a partner uses for one")
+    @Test("registering a name that a partner uses for a user does not give access to that user")
     func namespaces() throws {
         let bench: CredentialBench = try .init()
         let known: Entity = try bench.store.register(
@@ -130,7 +130,7 @@ struct PartnerCredentialTests {
     }
 
     @Test(
-        "bodies that cannot be used are 400 and cost nothing",
+        "invalid bodies get 400 and cost no derivation",
         arguments: [
             "", "[]", "{}", #"{"username":"a","password":"12345678"}"#,
             #"{"deviceId":"d","username":"","password":"12345678"}"#,
@@ -146,7 +146,7 @@ struct PartnerCredentialTests {
         #expect(bench.stretches == 0)
     }
 
-    @Test("another device in the header than in the body is refused")
+    @Test("a login whose header names another device than its body is refused")
     func devices() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
@@ -184,7 +184,7 @@ struct PartnerCredentialTests {
         #expect(try bench.ping(final).response == PartnerAnswer.denied)
     }
 
-    @Test("only tokens that were made here are renewed, on their own device")
+    @Test("only tokens that this server made are renewed, on their own device")
     func foreign() throws {
         let bench: CredentialBench = try .init()
         let made: HTTPResponse = try bench.register("ann")
@@ -203,14 +203,14 @@ struct PartnerCredentialTests {
         #expect(try bench.ping(token).response == PartnerAnswer.denied, "a new login on a device ends the one before")
     }
 
-    @Test("T18: who signs out with a token whose time alone is over is told so, and the session ends all the same")
+    @Test("T18: a logout with an expired token is answered as expired, and the session ends all the same")
     func lateLogout() throws {
         let bench: CredentialBench = try .init()
         #expect(try bench.register("ann").status == 200)
         let token: String = try bench.token(try bench.login("ann"))
         let other: String = try bench.token(try bench.login("ann", device: "x"))
         bench.now += 3_600
-        // With anything else wrong it is refused as ever, and nothing ends.
+        // With any other fault it is refused as usual, and nothing ends.
         let first: Character = try #require(token.split(separator: ".").last?.first)
         let forged: String = token.replacing(".\(first)", with: first == "A" ? ".B" : ".A")
         for (token, device): (String, String) in [(token, "x"), (forged, "d")] {
@@ -232,7 +232,7 @@ struct PartnerCredentialTests {
         #expect(try bench.ping(other, device: "x").response.status == 200, "another device's stays")
     }
 
-    @Test("an expired token of the partner's own ends nothing: it is of no session")
+    @Test("an expired token that the partner signed ends nothing, since it belongs to no session")
     func lateForeignLogout() throws {
         let bench: CredentialBench = try .init()
         let entity: String = try bench.store.register(
@@ -249,7 +249,7 @@ struct PartnerCredentialTests {
         #expect(bench.admits(token(60)))
     }
 
-    @Test("T18: logout ends the session: every token of it, and no renewal begins any more")
+    @Test("T18: logout ends the session: all its tokens are refused, and none is renewed")
     func logout() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
@@ -265,7 +265,7 @@ struct PartnerCredentialTests {
         }
     }
 
-    @Test("of one user's sessions the oldest end beyond a bound")
+    @Test("a user's oldest sessions end beyond a bound")
     func bounded() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
@@ -278,9 +278,9 @@ struct PartnerCredentialTests {
         #expect(bench.admits(tokens[2], device: "d2"))
     }
 
-    // MARK: Other passwords
+    // MARK: Changed and forgotten passwords
 
-    @Test("another password, by who knows the old one: other sessions end, this one stays")
+    @Test("a password change by the old password ends the user's other sessions and keeps this one")
     func change() throws {
         let bench: CredentialBench = try .init()
         let made: HTTPResponse = try bench.register("ann")
@@ -307,7 +307,7 @@ struct PartnerCredentialTests {
                 == PartnerAnswer.denied)
     }
 
-    @Test("forgotten: whoever is asked about, the answer is the same; the code resets the password and nothing else")
+    @Test("a request for a code is answered alike for every name; the code resets the password and nothing else")
     func forgotten() throws {
         let bench: CredentialBench = try .init()
         let made: HTTPResponse = try bench.register("ann@example.com")
@@ -318,7 +318,7 @@ struct PartnerCredentialTests {
         #expect(asked.response.status == 200)
         #expect(nobody.code == nil)
         #expect(bench.mails.all.map(\.to.text) == ["ann@example.com"])
-        #expect(bench.mails.rehearsed == 1, "the same work for nobody")
+        #expect(bench.mails.rehearsed == 1, "the same work for an unknown name")
         let code: String = try #require(asked.code)
         #expect(code.utf8.count == 8)
         #expect(try bench.verify("ann@example.com", code).response.status == 204)
@@ -330,7 +330,7 @@ struct PartnerCredentialTests {
         #expect(try bench.verify("ann@example.com", code).response == PartnerAnswer.denied, "a code is good once")
     }
 
-    @Test("T16: a code is good for fifteen minutes, for five tries, and one is sent in five minutes")
+    @Test("T16: a code is good for fifteen minutes and five tries, and at most one is sent in five minutes")
     func codes() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann@example.com")
@@ -351,7 +351,7 @@ struct PartnerCredentialTests {
         #expect(try bench.verify("ann@example.com", third).response == PartnerAnswer.denied)
     }
 
-    @Test("T16: guessing a password does not keep its owner from the code, and the code ends the guesser's count")
+    @Test("T16: password guesses do not keep the owner from the code, and the code resets their count")
     func guessedPassword() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann@example.com")
@@ -362,7 +362,7 @@ struct PartnerCredentialTests {
         #expect(try bench.login("ann@example.com", "another one").status == 200)
     }
 
-    @Test("a code for nobody, or for a name that is no address, takes the same work and sends nothing")
+    @Test("a code for an unknown name, or a name that is not an address, costs the same work and sends nothing")
     func codesForNobody() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
@@ -377,7 +377,7 @@ struct PartnerCredentialTests {
         #expect(works == [1])
     }
 
-    @Test("an outbox that takes nothing leaves the answer as it is, and says so")
+    @Test("a failing outbox leaves the answer as it is and is reported")
     func brokenOutbox() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann@example.com")
@@ -385,7 +385,7 @@ struct PartnerCredentialTests {
         #expect(throws: DirectoryError.self) { try bench.forget("ann@example.com") }
     }
 
-    @Test("codes have eight digits, each as likely as any")
+    @Test("codes have eight digits, each equally likely")
     func digits() {
         var counts: [Character: Int] = [:]
         for _ in 0..<1_000 {
@@ -405,7 +405,7 @@ struct PartnerGuestTests {
         TokenMaker.registration(partnerEntity: name, expiry: "1800000900", key: bench.authKey)
     }
 
-    @Test("a guest is made by a registration token, once for each of the partner's ids")
+    @Test("a registration token makes a guest, once for each of the partner's ids")
     func register() throws {
         let bench: CredentialBench = try .init(keepsPasswords: false)
         func make(_ name: String, _ body: String = "{}") throws -> HTTPResponse {
@@ -424,10 +424,10 @@ struct PartnerGuestTests {
         #expect(
             try bench.ask("POST /api/v2/authentication/register/guest", "{}").response == PartnerAnswer.denied)
         _ = try bench.store.register(partner: bench.partner, partnerEntity: "u", email: "a@b", newID: "u1", now: 0)
-        #expect(bench.member("guest", of: try make("u")) == .bool(false), "who is known is no guest")
+        #expect(bench.member("guest", of: try make("u")) == .bool(false), "a known user is not a guest")
     }
 
-    @Test("a guest logs in by a login token, which comes back; T11: nobody else's")
+    @Test("a guest logs in with a login token, which comes back; T11: no other token or entity works")
     func login() throws {
         let bench: CredentialBench = try .init(keepsPasswords: false)
         let made: HTTPResponse = try bench.ask(
@@ -460,7 +460,7 @@ struct CalendarTimeTests {
         ] as [(Int64, String)])
     func dates(_ milliseconds: Int64, _ text: String) { #expect(CalendarTime.text(milliseconds) == text) }
 
-    @Test("as the C library has it, on every day of four centuries")
+    @Test("dates equal those of the C library on every day of four centuries")
     func all() {
         for day: Int64 in -40_000..<110_000 {
             var seconds: time_t = .init(day * 86_400)

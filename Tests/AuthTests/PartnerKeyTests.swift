@@ -30,7 +30,7 @@ struct PartnerKeyTests {
     }
 
     @Test(
-        "what a device has uploaded is given out; the same again changes nothing, others are refused and the first stay"
+        "uploaded keys are returned; the same upload again changes nothing, other keys get 409 and the first stay"
     )
     func upload() throws {
         #expect(try ask("GET").body == Array(#"{"public_key":null,"sign_key":null}"#.utf8))
@@ -45,7 +45,7 @@ struct PartnerKeyTests {
         #expect(try ask("GET").body == made.body)
     }
 
-    @Test("nobody but the user, on the token's device, uploads keys")
+    @Test("only the user, on the token's device, uploads keys")
     func strangers() throws {
         let other: String = try #require(bench.member("sdkEntity", of: try bench.register("bob"))?.stringValue)
         #expect(try ask("PUT", keys(1, 2), entity: other) == PartnerAnswer.denied)
@@ -58,13 +58,13 @@ struct PartnerKeyTests {
     }
 
     @Test(
-        "what is no pair of keys is answered 400 behind a good token",
+        "an invalid pair of keys gets 400 if the token is good",
         arguments: [
             "", "[]", "{}", #"{"public_key":"AAAA","sign_key":"AAAA"}"#, #"{"public_key":7,"sign_key":7}"#, "null", "x",
         ])
     func bad(body: String) throws {
         #expect(try ask("PUT", body).status == 400)
-        #expect(try ask("PUT", keys(0, 1)).status == 400, "the key of nobody")
+        #expect(try ask("PUT", keys(0, 1)).status == 400, "a key of zeros")
         #expect(try ask("PUT", keys(1, 1).replacing("=", with: "")).status == 400)
         #expect(try ask("PUT", keys(1, 1).replacing("AQEB\"", with: "AQEB\"")).status == 200)
     }

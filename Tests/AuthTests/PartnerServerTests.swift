@@ -7,7 +7,8 @@ import ThicketServer
 import ThicketTestServer
 import ThicketTestSupport
 
-/// The published requests as bytes on a socket, against a server on a real store, its clock that of each request.
+/// The published requests as bytes on a socket, against a server on a real store whose clock shows the time of the
+/// requests.
 @Suite("Partner requests to a server")
 struct PartnerServerTests {
     @Test(
@@ -46,7 +47,7 @@ struct PartnerServerTests {
     }
 
     @Test(
-        "several requests come one behind the other on one connection", .enabled(if: Vectors.has("jwt/requests.json")))
+        "requests pipelined on one connection are answered in order", .enabled(if: Vectors.has("jwt/requests.json")))
     func pipelined() throws {
         let file: RequestVectors = try .load()
         try Self.withServer(file) { server in

@@ -31,7 +31,7 @@ struct PartnerServiceTests {
         try JSONDocument(parsing: response.body[...]).root[name]?.string
     }
 
-    @Test("the same user of a partner gets the same id each time, another one another")
+    @Test("a partner's user gets the same id each time, another user gets another id")
     func registers() throws {
         var service: PartnerService = service()
         let answers: [HTTPResponse] = try ["p1", "p1", "p2"].map {
@@ -45,7 +45,7 @@ struct PartnerServiceTests {
     }
 
     @Test(
-        "a body that cannot be used is told apart, behind a good token only",
+        "an invalid body is answered 400 with code 2, only with a good token",
         arguments: [
             "", "[]", "{}", #"{"email":7}"#, #"{"email":"a"}"#, #"{"email":"@b"}"#, #"{"email":"a@"}"#,
             #"{"email":"a@b@c"}"#, #"{"email":"a b@c"}"#, #"{"email":"a@b","email":"a@b"}"#,
@@ -73,7 +73,7 @@ struct PartnerServiceTests {
     }
 
     @Test(
-        "T12: all that is wrong with authorization gets the very same answer",
+        "T12: every fault of the authorization gets the very same answer",
         arguments: [
             [], ["authorization: Bearer"], ["authorization: Bearer  T"], ["authorization: Basic T"],
             ["authorization: T"],
@@ -92,7 +92,7 @@ struct PartnerServiceTests {
         #expect(directory.entities.isEmpty)
     }
 
-    @Test("T16: 120 failures a minute from one address, then nothing of it is looked at; others go on")
+    @Test("T16: after 120 failures a minute an address is refused unread; other addresses are not")
     func failures() throws {
         var service: PartnerService = service()
         let bad: HTTPRequest = try request(
@@ -108,7 +108,7 @@ struct PartnerServiceTests {
         #expect(service.answer(try registration(), to: .register, from: "1", now: now + wait).response.status == 200)
     }
 
-    @Test("T16: 60 registrations a minute of one partner; they count when let in")
+    @Test("T16: a partner may make 60 registrations a minute, counted when they are accepted")
     func registrations() throws {
         var service: PartnerService = service()
         for user: Int in 0..<60 {
@@ -120,7 +120,7 @@ struct PartnerServiceTests {
         #expect(directory.entities.count == 60)
     }
 
-    @Test("a directory that cannot be asked is 503, and no failure of the client's")
+    @Test("a directory that fails gives 503, which does not count as a failure of the client")
     func broken() throws {
         var service: PartnerService = service()
         directory.isBroken = true
@@ -132,7 +132,7 @@ struct PartnerServiceTests {
         #expect(service.answer(try registration(), to: .register, from: "1", now: now).response.status == 200)
     }
 
-    @Test("public keys: null before a device has uploaded them, base64 then; the device is remembered")
+    @Test("public keys are null before a device uploads them, base64 afterwards; the device is remembered")
     func publicKeys() throws {
         directory.entities["e 1"] = Entity(id: "e 1", partner: "12", partnerEntity: "p1")
         let token: String = TokenMaker.login(
@@ -154,7 +154,7 @@ struct PartnerServiceTests {
     }
 
     @Test(
-        "other paths are not ours",
+        "other paths are not partner requests",
         arguments: [
             "/", "/api/v3/authentication/register", "/api/v1/authentication/register/", "/api/v1/authentication",
             "/api/v2/partner/1/customer/2/publickey", "/api/v1/partner/1/customer/%zz/publickey",
@@ -165,7 +165,7 @@ struct PartnerServiceTests {
 
 @Suite("Counting attempts")
 struct AttemptMeterTests {
-    @Test("what was tried slides out of the window within two minutes")
+    @Test("attempts leave the window within two minutes")
     func slides() {
         var meter: AttemptMeter = .init(perMinute: 10)
         for _ in 0..<10 { meter.add("a", now: 1_000) }
@@ -177,7 +177,7 @@ struct AttemptMeterTests {
         #expect(meter.wait("a", now: 1_200) == nil)
     }
 
-    @Test("T17: a clock that goes back does not let anybody in")
+    @Test("T17: a clock that goes back does not end the wait")
     func back() {
         var meter: AttemptMeter = .init(perMinute: 3)
         for _ in 0..<3 { meter.add("a", now: 6_000) }
@@ -185,7 +185,7 @@ struct AttemptMeterTests {
         #expect(meter.wait("a", now: -1e300) != nil)
     }
 
-    @Test("what is kept is bounded: beyond that names share one count")
+    @Test("the number of names is bounded; beyond it names share one count")
     func bounded() {
         var meter: AttemptMeter = .init(perMinute: 2)
         for name: Int in 0..<AttemptMeter.namesMax { meter.add("\(name)", now: 0) }

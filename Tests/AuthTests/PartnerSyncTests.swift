@@ -8,7 +8,7 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// A partner's users over real sockets, on a real store, by a clock that the test steps.
+/// A partner's users over real sockets, on a real store, with a clock that the test steps.
 @Suite("Partner tokens over sockets", .serialized)
 final class PartnerSyncTests {
     private let folder: String = "/tmp/thicket-sync-\(getpid())-\(RandomBytes.hex(6))"
@@ -36,7 +36,7 @@ final class PartnerSyncTests {
                 clock: { box.now }))
     }
 
-    /// The time of the server, which the test moves on.
+    /// The server's clock, which the test advances.
     private final class ClockBox: Sendable {
         private let value: Mutex<Int64>
         init(clock: Int64) { value = Mutex(clock) }
@@ -78,7 +78,7 @@ final class PartnerSyncTests {
     private static let invalid: String = #"0:auth:{"msg":"Token invalid","code":401}"#
     private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
 
-    @Test("registered, let in, expired, let in again: no change is lost, none comes twice")
+    @Test("a client whose token expires continues with a new token; no change is lost, none comes twice")
     func whole() throws {
         let entity: String = try register()
         let client: TestClient = try server.client()
@@ -105,7 +105,7 @@ final class PartnerSyncTests {
         #expect(try other.drain().isEmpty)
     }
 
-    @Test("T10: a token that is shown from another device, or with none, is refused")
+    @Test("T10: a token from another device, or without a device, is refused")
     func device() throws {
         let entity: String = try register()
         let token: String = login(entity, seconds: 60)
@@ -139,7 +139,7 @@ final class PartnerSyncTests {
         #expect(try other.drain().isEmpty)
     }
 
-    @Test("a partner that is disabled by a command loses its users' connections; enabled again, they come back")
+    @Test("disabling a partner by a command ends its users' connections; enabled again, it lets them connect")
     func disabled() throws {
         let entity: String = try register()
         let client: TestClient = try server.client()
@@ -153,7 +153,7 @@ final class PartnerSyncTests {
         #expect(try again.ask(initialize(login(entity, seconds: 60))) == "0:auth:\(entity)")
     }
 
-    @Test("with a password kept here: registered, logged in, synced, renewed, and out with every connection")
+    @Test("a user whose password is kept here registers, logs in, syncs, renews; a reset ends every connection")
     func passwords() throws {
         try admin.setKeepsPasswords(true, id: partner)
         func post(_ call: String, _ body: String) throws -> String {
@@ -188,13 +188,13 @@ final class PartnerSyncTests {
         #expect(try http("GET /v2/credentials/ping", next, device: "d/1").hasPrefix("HTTP/1.1 403"))
     }
 
-    /// Messages of the server, for the test's thread.
+    /// The server's mails, for the test's thread.
     final class Mails: Sendable, MailOutbox {
         private let row: BlockingQueue<Mail> = .init(bound: 10)
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
 
-        /// Waits for the next one.
+        /// Waits for the next mail; returns its code.
         func nextCode() -> String? {
             let now: Duration = SystemClock.steadyTime()
             return row.takeAll(until: now + .seconds(120)).first.map { mail in

@@ -4,10 +4,10 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketTestSupport
 
-/// The third-party requests, judged by the service alone; ProcessTests play them against a server.
+/// The third-party requests, answered by the service alone; PartnerServerTests sends them to a server.
 @Suite("Partner requests: the published cases")
 struct PartnerVectorTests {
-    @Test("every request gets its answer", .enabled(if: Vectors.has("jwt/requests.json")))
+    @Test("every request gets the published answer", .enabled(if: Vectors.has("jwt/requests.json")))
     func all() throws {
         let file: RequestVectors = try .load()
         #expect(file.cases.count >= 83)

@@ -19,7 +19,7 @@ struct ProxiedClientTests {
         try body(try HTTPPeer(port: server.port))
     }
 
-    /// A request with an API key that nobody has, by way of `forwarded`.
+    /// A request with an API key that does not exist, by way of `forwarded`.
     private static func guess(_ proxy: HTTPPeer, _ forwarded: String) throws -> Int {
         try proxy.ask(
             "POST", "/1/notes/authorize/", ["X-Simperium-API-Key": "none", "X-Forwarded-For": forwarded],
@@ -29,7 +29,7 @@ struct ProxiedClientTests {
 
     private static let tries: Int = AccountService.failedKeysPerMinute
 
-    @Test("who guesses is locked out alone, and neither by another's name nor by names in front of its own gets out")
+    @Test("a guessing client is locked out alone, and addresses written in front of its own do not free it")
     func trusted() throws {
         try Self.withServer(trust: "127.0.0.1, 10.0.0.0/8") { (proxy: HTTPPeer) throws in
             for _: Int in 0..<Self.tries { #expect(try Self.guess(proxy, "203.0.113.5") == 401) }
@@ -41,7 +41,7 @@ struct ProxiedClientTests {
         }
     }
 
-    @Test("a stranger who writes another address into each request is locked out all the same")
+    @Test("an untrusted client that writes another address into each request is locked out all the same")
     func untrusted() throws {
         try Self.withServer(trust: "10.0.0.0/8") { (stranger: HTTPPeer) throws in
             for number: Int in 0..<Self.tries { #expect(try Self.guess(stranger, "203.0.113.\(number)") == 401) }

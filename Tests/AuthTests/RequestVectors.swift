@@ -11,7 +11,7 @@ struct RequestVectors {
         let name: String
         let path: String
         let now: Double
-        /// Of the head without its empty line, and the body.
+        /// The head without its empty line; `content` is the body.
         let head: String
         let content: String
         let request: HTTPRequest
@@ -28,7 +28,7 @@ struct RequestVectors {
             if let body: JSONObject { #expect(answer.map(JSONValue.object) == .object(body), "\(name)") }
             for pair: JSONObject.Pair in bodyHas?.pairs ?? [] {
                 let found: JSONValue? = answer?[pair.key]
-                // The file's word for a text that it cannot know.
+                // The file's placeholder for a text that it cannot know.
                 if pair.value == .string("<non-empty string>") {
                     #expect(found?.stringValue?.isEmpty == false, "\(name): \(pair.key)")
                 } else {

@@ -7,7 +7,7 @@ import ThicketServer
 /// Counts that services on several threads share.
 @Suite("Shared counts")
 struct SharedMeterTests {
-    @Test("however many threads try at once, a name has as many tries as it may have, and another its own")
+    @Test("threads that try at once share one limit per name, and each name has its own limit")
     func threads() {
         let meter: SharedMeter = .init(perMinute: 100)
         let taken: Mutex<[String: Int]> = .init([:])

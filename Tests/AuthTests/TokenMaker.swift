@@ -1,7 +1,7 @@
 import ThicketCrypto
 import ThicketPlatform
 
-/// Makes tokens, good ones and others.
+/// Makes valid and invalid tokens.
 enum TokenMaker {
     static func sign(_ header: String, _ payload: String, key: String) -> String {
         sign(header: Array(header.utf8), payload: Array(payload.utf8), key: Array(key.utf8))

@@ -12,7 +12,7 @@ struct TokenSizeTests {
     private static let authKey: String = String(repeating: "k", count: 88)
     private static let now: Int64 = 1_800_000_000
 
-    /// A registration token of so many bytes.
+    /// A registration token of the given number of bytes.
     private static func token(_ bytes: Int) throws -> String {
         for padding: Int in 0...8_000 {
             let payload: String =
@@ -24,7 +24,7 @@ struct TokenSizeTests {
         return ""
     }
 
-    @Test("a token of 8,192 bytes lets its user in, a longer one is 403, and a head above 64 KiB is 431")
+    @Test("a token of 8,192 bytes is accepted, a longer one gets 403, and a head above 64 KiB gets 431")
     func bounds() throws {
         let folder: String = "/tmp/thicket-size-\(getpid())-\(RandomBytes.hex(6))"
         mkdir(folder, 0o700)

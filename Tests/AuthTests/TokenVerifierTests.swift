@@ -38,7 +38,7 @@ struct TokenVerifierTests {
         return TokenMaker.sign(header, "{\(payload)}", key: key)
     }
 
-    @Test("a good one is read")
+    @Test("a good token is read")
     func good() throws {
         let claims: TokenClaims = try read(token(), partner).get()
         #expect(claims.entity == "e1")
@@ -48,7 +48,7 @@ struct TokenVerifierTests {
     }
 
     @Test(
-        "what the header may say",
+        "a header needs alg HS512, auth v2 and typ JWT; duplicates, crit, b64, zip and key members are refused",
         arguments: [
             (#"{"alg":"HS512","auth":"v2","typ":"jwt"}"#, true),
             (#" { "typ" : "JWT" , "kid" : "../../etc/passwd", "auth":"v2", "alg" : "HS512" } "#, true),
@@ -71,7 +71,7 @@ struct TokenVerifierTests {
     }
 
     @Test(
-        "what the claims may be",
+        "a claim of a wrong type, range or device is refused; fractions, escapes and foreign claims are accepted",
         arguments: [
             ("exp", "1800000900.75", true), ("exp", "1.8000009e9", true), ("exp", "1800001860", true),
             ("exp", "1800001860.5", false), ("exp", "1e400", false), ("exp", "-1e400", false),
@@ -89,12 +89,12 @@ struct TokenVerifierTests {
         #expect(((try? read(token(members: [name: value]), partner).get()) != nil) == isGood, "\(name): \(value)")
     }
 
-    @Test("each claim is needed", arguments: ["exp", "device_id", "rezolve_entity_id", "partner_entity_id"])
+    @Test("each claim is required", arguments: ["exp", "device_id", "rezolve_entity_id", "partner_entity_id"])
     func missing(_ name: String) {
         #expect(throws: TokenRefusal.self) { try read(token(without: name), partner).get() }
     }
 
-    @Test("names of canonically equal texts are different devices")
+    @Test("device names that are only canonically equal are different devices")
     func canonical() {
         let composed: String = token(members: ["device_id": "\"\u{E9}\""])
         #expect(throws: TokenRefusal.denied(.device)) {
@@ -103,7 +103,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test("T9: either of two live keys signs; a third does not, nor one of them in another case or with a line end")
+    @Test("T9: either of two live keys signs; a third key, or one of them in another case or with a line end, does not")
     func keys() {
         let rotating: Partner = .init(id: "12", authKeys: [Array(Self.other.utf8), Array(Self.key.utf8)])
         #expect((try? read(token(), rotating).get()) != nil)
@@ -113,7 +113,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test("an unknown partner, one without keys and one that is disabled let nobody in")
+    @Test("an unknown partner, a partner without keys and a disabled partner admit no token")
     func partners() {
         let disabled: Partner = .init(id: "12", authKeys: partner.authKeys, isEnabled: false)
         for nobody: Partner? in [nil, Partner(id: "12", authKeys: []), disabled] {
@@ -121,9 +121,9 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test("T9: nothing of a token is read before its signature holds")
+    @Test("T9: nothing of a token is read before its signature is verified")
     func unsigned() {
-        // Were it parsed first, the reason would be the header.
+        // If it were parsed first, the reason would be the header.
         let token: String = TokenMaker.sign("not JSON", "neither", key: "wrong")
         #expect(throws: TokenRefusal.denied(.signature)) { try read(token, partner).get() }
     }
@@ -146,7 +146,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test("a token longer than 8 KiB, or nested deeper than 64, is refused without harm")
+    @Test("a token longer than 8 KiB, or nested deeper than 64, is refused")
     func abuse() {
         let deep: String = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
         #expect(throws: TokenRefusal.denied(.claims)) {
@@ -163,7 +163,7 @@ struct TokenVerifierTests {
     }
 
     @Test(
-        "T17: time is over at exp and not before; a leeway moves that",
+        "T17: a token expires at exp and not before; a leeway moves that",
         arguments: [
             (-1.0, 0.0, true), (-0.001, 0, true), (0, 0, false), (0.5, 0, false), (119, 120, true), (120, 120, false),
         ])

@@ -26,18 +26,18 @@ struct ProgramTests {
         }
     }
 
-    @Test("every command that talks to a server can be told which", arguments: commands.map(\.name))
+    @Test("every command that talks to a server has the options that choose it", arguments: commands.map(\.name))
     func overrides(name: String) throws {
         guard !["jsondiff", "crypto", "version", "lock", "unlock", "verify-release", "verify-history"].contains(name)
         else { return }
         let command: Command = try #require(ProgramTests.commands.first { $0.name == name })
         let options: Set<String> = Set(command.options.map(\.name))
         #expect(options.isSuperset(of: ["server", "app", "profile", "ca", "proxy", "timeout"]))
-        // Notes open with a password, which no token stands for.
+        // Notes open with a password, which a token cannot replace.
         #expect(options.contains("token-file") != name.hasPrefix("onions "))
     }
 
-    @Test("the help tells every exit code once")
+    @Test("the help lists every exit code once")
     func exitCodes() {
         let help: String = ThicketProgram.program.help()
         for (code, meaning) in ExitCode.meanings {
@@ -48,7 +48,7 @@ struct ProgramTests {
     }
 
     @Test(
-        "words that cannot be used are refused, and the message names them",
+        "unusable words are refused, and the message names them",
         arguments: [
             (["put", "notes"], "KEY is missing"),
             (["get", "notes", "plan", "--verson", "3"], "did you mean --version?"),
@@ -83,7 +83,7 @@ struct ProgramTests {
         #expect(Duration(written: text) == expected)
     }
 
-    @Test("flags win over the environment, and an empty variable counts as none")
+    @Test("options take precedence over the environment, and an empty variable counts as absent")
     func settings() throws {
         func call(_ words: [String], _ environment: [String: String]) throws -> Call {
             guard case .run(let invocation) = ThicketProgram.program.parse(words) else { throw Unusable() }

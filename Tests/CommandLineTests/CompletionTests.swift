@@ -7,7 +7,7 @@ import ThicketProcesses
 
 @Suite("Shell completion", .blocking)
 struct CompletionTests {
-    /// Runs a shell with a script as its argument and gives what it printed.
+    /// Runs a shell with a script as its argument; returns what it printed.
     private func run(_ shell: String, _ script: String) throws -> String? {
         let outcome: ChildProcess.Outcome = try ChildProcess.run(["/usr/bin/env", shell, "-c", script])
         return outcome.code == 0 ? outcome.output : nil
@@ -39,12 +39,12 @@ struct CompletionTests {
         if !offered.contains("/") { #expect(printed == offered + "\n") }
     }
 
-    @Test("the zsh script is one that zsh can read", .enabled(if: CompletionTests.has("zsh")))
+    @Test("zsh can read the zsh script", .enabled(if: CompletionTests.has("zsh")))
     func zsh() throws {
         #expect(try run("zsh", "emulate zsh; compdef() { true }; \(oak.zshCompletion())") != nil)
     }
 
-    @Test("the fish script is one that fish can read", .enabled(if: CompletionTests.has("fish")))
+    @Test("fish can read the fish script", .enabled(if: CompletionTests.has("fish")))
     func fish() throws {
         #expect(try run("fish", oak.fishCompletion()) != nil)
     }

@@ -61,14 +61,14 @@ struct ParsingTests {
         #expect(run("tree plant Elm --tag a --tag b")?.values("tag") == ["a", "b"])
     }
 
-    @Test("many arguments go to the last that takes many")
+    @Test("several arguments go to the last parameter that takes several")
     func many() {
         #expect(run("tree fell a b c")?.arguments("NAME") == ["a", "b", "c"])
         #expect(run("count --from x")?.argument("FILE") == nil)
     }
 
     @Test(
-        "what cannot be used is refused with its reason and a hint",
+        "an unusable line is refused with its reason and a hint",
         arguments: [
             ("", "usage: oak COMMAND"),
             ("tree", "tree needs one more word"),
@@ -145,7 +145,7 @@ struct ParsingTests {
     }
 
     @Test(
-        "a number that cannot be used is refused with what would do, and nothing takes its place",
+        "an unusable number is refused with the accepted range, and no other number replaces it",
         arguments: [
             ("7", 7), ("1", 1), ("90", 90), ("0", nil), ("91", nil), ("x", nil), ("", nil), ("1.5", nil), ("-3", nil),
         ] as [(String, Int?)])
@@ -159,13 +159,13 @@ struct ParsingTests {
         }
     }
 
-    @Test("numbers that are none are refused as well", arguments: ["nan", "inf", "1e999", "0x", "one"])
+    @Test("values that are not usable numbers are refused as well", arguments: ["nan", "inf", "1e999", "0x", "one"])
     func noNumbers(text: String) {
         let call: Invocation? = run("tree plant A --depth=\(text)")
         #expect(throws: BadValue.self) { try call?.number("depth", else: 1.5, in: 0.1...100) }
     }
 
-    @Test("a program says with its exit code whether it was understood")
+    @Test("a program's exit code shows whether its arguments were understood")
     func exitCodes() async {
         let bad: @Sendable (Invocation) async throws(BadValue) -> Int32 = { (_) throws(BadValue) in throw BadValue("no")
         }

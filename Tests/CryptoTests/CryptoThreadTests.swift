@@ -3,7 +3,7 @@ import ThicketCrypto
 
 @Suite("OpenSSL and threads")
 struct CryptoThreadTests {
-    @Test("a thread that gave back what OpenSSL keeps for it may go on, and give it back again")
+    @Test("a thread that released what OpenSSL keeps for it may continue, and release it again")
     func release() {
         var seen: Set<String> = []
         for _ in 0..<100 {

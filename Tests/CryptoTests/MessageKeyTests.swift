@@ -3,7 +3,7 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketTestSupport
 
-/// Keys that have done a part of the work: they must give what OpenSSL's own HMAC gives.
+/// Prepared keys, which have done a part of the work, must give what OpenSSL's own HMAC gives.
 @Suite("Prepared keys of HMAC")
 struct MessageKeyTests {
     @Test("RFC 4231, cases 1, 2, 4 and 6: short keys, short data, a key longer than a block")
@@ -36,7 +36,7 @@ struct MessageKeyTests {
     }
 
     @Test(
-        "every length of key and message around the blocks gives what one call of HMAC gives, and a key may be used again"
+        "a prepared key gives HMAC's code for all lengths of key and message around the blocks, and can be reused"
     )
     func lengths() {
         var random: SeededRandom = .init(seed: 512)

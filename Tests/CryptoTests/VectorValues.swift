@@ -3,9 +3,9 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-/// What the vectors' JSON holds.
+/// Values in the vectors' JSON.
 extension JSONValue {
-    /// The text of a member, which must be there.
+    /// The text of a member, which must exist.
     func text(_ name: String) throws -> String { try #require(self[name]?.stringValue, "no text '\(name)'") }
     /// A member in hex.
     func hex(_ name: String) throws -> [UInt8] { try #require(Hex.decode(text(name)), "no hex '\(name)'") }

@@ -70,7 +70,7 @@ import ThicketSQLite
         #expect(try database.integer("SELECT count(*) FROM t") == 1)
     }
 
-    @Test("each trouble has its own answer")
+    @Test("each kind of error is distinguished")
     func errors() throws {
         let folder: Folder = .init()
         let missing: SQLiteError? = #expect(throws: SQLiteError.self) {
@@ -102,7 +102,7 @@ import ThicketSQLite
         #expect(bad?.code == 25)
     }
 
-    @Test("the log's pages are counted, and a checkpoint empties it")
+    @Test("the log's pages are counted, and a checkpoint empties the log")
     func logPages() throws {
         let folder: Folder = .init()
         let database: Database = try .init(path: folder.path("a.db"))
@@ -118,7 +118,7 @@ import ThicketSQLite
 
     // MARK: The failing disk
 
-    @Test("a failing write or sync is an I/O error, a full disk is full, and both pass")
+    @Test("a failing write or sync is an I/O error, a full disk is full, and the next write succeeds after either")
     func faults() throws {
         for (number, failure) in [FaultRule.Failure.io, .full].enumerated() {
             for operation: FaultRule.Operation in [.write, .sync] {
@@ -137,7 +137,7 @@ import ThicketSQLite
         }
     }
 
-    @Test("a crash takes what was not synced and leaves what was")
+    @Test("a crash loses what was not synced and keeps what was")
     func crash() throws {
         let folder: Folder = .init()
         let disk: FaultVFS = .init(name: "crash")
@@ -156,7 +156,7 @@ import ThicketSQLite
     }
 }
 
-/// A folder that is gone when the test is.
+/// A folder that is removed with the test.
 private final class Folder {
     let path: String
 

@@ -3,8 +3,8 @@ import Testing
 
 @testable import ThicketSQLite
 
-/// What a crash leaves of a file is chosen by a seed alone. Bytes that are another in each run (salts, nonces, what is
-/// sealed with them) must have no part in it, or a failing seed is not the same story when it is played again.
+/// A seed alone chooses what a crash leaves of a file. Bytes that differ in each run (salts, nonces, what is sealed
+/// with them) must have no influence on it, or a failing seed gives another case when it is repeated.
 @Suite("What a crash leaves on the disk") struct DiskModelTests {
     private static let old: [UInt8] = (0..<1_200).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 1) }
     /// SplitMix64, so that the cases are the same in each run.
@@ -34,11 +34,11 @@ import Testing
         let others: [UInt8] = Self.old[place].map { ~$0 }
         var torn: Int = 0
         for seed: UInt64 in 0..<2_000 {
-            // No byte is as it was, so what is left tells what became of the write.
+            // No byte is as it was, so the result shows what became of the write.
             let shown: [UInt8] = left(writing: others, at: offset, over: Self.old, loss, seed) ?? []
             let isTorn: Bool = shown[place].elementsEqual(others) == false && shown != Self.old
             torn += isTorn ? 1 : 0
-            // All bytes are as they were: only if it is torn may the file be another.
+            // All bytes are as they were: the file may differ only if the write is torn.
             let same: [UInt8] = left(writing: Array(Self.old[place]), at: offset, over: Self.old, loss, seed) ?? []
             #expect((same != Self.old) == isTorn, "seed \(seed)")
             #expect(same.count == Self.old.count && same[..<offset] == Self.old[..<offset], "seed \(seed)")
@@ -47,7 +47,7 @@ import Testing
         #expect(torn > 200, "hardly any write was torn")
     }
 
-    @Test("zeros behind the end of a file are not there by themselves")
+    @Test("a torn write of zeros after the end of a file leaves bytes that are not zero")
     func tornZeros() {
         var torn: Int = 0
         for seed: UInt64 in 0..<500 {

@@ -4,9 +4,10 @@ import ThicketTestSupport
 
 @testable import ThicketSQLite
 
-/// A transaction in which reads fail, and which is undone. SQLite 3.40 may keep pages of it, and write them with a later transaction of the same
-/// connection: the seeds are such stories, found among 700, with and without gathered writes.
-@Suite("Reads that fail in a transaction that is undone") struct FailingReadTests {
+/// A transaction in which reads fail, and which is rolled back. SQLite 3.40 may keep pages of it, and write them with a
+/// later transaction of the same connection: the seeds give such cases, found among 700, with and without gathered
+/// writes.
+@Suite("Reads that fail in a transaction that is rolled back") struct FailingReadTests {
     private typealias Rows = [Int64: String]
 
     private func content(_ database: Database) throws -> Rows {
@@ -15,7 +16,7 @@ import ThicketTestSupport
         return rows
     }
 
-    /// One step of a transaction; `rows` is what it leads to.
+    /// One step of a transaction; `rows` becomes its result.
     private func change(
         _ database: Database, _ rows: inout Rows, _ saved: inout [Rows], _ unique: inout Int64,
         _ random: inout SeededRandom
@@ -56,7 +57,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("nothing of it is left behind", arguments: [UInt64(69), 189, 657], [true, false])
+    @Test("nothing of the transaction is left behind", arguments: [UInt64(69), 189, 657], [true, false])
     func nothingIsLeft(_ seed: UInt64, _ gathers: Bool) throws {
         var random: SeededRandom = .init(seed: seed)
         let bench: LogBench = try .init()

@@ -6,7 +6,7 @@ import ThicketTestSupport
 
 @testable import ThicketSQLite
 
-/// Writes of the log that are gathered (decision 0008): fewer calls, and nobody can tell otherwise.
+/// Writes of the log that are gathered (decision 0008): fewer calls, and no other visible difference.
 @Suite("Gathered writes of the log") struct GatheringTests {
     private func put(_ keys: some Sequence<Int>, _ byte: UInt8, _ database: Database, bytes: Int = 3_000) throws {
         for key: Int in keys {
@@ -21,7 +21,7 @@ import ThicketTestSupport
         return rows
     }
 
-    @Test("a commit of many pages is few writes, and all of it is there for others when it is over")
+    @Test("a commit of many pages is few writes, and other connections see all of it when it is over")
     func fewer() throws {
         let bench: LogBench = try .init()
         let plain: Int = try bench.writes {
@@ -54,7 +54,7 @@ import ThicketTestSupport
         #expect(try bench.writes { try put([2], 2, writer, bytes: 10) } == 1)
     }
 
-    @Test("a transaction larger than its cache reads what it has written, and leaves nothing when it is undone")
+    @Test("a transaction larger than its cache reads what it has written, and leaves nothing when it is rolled back")
     func spilling() throws {
         let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
@@ -76,7 +76,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "a write or sync that fails, fails the commit; nothing of it is seen, and the next one is whole",
+        "a write or sync that fails makes the commit fail; nothing of it is seen, and the next commit is whole",
         arguments: [FaultRule.Operation.write, .sync], [FaultRule.Failure.io, .full, .short])
     func failing(_ operation: FaultRule.Operation, _ failure: FaultRule.Failure) throws {
         let bench: LogBench = try .init()
@@ -104,7 +104,7 @@ import ThicketTestSupport
         #expect(try reader.integrityFindings() == [])
     }
 
-    @Test("a full disk that undoes one statement alone takes nothing from those before it in the transaction")
+    @Test("a full disk that undoes one statement only leaves the earlier statements of the transaction as they are")
     func goingOn() throws {
         let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
@@ -119,7 +119,8 @@ import ThicketTestSupport
         // More than the cache holds, and less than is gathered at most.
         try writer.execute("UPDATE u SET v = CAST(printf('%3000d', k) AS BLOB) WHERE k <= 25")
         bench.disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
-        // Of several rows and with a constraint, so that SQLite can undo it by itself; it reads a page that lies in the log by now.
+        // The statement has several rows and a constraint, so that SQLite can undo it alone; it reads a page that is in
+        // the log by now.
         #expect(throws: SQLiteError.self) { try writer.execute("UPDATE u SET v = v || 'x' WHERE k <= 25") }
         bench.disk.heal()
         #expect(writer.isInTransaction)
@@ -128,7 +129,7 @@ import ThicketTestSupport
         #expect(try reader.integrityFindings() == [])
     }
 
-    @Test("a commit that nobody syncs is told when it cannot be written", arguments: ["NORMAL", "OFF"])
+    @Test("a commit without a sync fails when it cannot be written", arguments: ["NORMAL", "OFF"])
     func unsynced(_ mode: String) throws {
         let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
@@ -147,7 +148,7 @@ import ThicketTestSupport
         #expect(try reader.integrityFindings() == [])
     }
 
-    @Test("room for the log that the disk does not have is given back")
+    @Test("a reservation of log space that the disk does not have leaves the log as large as it was")
     func reserving() throws {
         let bench: LogBench = try .init()
         let writer: Database = try bench.connect(gathers: true)
@@ -164,7 +165,7 @@ import ThicketTestSupport
         #expect(try content(writer) == [1: 1])
     }
 
-    @Test("who opens a log after a process that was killed in a transaction finds what was committed")
+    @Test("a connection opened after a process was killed in a transaction finds what was committed")
     func unfinished() throws {
         let bench: LogBench = try .init()
         var writer: Database? = try bench.connect(gathers: true)
@@ -233,7 +234,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "over a file system without shared memory there is no log, and the database works with a journal",
+        "in a file system without shared memory there is no log, and the database works with a journal",
         arguments: ["unix-dotfile", "unix-none"])
     func withoutSharedMemory(inner: String) throws {
         let bench: LogBench = try .init()
@@ -256,7 +257,7 @@ import ThicketTestSupport
         #expect(access(path + "-wal", F_OK) != 0)
     }
 
-    @Test("a write of many pages may be cut by a crash between any of them")
+    @Test("a crash may cut a write of many pages between any two of them")
     func pieces() throws {
         let history: DiskHistory = .init()
         let bytes: [UInt8] = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ThicketSQLite
 
-/// A folder with a database on a disk that fails as told, and the connections to it.
+/// A folder with a database on a disk that fails as the test says, and the connections to it.
 final class LogBench {
     let path: String
     let disk: FaultVFS
@@ -35,7 +35,7 @@ final class LogBench {
         return database
     }
 
-    /// One that gathers and one that does not.
+    /// One connection that gathers and one that does not.
     func pair() throws -> (Database, Database) { (try connect(gathers: true), try connect(gathers: false)) }
 
     func logBytes() throws -> Int {

@@ -3,10 +3,10 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// Who is logged in, what is not permitted, and servers that are not there.
+/// Logins, missing permissions, and servers that cannot be reached.
 @Suite("thicket: accounts", .blocking)
 struct AccountCommandTests {
-    @Test("login keeps a profile for its owner's eyes; status tells of it; logout forgets it")
+    @Test("login keeps a profile that only its owner can read; status shows it; logout removes it")
     func profile() throws {
         let bench: CommandBench = try .init()
         #expect(try bench.run(["ls", "notes"]).code == 6)
@@ -26,7 +26,7 @@ struct AccountCommandTests {
         #expect(try bench.run(["status"]).code == 6)
     }
 
-    @Test("profiles stand beside each other, and settings go before them")
+    @Test("profiles are independent of each other, and settings take precedence over them")
     func profiles() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -47,7 +47,7 @@ struct AccountCommandTests {
         #expect(try bench.good(["get", "notes", "k", "--path", "of"], variables: nobody) == "bob\n")
     }
 
-    @Test("a token that is not accepted ends with 6 and keeps nothing")
+    @Test("a token that is not accepted ends the command with 6 and keeps nothing")
     func wrongToken() throws {
         let bench: CommandBench = try .init()
         try bench.write("token", "nonsense\n")
@@ -60,7 +60,7 @@ struct AccountCommandTests {
         #expect(try bench.run(["get", "notes", "k"] + words).code == 6)
     }
 
-    @Test("a token that may only read reads; its change is refused with 6 and leaves no trace")
+    @Test("a read-only token reads; its changes are refused with 6 and leave no trace")
     func readOnly() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -110,7 +110,7 @@ struct AccountCommandTests {
             for text: String in ["cannot be reached"] + told {
                 #expect(outcome.code == 5 && outcome.errors.contains(text), "\(words) \(outcome)")
             }
-            // `watch` has no such option, and old versions are kept by the server alone.
+            // `watch` has no such option, and only the server keeps old versions.
             #expect(outcome.errors.contains("--offline") == (told.count > 1), "\(words) \(outcome)")
         }
         #expect(try bench.good(["get", "notes", "k", "--offline", "--json"]) == #"{"a":1}"# + "\n")
@@ -127,12 +127,12 @@ struct AccountCommandTests {
         #expect(try bench.good(["status"]).contains("not sent") == false)
     }
 
-    @Test("two commands work on one bucket at once; only what needs the copy itself is refused with 7")
+    @Test("two commands work on one bucket at once; only a command that needs the copy itself is refused with 7")
     func together() throws {
         let bench: CommandBench = try .init()
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
-        // An editor that waits for a file holds the copy open.
+        // An editor that waits for a file keeps the copy open.
         try bench.write("editor", "#!/bin/sh\necho open > '\(bench.path("pipe"))'\nread x < '\(bench.path("pipe"))'\n")
         mkfifo(bench.path("pipe"), 0o600)
         let edit: ChildProcess = try .init(

@@ -2,12 +2,12 @@ import Glibc
 import Testing
 import ThicketProcesses
 
-/// A real server, and the real `thicket` with homes of its own.
+/// A real server, and the real `thicket` with its own homes.
 final class CommandBench {
     let place: TemporaryFolder = .init("cli")
     private(set) var server: Daemon
     let token: String
-    /// Of the data folder that came later.
+    /// The token of the data folder that was made later.
     private(set) var newToken = ""
 
     init() throws {
@@ -23,7 +23,7 @@ final class CommandBench {
     /// Starts it again on the same port.
     func startServer() throws { server = try Daemon(folder: place.path + "/data", port: server.port) }
 
-    /// Starts a server on another data folder, made for it, on the same port; gives the token of that folder.
+    /// Starts a server on another data folder, made for it, on the same port; returns the token of that folder.
     func startServer(on data: String, user: String) throws -> String {
         mkdir(path(data), 0o700)
         newToken = try Daemon.token(path(data), app: "notes", user: user)
@@ -60,7 +60,7 @@ final class CommandBench {
         return try run(words, home: home)
     }
 
-    /// Runs it and expects it to end well; gives its output.
+    /// Runs it and expects success; returns its output.
     @discardableResult
     func good(_ words: [String], home: String = "home", variables more: [String: String] = [:]) throws -> String {
         let outcome: ChildProcess.Outcome = try run(words, home: home, variables: more)
@@ -70,7 +70,7 @@ final class CommandBench {
         return outcome.output
     }
 
-    /// Starts it.
+    /// Starts it and does not wait for its end.
     func start(_ words: [String], home: String = "home") throws -> ChildProcess {
         try ChildProcess([Programs.thicket] + words, variables: variables(home, [:]))
     }

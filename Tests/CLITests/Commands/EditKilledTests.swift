@@ -7,7 +7,7 @@ import ThicketProcesses
 
 @Suite("A killed edit", .blocking)
 struct EditKilledTests {
-    @Test("No clear text stays after SIGTERM and SIGHUP while the editor runs", arguments: [SIGTERM, SIGHUP])
+    @Test("no clear text stays after SIGTERM and SIGHUP while the editor runs", arguments: [SIGTERM, SIGHUP])
     func ended(_ number: Int32) throws {
         let bench: CommandBench = try .init()
         try bench.login()

@@ -8,7 +8,8 @@ import ThicketProcesses
 struct EqualObjectTests {
     private static let milk: String = #"{"text":"shopping: milk"}"#
 
-    /// Two homes that have `list/k` at `shopping:`, in an open or in a sealed bucket, and what sealed ones need.
+    /// Two homes that have `list/k` at `shopping:`, in an open or in a sealed bucket, with the logins that a sealed one
+    /// needs.
     private func shopping(isSealed: Bool) throws -> CommandBench {
         let bench: CommandBench = try .init()
         if isSealed {
@@ -38,7 +39,7 @@ struct EqualObjectTests {
         }
     }
 
-    @Test("put: it stands once, and nothing is sent a second time", arguments: [false, true])
+    @Test("put: the same text appears once, and nothing is sent a second time", arguments: [false, true])
     func put(isSealed: Bool) throws {
         let bench: CommandBench = try shopping(isSealed: isSealed)
         try bench.good(["put", "list", "k", Self.milk, "--offline"], home: "other")
@@ -51,7 +52,7 @@ struct EqualObjectTests {
         #expect(try bench.good(["put", "list", "k", Self.milk], home: "other").contains("is so already"))
     }
 
-    @Test("what differs besides goes out, and the same text still stands once", arguments: [false, true])
+    @Test("another difference is sent, and the same text still appears once", arguments: [false, true])
     func putMore(isSealed: Bool) throws {
         let bench: CommandBench = try shopping(isSealed: isSealed)
         try bench.good(["put", "list", "k", #"{"text":"shopping: milk","n":1}"#, "--offline"], home: "other")
@@ -61,7 +62,7 @@ struct EqualObjectTests {
         #expect(try bench.good(["get", "list", "k", "--path", "n"]) == "1\n")
     }
 
-    @Test("import, and a mirror whose file was written meanwhile", arguments: [false, true])
+    @Test("import, and a mirror whose file was written meanwhile, keep the same text once", arguments: [false, true])
     func folders(isSealed: Bool) throws {
         let bench: CommandBench = try shopping(isSealed: isSealed)
         try bench.good(["mirror", bench.path("m"), "list", "--once"], home: "other")
@@ -77,7 +78,7 @@ struct EqualObjectTests {
         #expect(bench.read("m/" + file) == "shopping: milk")
     }
 
-    @Test("a mirror that could not send what it read: the same from elsewhere stands once")
+    @Test("a mirror that could not send what it read: the same text from another machine appears once")
     func mirrorOffline() throws {
         let bench: CommandBench = try shopping(isSealed: false)
         try bench.good(["mirror", bench.path("m"), "list", "--once"], home: "other")

@@ -2,13 +2,14 @@ import Glibc
 import Synchronization
 import ThicketProcesses
 
-/// What stands before a server and is none: answers each request by itself, or passes a server's bytes until a text has
+/// A program in front of a server: it answers each request by itself, or relays a server's bytes until a text has
 /// passed, and nothing after it.
 ///
-/// `@unchecked`: what changes is behind its mutex, the descriptors never change, and the links belong to the thread.
+/// `@unchecked`: the mutable state is behind its mutex, the descriptors never change, and the links belong to the
+/// thread.
 final class FakeEdge: @unchecked Sendable {
     enum Manner: Sendable {
-        /// Each request gets this, and the connection ends.
+        /// Answers each request with this, and ends the connection.
         case answer(String)
         /// Relays to a port until the server's bytes hold this text; the connections stay open then.
         case relay(to: UInt16, until: String)
@@ -17,7 +18,7 @@ final class FakeEdge: @unchecked Sendable {
     private struct Link {
         let client: Int32
         let server: Int32
-        /// From the client, or from the server where there is one.
+        /// The bytes from the client, or from the server if the link has one.
         var seen: [UInt8] = []
     }
 
@@ -61,10 +62,10 @@ final class FakeEdge: @unchecked Sendable {
 
     var address: String { "http://127.0.0.1:\(port)" }
     var connections: Int { state.withLock(\.connections) }
-    /// The text has passed, and nothing will any more.
+    /// The text has passed, and nothing follows it.
     var isStalled: Bool { state.withLock(\.isStalled) }
 
-    /// Ends it with all its connections; whoever makes one calls this at the end.
+    /// Ends the edge with all its connections; each test that makes one calls this at its end.
     func stop() {
         state.withLock { $0.isOver = true }
         var byte: UInt8 = 1
@@ -133,7 +134,8 @@ final class FakeEdge: @unchecked Sendable {
         return send(bytes, to: link.client)
     }
 
-    /// Few at a time: a small message passes as a whole, and of a long one little follows the text. nil: the other side has ended.
+    /// At most 4,096 bytes, so a small message passes as a whole, and little of a long one follows the text; nil when
+    /// the other side has ended.
     private func bytes(_ descriptor: Int32) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = recv(descriptor, &bytes, bytes.count, 0)

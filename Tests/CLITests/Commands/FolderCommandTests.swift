@@ -6,7 +6,7 @@ import ThicketProcesses
 /// Import, export and mirror, as processes against a real server.
 @Suite("thicket: folders", .blocking)
 struct FolderCommandTests {
-    @Test("what is imported is exported as it was, and what cannot be taken is named")
+    @Test("imported files are exported unchanged, and a file that cannot be imported is named")
     func roundTrip() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -50,7 +50,7 @@ struct FolderCommandTests {
         let mirror: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
         try mirror.wait(for: "mirroring")
         #expect(bench.read("m/b.json") == "{\n  \"x\": 1\n}\n")
-        // "Sent" is said when the server has it.
+        // "Sent" is reported when the server has it.
         func arrives(_ text: String) -> Bool {
             (try? bench.run(["get", "docs", "a.txt", "--path", "text"]))?.output == text
         }
@@ -118,13 +118,13 @@ struct FolderCommandTests {
         }
         let once: [String] = ["mirror", bench.path("m"), "docs", "--once"]
         try bench.good(once)
-        // Here.
+        // In the folder.
         try bench.write("m/both.txt", "ONE two three\n")
         try bench.write("m/mine.txt", "mine\n")
         unlink(bench.path("m/gone-here.txt"))
         unlink(bench.path("m/fought-1.txt"))
         try bench.write("m/fought-2.txt", "edited here\n")
-        // There.
+        // In the bucket.
         try bench.good(["put", "docs", "both.txt", #"{"text":"one two THREE\n","tag":1}"#])
         try bench.good(["put", "docs", "theirs.txt", #"{"text":"theirs\n"}"#])
         try bench.good(["put", "docs", "fought-1.txt", #"{"text":"edited there\n"}"#])
@@ -154,7 +154,7 @@ struct FolderCommandTests {
         #expect(try bench.good(["ls", "docs"]) == "a.conflict-1.txt  v1\na.txt             v1\n")
     }
 
-    @Test("a mirror works on while the server is away, and sends later")
+    @Test("a mirror continues while the server is away, and sends later")
     func offline() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -167,7 +167,7 @@ struct FolderCommandTests {
         try mirror.wait(for: "kept late.txt")
         mirror.signal(SIGINT)
         #expect(try mirror.finish().code == 0)
-        // Started without a server it goes on from what it remembers.
+        // Started without a server it continues from what it remembers.
         let again: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
         try again.wait(for: "mirroring")
         try bench.startServer()
@@ -178,7 +178,7 @@ struct FolderCommandTests {
         #expect(try bench.good(["get", "docs", "late.txt", "--path", "text"]) == "late\n")
     }
 
-    @Test("what cannot be mirrored is left alone and named, and other folders and users are kept apart")
+    @Test("a file that cannot be mirrored is left alone and named; another bucket, user or mirror is refused")
     func refusals() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -200,7 +200,7 @@ struct FolderCommandTests {
         #expect(try bench.run(["mirror", bench.path("m"), "docs", "--once"]).code == 7)
     }
 
-    @Test("a recorded session is replayed and compared; a difference or a missing file is told by the exit code")
+    @Test("a recorded session is replayed and compared; the exit code reports a difference or a missing file")
     func replay() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -218,7 +218,7 @@ struct FolderCommandTests {
         #expect(try bench.run(["replay", bench.path("none.json")]).code == 3)
     }
 
-    @Test("recordings of several people are replayed into a sealed bucket, several in one call, and again and again")
+    @Test("recordings of several users are replayed into a sealed bucket, several in one call, and repeatedly")
     func sealedReplay() throws {
         let bench: CommandBench = try .init()
         try bench.login()

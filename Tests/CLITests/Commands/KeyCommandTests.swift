@@ -8,7 +8,7 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// Accounts whose keys stay on the machine, by the real programs.
+/// Accounts whose keys stay on the machine, with the real programs.
 @Suite("thicket: accounts with keys", .blocking)
 struct KeyCommandTests {
     private func apiKey(_ bench: CommandBench) throws -> String {
@@ -18,7 +18,7 @@ struct KeyCommandTests {
         return String(try #require(output.split(separator: "\n").first).split(separator: " ").last ?? "")
     }
 
-    /// What the kernel says of a process.
+    /// The limits of a process as the kernel lists them.
     private static func limits(of id: pid_t) -> String? {
         let file: Int32 = open("/proc/\(id)/limits", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
@@ -28,7 +28,7 @@ struct KeyCommandTests {
         return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
     }
 
-    @Test("when an answer was lost nothing is said to be done or not, but what tells; else what was not done, and why")
+    @Test("a lost answer is reported as unknown, with a way to find out; a refusal says what was not done, and why")
     func lostAnswers() {
         let lost: Failure = .init(
             "nothing was deleted", keys: .unknown(ClientError(.network, "the line went dead")),
@@ -69,7 +69,7 @@ struct KeyCommandTests {
         #expect(!outcome.errors.contains("timed out after 30"), "\(outcome)")
     }
 
-    @Test("what a sign-up or a recovery lacks is said at once, all of it", arguments: ["signup", "recover"])
+    @Test("a sign-up or a recovery reports all that it lacks at once", arguments: ["signup", "recover"])
     func missing(command: String) throws {
         let bench: CommandBench = try .init()
         let nothing: ChildProcess.Outcome = try bench.run([command])
@@ -82,7 +82,7 @@ struct KeyCommandTests {
         for name: String in ["--server", "--user"] { #expect(!some.errors.contains("  \(name) ")) }
     }
 
-    @Test("signed up, reminded, verified, on a second machine, another password, recovered by words and by pieces")
+    @Test("an account survives sign-up, verify, a second machine, a new password, recovery by words and by pieces")
     func life() throws {
         let bench: CommandBench = try .init()
         let ann: [String] = [
@@ -118,7 +118,7 @@ struct KeyCommandTests {
 
         let two: [String: String] = ["THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley"]
         #expect(try bench.good(["passwd"], variables: two).contains("Sealed content stays unchanged"))
-        // The other machine is signed out, and still says whose login has ended.
+        // The other machine is signed out, and still shows whose login has ended.
         let ended: ChildProcess.Outcome = try bench.run(["status"], home: "x")
         #expect(ended.code == 6 && ended.output.contains("user     ann\n"), "\(ended)")
         #expect(try bench.run(["ls", "notes"], home: "x").code == 6)
@@ -139,7 +139,7 @@ struct KeyCommandTests {
         #expect(back.code == 0, "\(back)")
         #expect(try bench.good(["get", "notes", "k", "--json"], home: "z") == #"{"a":1}"# + "\n")
 
-        // T2: nothing of it lies about in the clear.
+        // T2: nothing of it is stored in the clear.
         for home: String in ["home", "x", "z"] {
             let kept: String = try #require(bench.read("\(home)/profiles/default/keys.json"))
             #expect(kept.contains("sealed") && !kept.contains("access_key") && !kept.contains("canary"))
@@ -154,7 +154,7 @@ struct KeyCommandTests {
     }
 
     @Test(
-        "a new machine gets the keys by a code and four words; audit shows what the server stores, and nothing in the clear"
+        "a new machine gets the keys by a code and four words; audit shows what the server stores, none in the clear"
     )
     func pair() throws {
         let bench: CommandBench = try .init()
@@ -189,7 +189,7 @@ struct KeyCommandTests {
     }
 
     @Test(
-        "at a terminal passwd tries the old password before it asks for the new one, and leaves no login behind that it made"
+        "at a terminal passwd checks the old password before it asks for a new one, and leaves no extra login behind"
     )
     func typedPassword() throws {
         let bench: CommandBench = try .init()
@@ -225,7 +225,7 @@ struct KeyCommandTests {
         try bench.good(["login"] + ann, home: "x", variables: ["THICKET_PASSWORD": "canary lentil"])
     }
 
-    @Test("a machine that has the keys does not wait for them: it says how to give them; one whose login is over waits")
+    @Test("pair on a machine with the keys says how to give them; on a machine whose login has ended it waits for them")
     func pairedAlready() throws {
         let bench: CommandBench = try .init()
         let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench)]
@@ -252,7 +252,7 @@ struct KeyCommandTests {
     }
 
     @Test(
-        "other words: the old ones bring nothing, other machines go on and are told, and a command that was killed goes on"
+        "renewed words void the old ones, other machines continue and are informed, and a killed command is resumed"
     )
     func renew() throws {
         let bench: CommandBench = try .init()
@@ -285,7 +285,7 @@ struct KeyCommandTests {
         #expect(stale.code == 1 && stale.errors.contains("not of this account"), "\(stale)")
         #expect(try bench.good(["verify", "--words-file", bench.path("new")]).contains("verified"))
 
-        // The other machine: its copies and its login are good, and whatever wants the key says what to do.
+        // The other machine: its copies and its login are good, and each command that needs the key says what to do.
         try bench.good(["put", "notes", "k", #"{"a":1}"#], home: "x")
         for words: [String] in [["words"], ["audit"], ["verify", "--words-file", bench.path("old")]] {
             let told: ChildProcess.Outcome = try bench.run(words, home: "x")
@@ -311,7 +311,7 @@ struct KeyCommandTests {
             variables: ["THICKET_NEW_PASSWORD": "canary lentil"])
         #expect(try bench.good(["get", "notes", "k", "--json"], home: "z") == #"{"a":1}"# + "\n")
         #expect(try bench.good(["words"], home: "z") == renewed.output)
-        // Nobody is there to tell whether the words are the newest.
+        // No server is running that could say whether the words are the newest.
         try bench.stopServer()
         let alone: ChildProcess.Outcome = try bench.run(["verify", "--words-file", bench.path("new")], home: "z")
         #expect(alone.code == 5 && alone.errors.contains("still the newest is not known"), "\(alone)")
@@ -319,7 +319,7 @@ struct KeyCommandTests {
     }
 
     @Test(
-        "killed when the server had changed the key and nobody knew here: the next command of any kind finds the new one"
+        "after a kill between the server's change of the key and its storage here any next command finds the new key"
     )
     func killed() async throws {
         let bench: CommandBench = try .init()
@@ -333,7 +333,7 @@ struct KeyCommandTests {
         let token: String = try #require(try home.read("default")).token
         let next: AccessKey = .random()
         try home.writeKeys(DeviceKeys(kept, next: next), "default")
-        // Not done yet: what is shown is what is good, and the key that is to follow stays kept.
+        // Not done yet: the words shown are the valid ones, and the key that is to follow stays stored.
         #expect(try bench.good(["words"]) == old)
         #expect(try home.readKeys("default")?.next == next)
         let accounts: Accounts = try ThicketApp(server: bench.address, app: "notes", apiKey: key, store: .memory)
@@ -348,7 +348,7 @@ struct KeyCommandTests {
         #expect(shown.code == 0 && shown.output != old && shown.errors.contains("was changed"), "\(shown)")
         #expect(try home.readKeys("default")?.accessKey == next && home.readKeys("default")?.next == nil)
         #expect(try bench.good(["words"]) == shown.output)
-        // The same when it is the change itself that is asked for again: no third key.
+        // The same when the change itself is requested again: no third key.
         let again: OpenAccount = try #require(try home.readKeys("default")).open()
         let third: AccessKey = .random()
         try home.writeKeys(DeviceKeys(again, next: third), "default")
@@ -360,7 +360,7 @@ struct KeyCommandTests {
         #expect(try bench.good(["words"]) == renewed.output)
     }
 
-    @Test("a password in the environment is not there any more when the program works, not even for the system")
+    @Test("a password in the environment is gone, also for the system, when the program works")
     func environment() throws {
         let bench: CommandBench = try .init()
         let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench)]
@@ -380,13 +380,13 @@ struct KeyCommandTests {
             #expect(!text.contains("canary"))
         }
         let hits: [Int]? = MemoryScan.hits(of: [MemoryScan.Needle("canary-9a17".utf8)], in: child.id)
-        // Each of them is in the one place that is wiped at the end.
+        // Each secret is in the one place that is wiped at the end.
         #expect(hits.map { $0[0] <= names.count } ?? true)
         child.signal(SIGKILL)
         _ = try child.finish()
     }
 
-    @Test("words, codes and passcodes are no arguments, and help says where they come from")
+    @Test("words, codes and passcodes are not arguments, and help says where they come from")
     func arguments() throws {
         let bench: CommandBench = try .init()
         for words: [String] in [["recover", "--words", "abandon"], ["verify", "--words=abandon"]] {

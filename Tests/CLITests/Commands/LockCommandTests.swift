@@ -6,13 +6,13 @@ import ThicketProcesses
 
 @testable import ThicketCLI
 
-/// `thicket lock` and `thicket unlock` as they are typed.
+/// `thicket lock` and `thicket unlock` as a user types them.
 @Suite("thicket: locking", .blocking)
 struct LockCommandTests {
     private static let cheap: [String: String] = ["THICKET_CHEAP_PASSPHRASES": "1", "XDG_RUNTIME_DIR": ""]
     private static let phrase: [String: String] = cheap.merging(["THICKET_PASSPHRASE": "four green leaves"]) { $1 }
 
-    @Test("a locked profile tells nothing and does nothing until the passphrase is given; then all is as before")
+    @Test("a locked profile shows nothing and does nothing until the passphrase is given; then all is as before")
     func lock() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -21,7 +21,7 @@ struct LockCommandTests {
         let profile: String = try #require(bench.read("home/profiles/default/profile.json"))
         #expect(!profile.contains(bench.token) && !profile.contains("ann@example.com"))
 
-        #expect(try bench.run(["lock"], variables: Self.cheap).code == 2, "nobody is there to ask")
+        #expect(try bench.run(["lock"], variables: Self.cheap).code == 2, "no terminal to ask at")
         #expect(try bench.good(["lock"], variables: Self.phrase).hasPrefix("locked the profile 'default'"))
         #expect(try bench.good(["lock"], variables: Self.phrase).contains("locked already"))
         for words: [String] in [
@@ -37,12 +37,12 @@ struct LockCommandTests {
         #expect(try bench.good(["unlock"], variables: Self.phrase).hasPrefix("unlocked the profile 'default'"))
         #expect(try bench.good(["get", "notes", "plan", "--path", "title"]) == "Oak\n")
         #expect(try bench.good(["get", "notes", "later", "--path", "title"]) == "Elm\n", "the edit was kept")
-        // The passphrase is known by now: none is asked for.
+        // The passphrase is known by now, so none is asked for.
         try bench.good(["lock"], variables: Self.cheap)
         #expect(try bench.run(["ls", "notes"]).code == 8)
     }
 
-    @Test("a passphrase that is given and is not the one that is set locks nothing, and says which option sets another")
+    @Test("a passphrase other than the one that is set locks nothing; the message names the option that sets another")
     func otherPassphrase() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -53,7 +53,7 @@ struct LockCommandTests {
         let refused: ChildProcess.Outcome = try bench.run(["lock"] + other, variables: Self.cheap)
         #expect(refused.code == 6 && refused.errors.contains("--new-passphrase"), "\(refused)")
         try bench.good(["ls", "notes"], variables: Self.cheap)
-        // The same one is no other.
+        // The same passphrase is accepted.
         try bench.good(["lock"], variables: Self.phrase)
         try bench.good(["unlock"], variables: Self.phrase)
         try bench.good(["lock", "--new-passphrase"] + other, variables: Self.cheap)
@@ -61,7 +61,7 @@ struct LockCommandTests {
         try bench.good(["unlock"] + other, variables: Self.cheap)
     }
 
-    @Test("of a profile that is locked already another passphrase is told, too")
+    @Test("lock reports another passphrase also for a profile that is locked already")
     func otherPassphraseOfLocked() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -74,7 +74,7 @@ struct LockCommandTests {
         try bench.good(["lock", "--passphrase-file", bench.path("same")], variables: Self.cheap)
     }
 
-    @Test("a passphrase in the environment keeps nothing open: with another one, or none, it locks and warns")
+    @Test("a passphrase in the environment keeps nothing open: if it is another or missing, lock locks and warns")
     func environment() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -91,13 +91,13 @@ struct LockCommandTests {
             #expect(told.errors.contains(warning), "\(more): \(told)")
             #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8, "\(more)")
         }
-        // A file that the command line names and that is not there is a slip of whoever types it.
+        // A file that the command line names and that does not exist is an error of the command line.
         try bench.good(["unlock"], variables: Self.phrase)
         let gone: [String] = ["lock", "--passphrase-file", bench.path("gone")]
         #expect(try bench.run(gone, variables: Self.cheap).code == 2)
     }
 
-    @Test("where there is no memory to check a passphrase nobody is told that it is wrong: it locks, and warns")
+    @Test("without the memory to check a passphrase lock does not call it wrong: it locks, and warns")
     func memory() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -105,7 +105,7 @@ struct LockCommandTests {
         try bench.good(["unlock"], variables: Self.phrase)
         try bench.write("same", "four green leaves\n")
         try Self.makeDear(bench.path("home/profiles/default/store.key"))
-        // Room for the program, and not for the 1 GiB that the file asks for.
+        // Enough for the program, and not for the 1 GiB that the file asks for.
         let poor: [String] = ["/bin/sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", Programs.thicket]
         let told: ChildProcess.Outcome = try ChildProcess.run(
             poor + ["lock", "--passphrase-file", bench.path("same")], input: "",
@@ -122,7 +122,7 @@ struct LockCommandTests {
         guard case .bytes(var bytes) = Files.read(path, bytesMax: 1 << 16) else {
             throw ProcessError("cannot read \(path)")
         }
-        // Behind the beginning, the part with the key, the head of the next one and the number of scrypt.
+        // After the beginning, the part with the key, the head of the next one and the number of scrypt.
         let place: Int = 16 + (3 + 32) + 3 + 1
         try #require(bytes[place] == 14)
         bytes[place] = 20
@@ -131,7 +131,7 @@ struct LockCommandTests {
         close(file)
     }
 
-    @Test("with a folder in memory the unlocked key lies there, and goes with it")
+    @Test("the unlocked key is stored in a folder in memory if it exists, and is gone with that folder")
     func runtimeFolder() throws {
         let bench: CommandBench = try .init()
         mkdir(bench.path("run"), 0o700)
@@ -145,7 +145,7 @@ struct LockCommandTests {
         #expect(try bench.run(["ls", "notes"], variables: variables).code == 8)
     }
 
-    @Test("a logout that cannot take the unlocked key away says so, and the profile is gone all the same")
+    @Test("a logout that cannot remove the unlocked key says so, and the profile is removed all the same")
     func keyLeft() throws {
         let bench: CommandBench = try .init()
         mkdir(bench.path("run"), 0o700)
@@ -178,7 +178,7 @@ struct LockCommandTests {
         try bench.good(["unlock"], variables: Self.phrase)
     }
 
-    @Test("a key that is damaged or gone is told with the way out, and that is one", arguments: [true, false])
+    @Test("a damaged or missing key is reported with the way out, and that works", arguments: [true, false])
     func lostKey(isThere: Bool) throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -197,7 +197,7 @@ struct LockCommandTests {
     }
 
     @Test(
-        "who forgets the passphrase can log out and in again; a profile of an earlier version is sealed when it is locked"
+        "a user without the passphrase can log out and in again; locking seals a profile of an earlier version"
     )
     func otherWays() throws {
         let bench: CommandBench = try .init()

@@ -8,7 +8,7 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// Accounts by the real programs, with passwords that are typed at a terminal, read from files, or in the environment.
+/// Accounts with the real programs; passwords are typed at a terminal, read from files, or in the environment.
 @Suite("thicket: logging in", .blocking)
 struct LoginCommandTests {
     /// Words that name the server and an account of its app.
@@ -24,7 +24,7 @@ struct LoginCommandTests {
     }
 
     @Test(
-        "a name with an unseen end makes no account, before a password is asked for; a login says what is wrong"
+        "a name with an invisible end makes no account, before a password is asked for; a login says what is wrong"
     )
     func unseenNames() throws {
         let bench: CommandBench = try .init()
@@ -44,7 +44,7 @@ struct LoginCommandTests {
         }
     }
 
-    @Test("at a terminal: the password is asked for twice, is not shown, and the terminal is as before")
+    @Test("at a terminal the password is asked for twice, is not shown, and the terminal is restored")
     func typed() throws {
         let bench: CommandBench = try .init()
         let key: String = try apiKey(bench)
@@ -101,7 +101,8 @@ struct LoginCommandTests {
         #expect(try bench.good(["whoami", "--profile", "other"]) == "ann@example.com\n")
     }
 
-    @Test("signed up, used, listed, ended elsewhere, logged in again without losing an edit, logged out")
+    @Test(
+        "an account works through sign-up, use, listing, an end elsewhere, a new login without a lost edit, and logout")
     func account() throws {
         let bench: CommandBench = try .init()
         let ann: [String] = words(bench, "ann", key: try apiKey(bench))
@@ -170,7 +171,7 @@ struct LoginCommandTests {
         #expect(try bench.run(["login"], home: "x", variables: ["THICKET_PASSWORD": "open barley"]).code == 6)
     }
 
-    @Test("a partner's user: logs in by password, and a command renews the token that has ended, for the next one too")
+    @Test("a partner's user logs in by password, and a command renews the expired token, for the next command too")
     func partner() throws {
         let bench: CommandBench = try .init()
         func operate(_ words: [String]) throws -> [String: String] {
@@ -209,7 +210,7 @@ struct LoginCommandTests {
         try bench.good(["login"] + who, variables: password)
     }
 
-    /// The same token as it will be when its time is over.
+    /// The same token as it will be when it has expired.
     private static func ended(_ token: String, _ key: String) throws -> String {
         let parts: [ArraySlice<UInt8>] = Array(token.utf8).split(separator: 0x2E)
         let payload: [UInt8] = try #require(Base64.decodeURL(parts[1]))
@@ -221,7 +222,7 @@ struct LoginCommandTests {
         return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: Array(key.utf8), Array(signed.utf8)[...]))
     }
 
-    @Test("a profile that others may read is not used, and says what to do")
+    @Test("a profile that other users may read is not used, and the message says what to do")
     func readable() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -235,11 +236,11 @@ struct LoginCommandTests {
         try bench.good(["ls", "notes"])
     }
 
-    @Test("without a terminal, a file or a variable nothing is asked, and a secret as an argument is refused unseen")
+    @Test("without terminal, file or variable nothing is asked, and a secret as an argument is refused unrepeated")
     func refused() throws {
         let bench: CommandBench = try .init()
         let key: String = try apiKey(bench)
-        // In a session of its own, which has no terminal.
+        // In its own session, which has no terminal.
         let alone: ChildProcess.Outcome = try ChildProcess.run(
             ["/usr/bin/setsid", "--wait", Programs.thicket, "login"] + words(bench, "ann", key: key),
             variables: bench.variables("home", [:]))
@@ -255,7 +256,7 @@ struct LoginCommandTests {
     }
 
     @Test(
-        "keys that edit a line that nobody sees",
+        "editing keys work on a line that is not shown",
         arguments: [
             ("abc\n", "abc"), ("abc\r", "abc"), ("ab\u{7F}c\n", "ac"), ("é\u{8}e\n", "e"), ("abc\u{15}x\n", "x"),
             ("a\u{1B}[Cb\u{1B}OHc\n", "abc"), ("a\u{1A}b\u{4}", "ab"), ("\u{4}", nil), ("ab\u{3}", nil),

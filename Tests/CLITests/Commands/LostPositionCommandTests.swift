@@ -3,8 +3,8 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// Folders and copies that meet a server without what they have, as processes (docs/decisions/0083, 0085).
-@Suite("thicket: a server that has lost or forgotten", .blocking)
+/// Folders and copies that find a server without what they have, as processes (docs/decisions/0083, 0085).
+@Suite("thicket: a server that has lost data", .blocking)
 struct LostPositionCommandTests {
     private let bench: CommandBench
 
@@ -22,7 +22,7 @@ struct LostPositionCommandTests {
         try bench.run(["mirror", bench.path("m"), "n", "--once"] + more)
     }
 
-    /// Another data folder takes the place of the server's, with the same app and user.
+    /// Replaces the server's data folder by another, with the same app and user.
     private func replaceServer(user: String = "ann@example.com") throws {
         try bench.stopServer()
         let token = try bench.startServer(on: "other", user: user)
@@ -37,7 +37,7 @@ struct LostPositionCommandTests {
         try bench.startServer()
     }
 
-    @Test("a server on an empty data folder: all files survive, and are sent to it")
+    @Test("with a server on an empty data folder all files survive and are sent to it")
     func emptyServer() throws {
         try fill(["a", "b", "c"])
         #expect(try once().code == 0)
@@ -56,7 +56,7 @@ struct LostPositionCommandTests {
     }
 
     @Test(
-        "a wrong data folder with other objects: its objects come, ours stay, and a text that differs is kept beside it"
+        "a wrong data folder's objects arrive, ours stay, and a text that differs is kept beside it"
     )
     func wrongServer() throws {
         try fill(["a", "b"])
@@ -75,7 +75,7 @@ struct LostPositionCommandTests {
     }
 
     @Test(
-        "a server restored from an older backup: what came after it survives, and a newer text is kept beside the older"
+        "after a restore from an older backup later files survive, and a newer text is kept beside the older"
     )
     func restored() throws {
         try fill(["a", "same"])
@@ -94,7 +94,7 @@ struct LostPositionCommandTests {
         #expect(bench.read("m/a.md") == "text of a\n" && bench.read("m/a.conflict-1.md") == "newer\n")
         #expect(outcome.output.contains("a.conflict-1.md") && outcome.errors.contains("newer"), "\(outcome)")
         #expect(!bench.exists("m/same.conflict-1.md"))
-        // What is compared anew is followed as before.
+        // What was compared again is followed as before.
         try bench.good(["put", "n", "same.md", #"{"text":"changed\n"}"#])
         try bench.good(["rm", "n", "late.md"])
         #expect(try once().code == 0)
@@ -102,7 +102,7 @@ struct LostPositionCommandTests {
         #expect(!bench.exists("m/same.conflict-1.md"))
     }
 
-    @Test("a mirror that runs while its server is restored keeps and sends what the backup does not have")
+    @Test("a mirror that runs while its server is restored keeps and sends what the backup lacks")
     func live() throws {
         try fill(["a"])
         let mirror = try bench.start(["mirror", bench.path("m"), "n"])
@@ -131,7 +131,7 @@ struct LostPositionCommandTests {
         #expect(try mirror.finish().code == 0)
     }
 
-    @Test("the mirror's copy of the bucket is deleted: no file is, what is absent is sent, what differs is kept beside")
+    @Test("if the mirror's copy is deleted no file is; an absent object is sent, and a text that differs kept beside")
     func lostCopy() throws {
         try fill(["absent", "differs", "same"])
         #expect(try once().code == 0)
@@ -154,7 +154,7 @@ struct LostPositionCommandTests {
         #expect(try bench.run(["get", "n", "k"], home: "second", token: bench.newToken).output.contains("1"))
     }
 
-    @Test("two mirrors of one bucket both meet an emptied server: they come to the same, and no text is doubled")
+    @Test("two mirrors of one bucket that find an emptied server reach the same state, and no text is doubled")
     func two() throws {
         mkdir(bench.path("o"), 0o700)
         try fill(["a", "b"])
@@ -176,7 +176,7 @@ struct LostPositionCommandTests {
 
     private static let many = (10..<40).map { "f\($0)" }
 
-    @Test("a folder that was emptied removes nothing from the bucket, whatever it held; --allow-removals does")
+    @Test("an emptied folder removes nothing from the bucket, whatever it held; --allow-removals does")
     func emptiedFolder() throws {
         try fill(["a", "b", "c"])
         #expect(try once().code == 0)
@@ -190,7 +190,7 @@ struct LostPositionCommandTests {
         #expect(try once(["--allow-removals", "x"]).code == 2)
     }
 
-    @Test("more than 20 files and more than half of all gone stops the mirror; so it does while it runs")
+    @Test("more than 20 missing files that are more than half of all stop the mirror, also while it runs")
     func manyFiles() throws {
         try fill(Self.many)
         #expect(try once().code == 0)
@@ -208,7 +208,7 @@ struct LostPositionCommandTests {
     }
 
     @Test(
-        "more than 20 objects and more than half of all removed from the bucket leave the files; live mirrors end with 1"
+        "removing more than 20 objects and more than half of all leaves the files; live mirrors end with 1"
     )
     func manyObjects() throws {
         try fill(Self.many)

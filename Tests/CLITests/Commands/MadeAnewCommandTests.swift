@@ -3,9 +3,9 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// Accounts and apps that are made anew under an old name, and sealed folders that meet an older server: what a device
-/// has is not deleted, and what was confirmed is not lost (docs/decisions/0083).
-@Suite("thicket: made anew under an old name", .blocking)
+/// Accounts and apps that are created again under an old name, and sealed folders that find an older server: what a
+/// device has is not deleted, and what was confirmed is not lost (docs/decisions/0083).
+@Suite("thicket: created again under an old name", .blocking)
 struct MadeAnewCommandTests {
     private static let password = ["THICKET_PASSWORD": "correct barley"]
     private static let names = ["a", "b", "c"]
@@ -37,7 +37,7 @@ struct MadeAnewCommandTests {
     }
 
     @Test(
-        "an app, or an account, made anew: no file of a mirror is deleted, and all are sent",
+        "when an app or an account is created again no file of a mirror is deleted, and all are sent",
         arguments: [true, false], [true, false])
     func mirrored(isApp: Bool, isSent: Bool) throws {
         try signUp("data", isSent: isSent)
@@ -50,7 +50,7 @@ struct MadeAnewCommandTests {
     }
 
     @Test(
-        "the same for a sealed bucket, whose keys have gone with the account: the copy says what to do, and no file is lost",
+        "if a sealed bucket's keys are gone with the account the copy says what to do, and no file is lost",
         arguments: [true, false])
     func sealed(isApp: Bool) throws {
         try signUp("data", isSent: false)
@@ -68,7 +68,7 @@ struct MadeAnewCommandTests {
     }
 
     @Test(
-        "a profile's copies are set aside and told: they may be all that is left of the account",
+        "a profile's copies are set aside and named: they may be all that is left of the account",
         arguments: [true, false], [true, false])
     func profile(isApp: Bool, isSealed: Bool) throws {
         try signUp("data", isSent: false)
@@ -85,7 +85,7 @@ struct MadeAnewCommandTests {
         #expect(!bench.exists("home/profiles/default.old-1"))
     }
 
-    /// Gives what the sign-up said.
+    /// Returns the outcome of the sign-up.
     @discardableResult
     private func makeAnew(_ isApp: Bool, isSent: Bool) throws -> ChildProcess.Outcome {
         if isApp {
@@ -100,7 +100,7 @@ struct MadeAnewCommandTests {
         return try signUp(isApp ? "other" : "data", isSent: isSent)
     }
 
-    /// The new account has all files; the folder and it go on.
+    /// Expects the new account to have all files, and the folder to stay in step with it.
     private func expectSent() throws {
         for name in Self.names {
             let got = try bench.run(["get", "n", "\(name).md", "--path", "text"])
@@ -111,7 +111,7 @@ struct MadeAnewCommandTests {
         expectFiles(again)
     }
 
-    @Test("a sealed folder after its server was restored from an older backup: nothing is deleted or lost")
+    @Test("after a sealed folder's server is restored from an older backup nothing is deleted or lost")
     func sealedRestore() throws {
         try signUp("data", isSent: false)
         #expect(try mirror(["--sealed"]).code == 0)
@@ -142,7 +142,7 @@ struct MadeAnewCommandTests {
         for key in ["a.md", "late.md"] { try bench.good(choice + [key, "--mine"]) }
         #expect(try mirror().code == 0)
         #expect(bench.read("m/a.md") == "newer\n" && bench.read("m/late.md") == "late\n")
-        // A copy that has seen the object before it was made anew is asked, too.
+        // A copy that has seen the object before it was created again is asked, too.
         try bench.good(["repair", "n", "a.md", "--servers"])
         #expect(try bench.good(["get", "n", "a.md", "--path", "text"]) == "newer\n")
         #expect(try bench.good(["get", "n", "late.md", "--path", "text"]) == "late\n")

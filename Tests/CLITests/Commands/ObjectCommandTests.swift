@@ -3,10 +3,10 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// The commands about single objects, as processes against a real server.
+/// The commands on single objects, as processes against a real server.
 @Suite("thicket: objects", .blocking)
 struct ObjectCommandTests {
-    @Test("what one profile puts another gets; rm, history and revert do what they say")
+    @Test("one profile gets what another puts; rm, history and revert work")
     func life() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -33,7 +33,7 @@ struct ObjectCommandTests {
         #expect(try bench.good(["ls"]) == "notes\n")
     }
 
-    @Test("ls --removed lists what was removed with version and time; history after a revert shows the removal")
+    @Test("ls --removed lists removed objects with version and time; history after a revert shows the removal")
     func removals() throws {
         let bench = try CommandBench()
         try bench.login()
@@ -78,7 +78,7 @@ struct ObjectCommandTests {
     }
 
     @Test(
-        "what cannot be used ends with 2 and a reason",
+        "an unusable argument ends with 2 and a reason",
         arguments: [
             (["put", "notes", "k", "{"], "it ends too early"), (["put", "notes", "k", "[1]"], "not an object"),
             (["put", "notes", "a b", "{}"], "is not a key"), (["get", "no/tes", "k"], "is not a bucket name"),
@@ -96,13 +96,13 @@ struct ObjectCommandTests {
         #expect(outcome.code == 2 && outcome.errors.contains(reason), "\(outcome)")
     }
 
-    @Test("the editor's save is merged with what came meanwhile, and told")
+    @Test("the editor's save is merged with a concurrent change, and the merge is reported")
     func editing() throws {
         let bench: CommandBench = try .init()
         try bench.login()
         try bench.login(home: "other")
         try bench.good(["put", "notes", "plan", #"{"text":"one two three","n":1}"#])
-        // The editor changes one word; meanwhile somebody else changes another.
+        // The editor changes one word; meanwhile another device changes another.
         try bench.write(
             "editor",
             """
@@ -116,7 +116,7 @@ struct ObjectCommandTests {
         #expect(try bench.good(["get", "notes", "plan", "--json"]) == #"{"text":"ONE two THREE","n":2}"# + "\n")
     }
 
-    @Test("one text is edited alone, a new object is begun, and nothing is saved when nothing changed")
+    @Test("one text is edited alone, a new object is created, and nothing is saved when nothing changed")
     func editingText() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -128,7 +128,7 @@ struct ObjectCommandTests {
         #expect(try bench.good(["ls", "notes"]) == "fresh.md  v1\n")
     }
 
-    @Test("what the user wrote is kept when it cannot be saved, and named")
+    @Test("a text that cannot be saved is kept, and its path is named")
     func editingBroken() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -148,7 +148,7 @@ struct ObjectCommandTests {
         #expect(missing.code == 1 && missing.errors.contains("set EDITOR"))
     }
 
-    @Test("watch tells what others do, as JSON and in words, beside other commands, and ends with 0 on Ctrl-C")
+    @Test("watch reports other devices' changes, as JSON and in words, beside other commands; Ctrl-C ends it with 0")
     func watching() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -177,7 +177,7 @@ struct ObjectCommandTests {
         #expect(try words.finish().code == 0)
     }
 
-    @Test("watch outlives a server that goes away and comes back")
+    @Test("watch survives a server that stops and comes back")
     func reconnecting() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -192,20 +192,20 @@ struct ObjectCommandTests {
         #expect(try watch.finish().code == 0)
     }
 
-    @Test("jsondiff answers line by line, and goes on after a line it cannot read")
+    @Test("jsondiff answers line by line, and continues after a line it cannot read")
     func jsondiff() throws {
         let input: String = #"{"source":{"a":1},"target":{"a":2}}"# + "\n\nnonsense\n" + #"{"source":{},"target":{}}"#
         let outcome: ChildProcess.Outcome = try ChildProcess.run(
             [Programs.thicket, "jsondiff", "diff", "--lines"], input: input)
         let lines: [Substring] = outcome.output.split(separator: "\n")
-        // The empty line has an answer of its own.
+        // The empty line has its own answer.
         #expect(outcome.code == 0 && lines.count == 4)
         #expect(lines.first == #"{"diff":{"a":{"o":"r","v":2}}}"# && lines.last == #"{"diff":{}}"#)
         #expect(lines.dropFirst().prefix(2).allSatisfy { $0.hasPrefix(#"{"error":"#) })
         #expect(try ChildProcess.run([Programs.thicket, "jsondiff", "diff"]).code == 2)
     }
 
-    @Test("the completion scripts are taken by their shells", arguments: ["bash", "zsh", "fish"])
+    @Test("each shell accepts its completion script", arguments: ["bash", "zsh", "fish"])
     func completion(shell: String) throws {
         let outcome: ChildProcess.Outcome = try ChildProcess.run([Programs.thicket, "completion", shell])
         #expect(outcome.code == 0 && outcome.output.contains("mirror"))

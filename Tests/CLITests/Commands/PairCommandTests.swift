@@ -2,10 +2,10 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// What a machine that gets keys from another one says when the server does not show what that one has seen.
+/// What a machine that gets keys from another one reports when the server does not show what that one has seen.
 @Suite("thicket pair", .blocking)
 struct PairCommandTests {
-    @Test("whoever ends the new machine's command where it asks for a yes leaves no login behind")
+    @Test("cancelling the new machine's command at the question for a yes leaves no login behind")
     func interrupted() throws {
         let bench: CommandBench = try .init()
         let added: String = try Daemon.command(
@@ -28,7 +28,7 @@ struct PairCommandTests {
         #expect(try bench.run(["words"], home: "x").code == 6, "there is no login on the new machine")
     }
 
-    @Test("after a restore that is older than the keys of the other machine, pair keeps nothing and says what to do")
+    @Test("after a restore older than the keys of the other machine pair keeps nothing and says what to do")
     func restored() throws {
         let bench: CommandBench = try .init()
         let added: String = try Daemon.command(
@@ -63,13 +63,13 @@ struct PairCommandTests {
         #expect(!told.output.contains("logged in"), "\(told)")
         #expect(try bench.run(["words"], home: "x").code == 6, "there is no login on the new machine")
         let logins: [Substring] = try bench.good(["token", "list", "--json"]).split(separator: "\n")
-        #expect(logins.count == 1, "and none at the server that nobody has: \(logins)")
-        // What it says to do is what helps, and the machine that has the keys goes on.
+        #expect(logins.count == 1, "and no login is left at the server: \(logins)")
+        // The advice helps, and the machine that has the keys continues.
         try bench.good(["login"] + place + ["--user", "ann"], home: "x", variables: password)
         for home: String in ["x", "home"] {
             #expect(try bench.good(["get", "notes", "k", "--json"], home: home) == "{}\n", "\(home)")
         }
-        // The older keys do not come over the newer ones, and nobody is told that all is well.
+        // The older keys do not replace the newer ones, and success is not reported.
         let stuck: ChildProcess = try bench.start(["pair", "--yes"] + place)
         let again: Substring = try #require(try stuck.firstLine().split(separator: " ").last)
         try bench.good(["pair", String(again)], home: "x")

@@ -7,7 +7,7 @@ import ThicketThreats
 
 @testable import ThicketCLI
 
-/// A partner's user logs in by a token that the partner's server signed: there is no password here.
+/// A partner's user logs in with a token that the partner's server signed; no password exists here.
 @Suite("thicket: a partner's token that has ended", .blocking)
 struct PartnerTokenCommandTests {
     private let bench: CommandBench
@@ -41,7 +41,7 @@ struct PartnerTokenCommandTests {
         return try #require(try JSONValue(parsing: Array(body.utf8))["entity_id"]?.stringValue, "\(answer)")
     }
 
-    /// - Parameter seconds: until it ends; negative: it has.
+    /// - Parameter seconds: until the token ends; negative: it has ended.
     private func token(_ seconds: Int64, entity: String? = nil, user: String = "ann") -> String {
         SignedTokens.login(
             entity: entity ?? self.entity, user: user, device: "d1", ends: ThreatHouse.now + seconds, key: authKey)
@@ -56,7 +56,7 @@ struct PartnerTokenCommandTests {
         ])
     }
 
-    /// The time of the token that is kept is over.
+    /// Makes the stored token an expired one.
     private func end() throws {
         let home = try ProfileHome(["THICKET_HOME": bench.path("home")])
         var kept = try #require(try home.read("default"))
@@ -90,13 +90,13 @@ struct PartnerTokenCommandTests {
         #expect(try bench.good(["get", "n", "k", "--offline", "--json"]) == "{\"x\":1}\n")
     }
 
-    @Test("'login --token-file NEW' goes on with the profile: what was kept meanwhile goes out")
+    @Test("'login --token-file NEW' continues with the profile, and sends what was kept meanwhile")
     func renewed() throws {
         try login()
         try bench.good(["put", "n", "k", #"{"x":1}"#])
         try end()
         try bench.good(["put", "n", "k", #"{"x":2}"#, "--offline"])
-        // A token that has ended, or that another has signed, changes nothing.
+        // A token that has ended, or that has a wrong signature, changes nothing.
         for bad in [token(-600), token(1_500) + "x"] {
             #expect(try renew(bad).code == 6)
             #expect(try bench.good(["get", "n", "k", "--offline", "--json"]) == "{\"x\":2}\n")
@@ -109,7 +109,7 @@ struct PartnerTokenCommandTests {
         #expect(kept.kind == .partner && kept.login?.partnerId == "1000" && kept.login?.apiKey == partnerKey)
     }
 
-    @Test("another user's token does not take over what was never sent")
+    @Test("another user's token does not take over edits that were never sent")
     func another() throws {
         try login()
         try end()
@@ -123,7 +123,7 @@ struct PartnerTokenCommandTests {
         #expect(try bench.run(["get", "n", "k"]).code == 3)
     }
 
-    @Test("where the server made the token for a password, the advice is to log in")
+    @Test("for a token that the server made for a password the advice is to log in")
     func password() throws {
         let kept = { (token: String) in
             var profile = Profile(server: "s", app: "shop", token: token)

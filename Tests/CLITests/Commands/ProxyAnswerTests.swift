@@ -2,7 +2,7 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// What answers in place of the server is named as it answered.
+/// An answer that is not the server's is reported as it came.
 @Suite("thicket: a proxy answers the upgrade", .blocking)
 struct ProxyAnswerTests {
     private func answer(_ status: Int, _ fields: [String] = []) -> FakeEdge.Manner {
@@ -16,7 +16,7 @@ struct ProxyAnswerTests {
     }
 
     @Test(
-        "the status that came is told with what it means, the exit code is 5, and no login is asked for",
+        "the status that came is explained, the exit code is 5, and no login is asked for",
         arguments: [
             (502, "does not reach it"), (503, "does not accept connections now"), (504, "does not reach it"),
             (429, "too many requests"), (403, "the login was not checked"), (401, "the login was not checked"),
@@ -36,11 +36,11 @@ struct ProxyAnswerTests {
             let reason = outcome.errors.replacing(edge.address, with: "")
             #expect(!reason.contains("refusedUpgrade") && !reason.contains("400"), "\(outcome)")
             #expect(!outcome.errors.contains("thicket login"), "\(outcome)")
-            #expect(edge.connections == 1, "what is told at once is not tried again")
+            #expect(edge.connections == 1, "an answer like this is not retried")
         }
     }
 
-    @Test("retry-after is told in seconds, and where a redirect leads")
+    @Test("retry-after is reported in seconds, and a redirect with its address")
     func details() throws {
         let bench = try CommandBench()
         for (status, field, words) in [
@@ -65,7 +65,7 @@ struct ProxyAnswerTests {
             variables: ["THICKET_TOKEN": bench.token])
         #expect(login.code == 5 && login.errors.contains("HTTP 502"), "\(login)")
         #expect(!bench.exists("new/profiles/default/profile.json"))
-        // A redirect's address is another's words.
+        // A redirect's address is foreign text.
         let moved = try FakeEdge(answer(302, ["Location: http://x/\u{1B}[31m"]))
         defer { moved.stop() }
         #expect(try !run(["ls", "n"], moved, bench).errors.contains("\u{1B}"))

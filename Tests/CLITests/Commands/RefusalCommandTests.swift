@@ -7,7 +7,7 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// A refusal stays a refusal until it is resolved: real programs and a real server (docs/decisions/0084).
+/// A refusal stays until it is resolved: real programs and a real server (docs/decisions/0084).
 @Suite("thicket: refused edits", .blocking)
 struct RefusalCommandTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
@@ -21,7 +21,7 @@ struct RefusalCommandTests {
         return (bench, "@" + bench.path("large.json"))
     }
 
-    @Test("put of what was refused is never 'so already': each repetition says the refusal and ends with 4")
+    @Test("put of a refused object is never 'so already': each repetition reports the refusal and ends with 4")
     func repeated() throws {
         let (bench, large): (CommandBench, String) = try bench()
         try bench.good(["put", "notes", "k", large, "--offline"])
@@ -85,7 +85,7 @@ struct RefusalCommandTests {
         #expect(try bench.good(["status"]).contains("not sent") == false)
     }
 
-    @Test("drop gives up a refused edit, a refused removal and one that was never sent, and prints what was here")
+    @Test("drop gives up a refused edit, a refused removal and one that was never sent, and prints what it dropped")
     func dropped() throws {
         let (bench, large): (CommandBench, String) = try bench()
         try bench.good(["put", "notes", "old", #"{"n":1}"#])
@@ -100,7 +100,7 @@ struct RefusalCommandTests {
         let nothing: ChildProcess.Outcome = try bench.run(["drop", "notes", "old"])
         #expect(nothing.code == 3 && nothing.errors.contains("nothing to drop at notes/old"), "\(nothing)")
 
-        // Never sent: the server is not even there, and hears nothing of it later.
+        // Never sent: no server is running, and it receives nothing of it later.
         try bench.stopServer()
         try bench.good(["put", "notes", "old", #"{"n":2}"#, "--offline"])
         #expect(try bench.good(["drop", "notes", "old"]) == #"{"n":2}"# + "\n")
@@ -113,7 +113,8 @@ struct RefusalCommandTests {
         #expect(try bench.good(["history", "notes", "old"]).split(separator: "\n").count == 1)
     }
 
-    @Test("revert without a version is what the server has; with one it is 'so already' only when that is confirmed")
+    @Test(
+        "revert without a version restores the server's state; with one it is 'so already' only when that is confirmed")
     func reverted() throws {
         let (bench, large): (CommandBench, String) = try bench()
         try bench.good(["put", "notes", "k", #"{"n":1}"#])
@@ -126,12 +127,12 @@ struct RefusalCommandTests {
         try bench.good(["put", "notes", "k", large, "--offline"])
         #expect(try bench.good(["revert", "notes", "k", "1"]).contains("that is version 3"))
         try bench.good(["put", "notes", "k", #"{"n":2}"#, "--offline"])
-        // The edit goes out first and is confirmed: then it is so.
+        // The edit is sent first and confirmed, so the revert finds its state.
         #expect(try bench.good(["revert", "notes", "k", "2"]).contains("already"))
         #expect(try bench.good(["get", "notes", "k", "--version", "4", "--json"]) == #"{"n":2}"# + "\n")
     }
 
-    @Test("import names refused files with code and reason in every run, and counts none of them as it was")
+    @Test("import names refused files with code and reason in every run, and counts none of them as unchanged")
     func imported() throws {
         let (bench, large): (CommandBench, String) = try bench()
         mkdir(bench.path("in"), 0o700)
@@ -155,7 +156,7 @@ struct RefusalCommandTests {
         #expect(try bench.good(["get", "notes", "big", "--json"]) == #"{"a":"small"}"# + "\n")
     }
 
-    @Test("a refused save of edit names the file with what was written; an older refused edit stays")
+    @Test("edit names the file with the text whose save was refused; an older refused edit stays")
     func edited() throws {
         let (bench, large): (CommandBench, String) = try bench()
         try bench.good(["put", "notes", "k", #"{"a":"one"}"#])
@@ -177,7 +178,7 @@ struct RefusalCommandTests {
     }
 
     @Test(
-        "a token that permits reading only: edits made before stay, every command ends with 6, and drop gives them up")
+        "with a read-only token earlier edits stay, every command ends with 6, and drop gives the edits up")
     func readOnly() throws {
         let bench = try CommandBench()
         try bench.login()
@@ -198,7 +199,7 @@ struct RefusalCommandTests {
             #expect(outcome.code == 6 && outcome.errors.contains(told), "\(words) \(outcome)")
             #expect(!outcome.output.contains("already") && !outcome.output.contains("removed"), "\(outcome)")
         }
-        // Each file has an answer of its own, and none of them stays behind.
+        // Each file has its own answer, and none of them stays behind.
         mkdir(bench.path("in"), 0o700)
         for name: String in ["m", "n", "o"] { try bench.write("in/\(name).json", #"{"a":3}"#) }
         let imported: ChildProcess.Outcome = try bench.run(["import", "notes", bench.path("in")], home: "reader")
@@ -211,7 +212,7 @@ struct RefusalCommandTests {
         #expect(try bench.good(["ls", "notes"], home: "reader") == "k  v1\nl  v1\n")
     }
 
-    @Test("a sealed bucket: the refusal is told by the app's key, repeated, listed by status, and dropped")
+    @Test("a sealed bucket's refusal is reported with the app's key, repeated, listed by status, and dropped")
     func sealed() throws {
         let bench = try CommandBench()
         let output: String = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true)

@@ -27,8 +27,8 @@ struct RestoredCommandTests {
         try bench.good(["login"] + place + ["--user", "ann"], home: home, variables: Self.password)
     }
 
-    /// Machines `home` and `old`, whose logins are in the backup, and `late`, whose login is not; all have seen version 4, and the
-    /// server has version 2.
+    /// The backup has the logins of the machines `home` and `old`, and not that of `late`; all have seen version 4, and
+    /// the server has version 2.
     private func restored() throws {
         try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
         let words: [Substring] = try bench.good(["words"]).split { $0 == " " || $0 == "\n" }.filter {
@@ -41,7 +41,7 @@ struct RestoredCommandTests {
         try bench.good(["verify", "--words-file", bench.path("words")])
         try bench.good(["put", "--sealed", "diary", "k", #"{"a":1}"#])
         try login("late")
-        // It does not know the bucket yet, reads that the account has it, and writes nothing.
+        // `old` does not know the bucket yet, reads that the account has it, and writes nothing.
         try bench.good(["put", "--sealed", "diary", "o", "{}"], home: "old")
         try bench.stopServer()
         try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
@@ -49,7 +49,7 @@ struct RestoredCommandTests {
     }
 
     @Test(
-        "after a restore machines are stuck and name the command; on one of them it frees all, and loses nothing",
+        "after a restore machines are stuck and name the command; run on one of them it frees all and loses nothing",
         arguments: ["home", "late"])
     func frees(machine: String) throws {
         try restored()
@@ -66,7 +66,7 @@ struct RestoredCommandTests {
                 #expect(told.errors.contains("'thicket keys --restored'"), "\(told)")
             }
         }
-        // A machine that has seen nothing notes a bucket meanwhile.
+        // A machine that has seen nothing adds a bucket meanwhile.
         try login("fresh")
         try bench.good(["put", "--sealed", "recipes", "k", "{}"], home: "fresh")
 
@@ -84,7 +84,7 @@ struct RestoredCommandTests {
         let again: String = try bench.good(["keys", "--restored"], home: "old")
         #expect(again == "the server has these keys, or newer ones; nothing was written\n")
         try bench.good(["passwd"], home: "old", variables: Self.password)
-        // Which buckets are sealed is known from the account's keys alone.
+        // Only the account's keys say which buckets are sealed.
         let barley: [String: String] = ["THICKET_PASSWORD": "canary barley"]
         try bench.good(["login"] + place + ["--user", "ann"], home: "new", variables: barley)
         for bucket: String in ["notes", "diary", "recipes"] {
@@ -96,7 +96,7 @@ struct RestoredCommandTests {
         }
     }
 
-    @Test("recover says that the password is set, and a wrong password names the one that counts")
+    @Test("recover says that the password is set, and a wrong password is answered with the password that counts")
     func recovers() throws {
         try restored()
         let told: ChildProcess.Outcome = try bench.run(
@@ -112,7 +112,7 @@ struct RestoredCommandTests {
         #expect(back.hasPrefix("the keys are put back, as version 5;"))
     }
 
-    @Test("a login that may not write leaves the account's keys alone, and warns of nothing")
+    @Test("a login that may not write leaves the account's keys alone, and prints no warning")
     func readOnly() throws {
         try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
         try login("old")
@@ -132,7 +132,7 @@ struct RestoredCommandTests {
         }
     }
 
-    @Test("every error that may come after a write says so, and what went back meanwhile is no reason to do it again")
+    @Test("an error that may follow a write says so; keys that went back meanwhile are no reason to do it again")
     func errors() {
         let again: [AccountError] = [
             .busy, .unusable("too many"), .bundleMissing, .otherAccount, .server(ClientError(.network, "away")),
@@ -155,7 +155,7 @@ struct RestoredCommandTests {
         #expect(wrong.contains("from the time of the backup") && !wrong.contains("Use the new one"), "\(wrong)")
     }
 
-    @Test("it wants the word alone, and does nothing beside a server that shows other keys or none")
+    @Test("keys --restored accepts no other option, and does nothing with a server that shows other keys or none")
     func refused() throws {
         try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
         for other: [String] in [["--make"], ["--no-passphrase"], ["--words-file", "w"]] {

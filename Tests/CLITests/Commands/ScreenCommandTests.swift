@@ -5,7 +5,7 @@ import ThicketProcesses
 
 @testable import ThicketCLI
 
-/// What reaches a terminal and what reaches a pipe, by the real programs. Python's pty is the terminal.
+/// What a terminal shows and what a pipe gets, with the real programs. Python's pty is the terminal.
 @Suite("thicket: what a terminal is shown", .blocking)
 struct ScreenCommandTests {
     private static let text = "a\u{202E}b\u{9B}2J\u{1B}[31m\u{7F}\u{200B}\u{2066}c"
@@ -34,7 +34,7 @@ struct ScreenCommandTests {
     }
 
     @Test(
-        "control characters, marks of direction and of no width are escaped on a terminal and kept in a pipe",
+        "control characters, direction marks and marks of no width are escaped on a terminal and kept in a pipe",
         arguments: [
             ["get", "notes", "k", "--path", "t"], ["get", "notes", "k"], ["get", "notes", "k", "--json"],
             ["history", "notes", "k"], ["history", "notes", "k", "--json"], ["ls", "notes", "--long"],

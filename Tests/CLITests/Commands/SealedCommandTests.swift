@@ -7,12 +7,12 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// Sealed buckets of accounts with keys, by the real programs.
+/// Sealed buckets of accounts with keys, with the real programs.
 @Suite("thicket: sealed buckets", .blocking)
 struct SealedCommandTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
 
-    /// A server, and a login of ann, who has just signed up there.
+    /// A server, and a login of ann after her sign-up.
     private func signedUp() throws -> (bench: CommandBench, ann: [String]) {
         let bench: CommandBench = try .init()
         let output: String = try Daemon.command(
@@ -26,7 +26,7 @@ struct SealedCommandTests {
         return (bench, ann)
     }
 
-    /// Whether the server's database holds the word, in whichever of its files.
+    /// Whether any file of the server's database holds the word.
     private func holds(_ bench: CommandBench, _ word: String) throws -> Bool {
         let outcome: ChildProcess.Outcome = try ChildProcess.run(
             ["/bin/grep", "-raq", word, bench.path("data")], input: "", variables: [:])
@@ -35,7 +35,7 @@ struct SealedCommandTests {
     }
 
     @Test(
-        "--sealed once; then every command on the bucket finds it, here and on the next machine, and the server reads nothing"
+        "after --sealed once every command finds the bucket, here and on the next machine; the server reads nothing"
     )
     func life() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
@@ -46,7 +46,7 @@ struct SealedCommandTests {
         #expect(try bench.good(["ls", "diary"]).contains("today"))
         #expect(try bench.good(["status"]).contains("diary: 1 object\n"))
 
-        // Logged in since: the bundle says it. Logged in before: the server says it, and is not enough.
+        // A login made since then knows it from the bundle; for an older login the server's word is not enough.
         try bench.good(["login"] + ann, home: "since", variables: Self.password)
         #expect(try bench.good(["get", "diary", "today", "--path", "text"], home: "since") == "canary\n")
         let unknown: ChildProcess.Outcome = try bench.run(["get", "diary", "today"], home: "before")
@@ -72,7 +72,7 @@ struct SealedCommandTests {
         try bench.good(["logout"])
     }
 
-    @Test("ls --removed names the objects of a sealed bucket, also on a machine that has never held them")
+    @Test("ls --removed names the removed objects of a sealed bucket, also on a machine that has never held them")
     func removals() throws {
         let (bench, ann) = try signedUp()
         for key in ["today", "other"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"canary"}"#]) }
@@ -95,7 +95,7 @@ struct SealedCommandTests {
         try bench.write("large.json", large)
         try bench.good(["put", "--sealed", "--offline", "diary", "large", "@" + bench.path("large.json")])
         try bench.good(["put", "--sealed", "--offline", "diary", "k", #"{"text":"canary"}"#])
-        // Both go out; one is taken, so that the server holds the bucket sealed.
+        // Both are sent; one is accepted, so that the server holds the bucket as sealed.
         for words: [String] in [["ls", "diary"], ["get", "diary", "k", "--path", "text"]] {
             let outcome: ChildProcess.Outcome = try bench.run(words)
             #expect(outcome.code == 4 && outcome.errors.contains("diary/large: the server refused"), "\(outcome)")
@@ -107,7 +107,7 @@ struct SealedCommandTests {
     }
 
     @Test(
-        "a login that may only read learns from the account's bundle that the bucket is sealed, beside an edit that waits"
+        "a read-only login learns from the account's bundle that a bucket is sealed, beside an edit that waits"
     )
     func toldReadingOnly() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
@@ -127,7 +127,7 @@ struct SealedCommandTests {
         #expect(try bench.good(["status"], home: "reader").contains("1 not sent"), "the edit waits")
     }
 
-    @Test("a login without keys opens no sealed bucket, and is told where keys come from")
+    @Test("a login without keys opens no sealed bucket, and the message says where keys come from")
     func withoutKeys() throws {
         let bench: CommandBench = try .init()
         try bench.login()
@@ -143,7 +143,7 @@ struct SealedCommandTests {
         #expect(copied.code == 0, "\(copied)")
     }
 
-    /// The server goes on from what it held before "a" and "b" were written again, and says nothing of it.
+    /// The server continues from its state before "a" and "b" were written again, and does not report that.
     private func forgetTheSecond(_ bench: CommandBench, meanwhile body: () throws -> Void = {}) throws {
         try bench.stopServer()
         try copy(bench, "data", "backup")
@@ -155,7 +155,7 @@ struct SealedCommandTests {
         try bench.startServer()
     }
 
-    @Test("after a backup was put back both states are shown, one is chosen, and nothing is gone untold")
+    @Test("after a backup was restored both states are shown, one is chosen, and nothing disappears unreported")
     func repair() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
         for key: String in ["a", "b", "quiet"] {
@@ -193,7 +193,7 @@ struct SealedCommandTests {
         #expect(open.code == 2, "\(open)")
     }
 
-    @Test("a command that fails tells all the same what comes once; what was not asked for is not lost with it")
+    @Test("a command that fails still reports what is reported only once, also about other objects")
     func toldByWhatFails() throws {
         let (bench, _): (CommandBench, [String]) = try signedUp()
         for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
@@ -208,14 +208,14 @@ struct SealedCommandTests {
         #expect(
             rows[1].hasSuffix(#""mine":{"text":"one and two"},"readable":true,"server":{"text":"one"}}"#), "\(rows)")
         #expect(try bench.run(["repair", "diary", "a", "--mine", "--json"]).code == 2)
-        // The first is done and told; the second is none that can be.
+        // The first is done and reported; the second cannot be done.
         let half: ChildProcess.Outcome = try bench.run(["repair", "diary", "b", "none", "--servers"])
         #expect(half.code == 3 && half.output == "diary/b: the server's is taken\n", "\(half)")
         #expect(half.errors.contains(#"this gave way: {"text":"one and two"}"#), "\(half)")
         #expect(try bench.good(["repair", "diary", "--json"]).split(separator: "\n").count == 1)
     }
 
-    @Test("what gave way is told by the command whose edit prevailed, and watch tells in words what is wrong")
+    @Test("the command whose edit prevailed reports what gave way, and watch reports problems in words")
     func toldInWords() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
         for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
@@ -225,7 +225,7 @@ struct SealedCommandTests {
         }
         let watch: ChildProcess = try bench.start(["watch", "diary"], home: "third")
         try watch.wait(for: "watching diary")
-        // Two edits of one field, made apart: only one can stand.
+        // Two edits of one field, made apart: only one can prevail.
         try bench.good(["put", "diary", "a", #"{"text":8}"#, "--offline"])
         try bench.good(["put", "diary", "a", #"{"text":9}"#, "--offline"], home: "other")
         try bench.good(["ls", "diary"], home: "other")
@@ -239,7 +239,7 @@ struct SealedCommandTests {
         #expect(outcome.code == 0, "\(outcome)")
     }
 
-    @Test("keys of 250 to 256 characters: mirror and export name the same ones in the same words, and write the others")
+    @Test("with keys of 250 to 256 characters mirror and export name the same ones in equal words, and write the rest")
     func longKeys() throws {
         let (bench, _): (CommandBench, [String]) = try signedUp()
         let words = "the key is too long for a file name"
@@ -272,7 +272,7 @@ struct SealedCommandTests {
         #expect(try bench.run(["get", "diary", longest]).code == 3)
     }
 
-    @Test("a mirror tells before it ends what the server does not show any more; the files stay as they were")
+    @Test("a mirror reports before it ends what the server no longer shows; the files stay as they were")
     func mirrored() throws {
         let (bench, _): (CommandBench, [String]) = try signedUp()
         for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
@@ -287,7 +287,7 @@ struct SealedCommandTests {
         }
     }
 
-    @Test("--sealed for a bucket of open objects is refused, and leaves no copy behind that is taken for a sealed one")
+    @Test("--sealed for a bucket of open objects is refused, and leaves no copy that is taken for a sealed one")
     func sealedByMistake() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
         try bench.good(["put", "plain", "k", #"{"text":"readable"}"#])
@@ -308,7 +308,7 @@ struct SealedCommandTests {
     }
 
     @Test(
-        "what a server has stored of an object is exported and checked offline; a server that left something out is found"
+        "an object's stored history is exported and checked offline; a server that left something out is detected"
     )
     func verifiedHistory() throws {
         let (bench, _): (CommandBench, [String]) = try signedUp()

@@ -13,7 +13,7 @@ struct SecretFileTests {
         try ChildProcess.run(["/bin/bash", "-c", line], variables: bench.variables("home", more))
     }
 
-    @Test("tokens, passwords and words come from a pipe as from a file; a table of 'words' is taken by 'verify'")
+    @Test("tokens, passwords and words come from a pipe as from a file; 'verify' accepts the table of 'words'")
     func pipes() throws {
         let bench = try CommandBench()
         let (program, server) = (Programs.thicket, "--server \(bench.address) --app notes")

@@ -1,7 +1,7 @@
 import Glibc
 import ThicketProcesses
 
-/// Takes connections and never says a word.
+/// Accepts connections and never answers.
 final class SilentServer: Sendable {
     let port: UInt16
     private let descriptor: Int32
@@ -29,7 +29,7 @@ final class SilentServer: Sendable {
 
     var address: String { "http://127.0.0.1:\(port)" }
 
-    /// Whether anybody has connected. Those who have stay in the queue, so it is so from then on.
+    /// Whether a client has connected. Connections stay in the queue, so this stays true.
     var wasCalled: Bool {
         var look: pollfd = .init(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&look, 1, 0) > 0

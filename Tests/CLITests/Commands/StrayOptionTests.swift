@@ -2,7 +2,7 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// Commands that work with a profile's login, and what they say when it is not there for them.
+/// Commands that work with a profile's login, and what they report when they cannot use it.
 @Suite("thicket: logins that are not used, or gone", .blocking)
 struct StrayOptionTests {
     private let bench: CommandBench
@@ -21,7 +21,7 @@ struct StrayOptionTests {
     }
 
     @Test(
-        "a setting that is not the profile's is named as the reason, and nothing is done: keys or not",
+        "a setting that differs from the profile's is named as the reason and nothing is done, with or without keys",
         arguments: [[], ["--sent-password"]])
     func strays(kind: [String]) throws {
         try bench.good(["signup"] + place + ["--user", "ann"] + kind, variables: Self.password)
@@ -40,10 +40,11 @@ struct StrayOptionTests {
             #expect(
                 both.errors.contains("--app (THICKET_APP) and ") && both.errors.contains("Leave them out"), "\(both)")
         }
-        // The profile's own values stand in nobody's way.
+        // The profile's own values are accepted.
         let same: [String] = ["passwd", "--server", bench.address, "--app", "notes"]
         #expect(try bench.good(same, variables: Self.password).contains("the password is changed"))
-        // Nor does its server, spelled otherwise: not as a stray setting, not as another account to log in to.
+        // Its server is accepted in another spelling, too: neither as a stray setting nor as another account to log in
+        // to.
         let other: [String] = ["--server", bench.address.replacing("http://", with: "HTTP://") + "/"]
         try bench.good(["token", "list"] + other)
         try bench.good(["put", "notes", "k", "{}"])
@@ -52,7 +53,7 @@ struct StrayOptionTests {
         #expect(try bench.good(["get", "notes", "k", "--json"] + other) == "{}\n")
     }
 
-    @Test("a login of another kind is still told as such, where settings are not the reason")
+    @Test("a login of another kind is still reported as such where settings are not the reason")
     func otherKind() throws {
         try bench.login()
         for words: [String] in [["passwd"], ["account", "delete"]] {
@@ -61,17 +62,17 @@ struct StrayOptionTests {
         }
     }
 
-    @Test("status tells who does not know whether an account was deleted", arguments: [[], ["--sent-password"]])
+    @Test("status shows that an account was deleted when the answer was lost", arguments: [[], ["--sent-password"]])
     func deleted(kind: [String]) throws {
         let ann: [String] = place + ["--user", "ann"] + kind
         try bench.good(["signup"] + ann, variables: Self.password)
         try bench.good(["login"] + ann, home: "other", variables: Self.password)
         #expect(try bench.good(["status"]).contains(": online"), "it is there")
-        // As after an answer that did not come: the server has done it, and this machine was not told.
+        // As after an answer that was lost: the server has done it, and this machine does not know.
         try bench.good(["account", "delete"], home: "other", variables: Self.password)
         let gone: ChildProcess.Outcome = try bench.run(["status"])
         #expect(gone.code == 6 && gone.output.contains("token not accepted"), "\(gone)")
-        // A login would not tell: it says what it says of a wrong password.
+        // A login does not show it: its message is that of a wrong password.
         let login: ChildProcess.Outcome = try bench.run(["login"] + ann, home: "third", variables: Self.password)
         #expect(login.code == 6 && login.errors.contains("password is wrong"), "\(login)")
     }

@@ -6,17 +6,17 @@ import ThicketProcesses
 
 @testable import ThicketCLI
 
-/// `--timeout` is the whole wait, wherever the server stalls.
+/// `--timeout` bounds the whole wait, wherever the server stalls.
 @Suite("thicket: --timeout", .blocking)
 struct TimeoutCommandTests {
-    /// So long that a busy machine needs less for the program itself.
+    /// Long enough that the program itself needs less on a busy machine.
     private static let seconds = 5
     /// A second wait takes longer than this.
     private static let mostMilliseconds = Int64(2 * seconds) * 1_000
 
     /// Runs the command, which must end with 5 in time.
     ///
-    /// - Parameter said: what did not happen.
+    /// - Parameter said: what the message says did not happen.
     private func late(_ words: [String], at address: String, _ bench: CommandBench, said: String = "") throws {
         let begin = Steady.milliseconds()
         let outcome = try bench.run(
@@ -30,7 +30,7 @@ struct TimeoutCommandTests {
     }
 
     @Test(
-        "a server that takes the connection and never answers",
+        "a command ends in time with a server that accepts the connection and never answers",
         arguments: [["get", "n", "k"], ["put", "n", "k", "{}"], ["rm", "n", "k"], ["ls", "n"]])
     func silent(words: [String]) throws {
         let bench = try CommandBench()
@@ -39,7 +39,7 @@ struct TimeoutCommandTests {
     }
 
     @Test(
-        "a server that stalls after the upgrade, after auth, and in the middle of the index",
+        "a command ends in time with a server that stalls after the upgrade, after auth, or within the index",
         arguments: ["\r\n\r\n", ":auth:", #""index""#])
     func stalls(mark: String) throws {
         let bench = try CommandBench()
@@ -55,7 +55,7 @@ struct TimeoutCommandTests {
         }
     }
 
-    @Test("a server that confirms no edit; one that gives no old version, no history and no removals")
+    @Test("a command ends in time with a server that confirms no edit or sends no old version, history or removals")
     func after() throws {
         let bench = try CommandBench()
         try bench.login()
@@ -72,7 +72,7 @@ struct TimeoutCommandTests {
         }
     }
 
-    @Test("what a command has waited is taken from its next wait; without --timeout each has the whole time")
+    @Test("the time a command has waited is taken from its next wait; without --timeout each wait has the whole time")
     func budget() async {
         let now = Mutex<Int64>(0)
         let whole = WaitBudget(.seconds(4), isWhole: true, clock: { now.withLock { $0 } })
@@ -80,7 +80,7 @@ struct TimeoutCommandTests {
         for (took, left): (Int64, Int64) in [(1_500, 2_500), (2_000, 500), (900, 0), (1, 0)] {
             await whole.counting { _ in now.withLock { $0 += took } }
             await free.counting { _ in now.withLock { $0 += took } }
-            // An editor's time is no wait.
+            // An editor's time is not a wait.
             now.withLock { $0 += 60_000 }
             #expect(whole.left == .milliseconds(left) && free.left == .seconds(30))
         }

@@ -2,12 +2,12 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// What is said of logins of which nothing, or not the password, goes out.
-@Suite("thicket: what a login says of what is sent", .blocking)
+/// What logins report when nothing, or not the password, is sent.
+@Suite("thicket: what a login reports about what is sent", .blocking)
 struct UnsentLoginTests {
     private static let words: String = Array(repeating: "abandon", count: 23).joined(separator: " ") + " art"
 
-    /// A login at a server that nobody has.
+    /// A login at a server that does not exist.
     private func run(_ command: [String], server: String) throws -> ChildProcess.Outcome {
         let place: TemporaryFolder = .init("unsent")
         let all: [String] = command + ["--server", server, "--app", "notes", "--api-key", "0123", "--user", "ann"]
@@ -19,11 +19,11 @@ struct UnsentLoginTests {
             ])
     }
 
-    /// Nobody listens at port 1, and no name ends so (RFC 6761).
+    /// Nothing listens at port 1, and no name ends like this (RFC 6761).
     private static let servers: [String] = ["http://127.0.0.1:1", "http://nobody.invalid"]
 
     @Test(
-        "where nobody could be asked nothing is said to be unknown: the server, or its address, is what is wrong",
+        "when no server could be asked nothing is called unknown: the message names the server or its address",
         arguments: servers)
     func unreached(server: String) throws {
         for command: [String] in [["signup"], ["recover", "--words-file", "-"]] {
@@ -33,9 +33,9 @@ struct UnsentLoginTests {
         }
     }
 
-    @Test("without https it is said what everybody on the way can read: the password where it is sent, and only there")
+    @Test("without https the message says what others can read: the password only where it is sent")
     func readable() throws {
-        // This machine, under an address that does not say so.
+        // This machine, under an address that does not show it.
         let server: String = "http://0.0.0.0:1"
         for command: [String] in [["signup"], ["login"], ["recover", "--words-file", "-"]] {
             let told: ChildProcess.Outcome = try run(command, server: server)

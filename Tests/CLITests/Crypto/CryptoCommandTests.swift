@@ -8,7 +8,7 @@ import ThicketTestSupport
 
 @Suite("thicket crypto answers other programs, line by line", .blocking)
 struct CryptoCommandTests {
-    /// What every failed opening says.
+    /// The answer to every failed opening.
     static let refusal: JSONValue = ["error": "the sealed bytes cannot be opened"]
 
     /// Runs the real command on these lines.
@@ -52,7 +52,7 @@ struct CryptoCommandTests {
         "0301000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f0b0b39abb24efe"
         + "da449846c6f155d8833ae266be7a721939455e6bea2f2f500fe6df70510db3bb3b2f2b9769be578977"
 
-    @Test("T7: iteration bombs and rounds that are no numbers are refused like everything else")
+    @Test("T7: iteration bombs and impossible numbers of rounds are refused like everything else")
     func bombs() throws {
         func line(_ message: String, _ rounds: JSONValue) -> JSONValue {
             ["password": "p", "prf": "sha1", "message_hex": .string(message), "iterations": rounds]
@@ -62,12 +62,12 @@ struct CryptoCommandTests {
             .init(.sha1, rounds: 1))
         let once: String = Hex.encode(message)
         #expect(try Self.run("rncryptor-open", [line(once, 1)]) == [["plaintext": "once"]], "it opens by its rounds")
-        // It would open, too: it was sealed with so many rounds, which is one more than anybody does.
+        // It would open, too: it was sealed with this many rounds, which is one above the limit.
         let bomb: JSONValue = line(Self.bomb, 10_000_001)
         let rounds: [JSONValue] = [0, -1, 1.5, 4_294_967_297, 1e300]
         let lines: [JSONValue] = [bomb] + rounds.map { line(once, $0) }
         #expect(Set(try Self.run("rncryptor-open", lines)) == [Self.refusal])
-        // What is no number at all says nothing of the message, and is told.
+        // A value that is not a number reveals nothing of the message, so the error names it.
         let others: [JSONValue] = ["x", "1", nil, true]
         let answers = try Self.run("rncryptor-open", others.map { line(once, $0) })
         #expect(Set(answers) == [["error": "'iterations' is not a number"]])
@@ -100,7 +100,7 @@ struct CryptoCommandTests {
         #expect(texts == [["error": "'suite' is not a number"]])
     }
 
-    @Test("content of length 0 is one tag, both ways")
+    @Test("content of length 0 is sealed to one tag, and opens")
     func empty() throws {
         let line: JSONObject = [
             "suite": 1, "content_key": .string(.init(repeating: "01", count: 32)),
@@ -126,7 +126,7 @@ struct CryptoCommandTests {
         }
         #expect(lines.count == 12)
         #expect(try Self.run("hpke-open", lines.map(JSONValue.object)) == expected.map { ["plaintexts": $0] })
-        // In their order, messages need no numbers.
+        // Messages in their order need no numbers.
         let first: JSONObject = try #require(lines.first)
         let plain: [JSONValue] = try #require(first["messages"]?.arrayValue).prefix(3).map {
             ["aad": try #require($0["aad"]), "ct": try #require($0["ct"])]
@@ -152,7 +152,8 @@ struct CryptoCommandTests {
     }
 
     @Test(
-        "words gives the published entropy, and one error for all that are none", .enabled(if: Vectors.has("container"))
+        "words gives the published entropy, and one error for every invalid list",
+        .enabled(if: Vectors.has("container"))
     )
     func words() throws {
         let cases: [JSONValue] = try #require(Vectors.json("container/bip39-english.json").arrayValue)
@@ -199,7 +200,7 @@ struct CryptoCommandTests {
         #expect(lines.last == #"{"root":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#)
     }
 
-    @Test("an operation that there is not, and a call without --lines, end with 2")
+    @Test("an unknown operation, and a call without --lines, end with 2")
     func usage() throws {
         #expect(try ChildProcess.run([Programs.thicket, "crypto", "merkle"]).code == 2)
         #expect(try ChildProcess.run([Programs.thicket, "crypto", "nothing", "--lines"]).code == 2)

@@ -5,7 +5,7 @@ import ThicketProtocol
 
 @Suite("Files and objects")
 struct FileContentTests {
-    @Test("a JSON file is the whole object, a text file its text, and what else the object holds stays")
+    @Test("a JSON file is the whole object, a text file its text; the object's other fields stay")
     func reading() throws {
         let existing: JSONObject = ["text": "old", "tags": ["a"]]
         let json: JSONObject = try FileContent.object(Array(#"{"a": 1}"#.utf8), kind: .json, existing: existing)
@@ -15,7 +15,7 @@ struct FileContentTests {
     }
 
     @Test(
-        "what cannot stand in a bucket is told",
+        "a file that cannot be an object is refused with the reason",
         arguments: [
             ("[1]", .json, "not an object"), ("{", .json, "it ends too early (line 1, column 2)"),
             ("a\u{0}b", .text, "not text"),
@@ -27,13 +27,13 @@ struct FileContentTests {
         #expect(problem?.text.contains(message) == true, "\(String(describing: problem))")
     }
 
-    @Test("bytes that are not UTF-8 are no text")
+    @Test("bytes that are not UTF-8 are not a text")
     func binary() {
         #expect(throws: FileContent.Problem.self) { try FileContent.object([0xFF, 0xFE], kind: .text, existing: nil) }
     }
 
     @Test(
-        "an object that is one text becomes a text file, any other JSON",
+        "an object that is one text becomes a text file, any other object JSON",
         arguments: [
             (["text": "x"], .text), (["text": ""], .text), (["text": "x", "a": 1], .json), (["text": 1], .json),
             ([:], .json), (["text": "a\u{0}b"], .json), (["title": "x"], .json),
@@ -44,7 +44,7 @@ struct FileContentTests {
         #expect(try FileContent.object(bytes, kind: kind, existing: nil) == object)
     }
 
-    @Test("an editor's line feed at the end is no edit of a text that had none")
+    @Test("a line feed that an editor adds at the end is not an edit of a text that had none")
     func lastLineFeed() {
         #expect(EditSheet.kept(Array("a\n".utf8), Array("a".utf8), isText: true) == Array("a".utf8))
         #expect(EditSheet.kept(Array("a\n\n".utf8), Array("a".utf8), isText: true) == Array("a\n".utf8))

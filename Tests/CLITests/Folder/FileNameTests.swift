@@ -7,7 +7,7 @@ import ThicketTestSupport
 @Suite("File names and keys")
 struct FileNameTests {
     @Test(
-        "a file belongs to a key and back",
+        "a file name gives a key, and the key a file name",
         arguments: [
             ("plan.json", "plan", .json), ("plan.md", "plan.md", .text), ("plan", "plan", .text),
             ("my notes.txt", "my%20notes.txt", .text), ("100%.txt", "100%25.txt", .text),
@@ -19,13 +19,13 @@ struct FileNameTests {
     func pairs(name: String, key: String, kind: FileKind) throws {
         let file: FileName = try FileName(file: name)
         #expect(file.key == key && file.kind == kind)
-        // The other way gives the plain name of the key, which belongs to the same key.
+        // The other way gives the plain name of the key, which gives the same key.
         let back: FileName = try FileName(key: key, kind: kind)
         #expect(try FileName(file: back.name).key == key)
     }
 
     @Test(
-        "keys that no file name could give stand as they are behind an equals sign",
+        "keys that no file name could give are written as they are after an equals sign",
         arguments: [
             ("a%2Fb", "=a%2Fb"), ("100%", "=100%"), (".hidden", "=.hidden"), ("..", "=.."), (".", "=."),
             ("%00", "=%00"), ("%41", "=%41"), ("%c3%9c", "=%c3%9c"), ("%FF", "=%FF"), ("%3Dx", "=%3Dx"),
@@ -37,20 +37,20 @@ struct FileNameTests {
         #expect(try FileName(file: file.name) == file)
     }
 
-    @Test("a short form behind an equals sign, as older programs wrote it, is the file of its key")
+    @Test("a short form after an equals sign, as older programs wrote it, is the file of its key")
     func olderNames() throws {
         let letters = String(repeating: "日", count: 60)
         let short = try FileName(file: letters + ".txt")
         #expect(short.key.hasPrefix("%@"))
         #expect(try FileName(file: "=" + short.key).key == short.key)
         #expect(try FileName(file: "=" + short.key + ".json").key == short.key)
-        // New files get the name that is read more easily.
+        // New files get the more readable name.
         #expect(try FileName(key: short.key, kind: .text).name == letters + ".txt")
         #expect(try FileName(file: "=%@").key == "%@")
         #expect(try FileName(file: "=%@ no key").key == "%3D%25@%20no%20key")
     }
 
-    @Test("a text whose key ends as JSON files do becomes a JSON file")
+    @Test("a text whose key ends like a JSON file becomes a JSON file")
     func jsonEnding() throws {
         let file: FileName = try FileName(key: "a.json", kind: .text)
         #expect(file.name == "a.json.json" && file.kind == .json)
@@ -58,13 +58,13 @@ struct FileNameTests {
     }
 
     @Test(
-        "hidden and temporary files belong to nothing",
+        "hidden and temporary files belong to no key",
         arguments: [".git", ".thicket", ".plan.swp", "plan~", "#plan#", "4913", "x.swp", "x.tmp", "x.part", ""])
     func passedOver(name: String) {
         #expect(throws: FileName.Problem.passedOver) { try FileName(file: name) }
     }
 
-    @Test("names whose keys would be too long are told")
+    @Test("names whose keys would be too long are refused")
     func long() throws {
         #expect(throws: FileName.Problem.keyTooLong) { try FileName(file: String(repeating: "ä", count: 100)) }
         #expect(throws: FileName.Problem.keyTooLong) {
@@ -82,7 +82,7 @@ struct FileNameTests {
         let file = try FileName(file: long)
         #expect(file.key.hasPrefix("%@") && file.key.utf8.count == 2 + 244)
         #expect(try FileName(key: file.key, kind: .text) == file)
-        // A key that looks like a short form, of a name that has no need of one, stands as it is.
+        // A key that looks like a short form, of a name that does not need one, is written as it is.
         for key in ["%@cGxhbg", "%@", "%@4pyT", "%@@", "%@-_"] {
             let plain = try FileName(key: key, kind: .text)
             #expect(plain.name == "=" + key)
@@ -122,7 +122,7 @@ struct FileNameTests {
     }
 
     @Test(
-        "long names of all scripts go to a key and back, one for one; what has no key is longer than the short form takes",
+        "long names of all scripts give keys and back, one to one; only a name beyond the short form has no key",
         arguments: [UInt64(5), 6, 7])
     func longUnicode(seed: UInt64) throws {
         var names = RandomNames(seed: seed)
@@ -143,14 +143,14 @@ struct FileNameTests {
             #expect((try? EntityKey(file.key)) != nil, place)
             let back = try FileName(key: file.key, kind: file.kind)
             #expect(back == file && back.name.utf8.elementsEqual(name.utf8), place)
-            // Composed and decomposed letters are two names, as file systems have it.
+            // Composed and decomposed letters are two names, as in file systems.
             let other = known.updateValue(name, forKey: file.key + "/" + file.kind.rawValue) ?? name
             #expect(other.utf8.elementsEqual(name.utf8), place)
         }
         #expect(short > 200 && tooLong > 200, "\(short) short, \(tooLong) too long")
     }
 
-    @Test("of two files of one object one is taken and the other named")
+    @Test("of two files of one object one is used and the other is named as a problem")
     func scan() {
         let scan: FolderScan = .init(["plan.json", "plan", "sub", ".x", "b.md"], isFolder: { $0 == "sub" })
         #expect(scan.sorted.map(\.name) == ["b.md", "plan"])

@@ -5,12 +5,12 @@ import ThicketProcesses
 
 @testable import ThicketCLI
 
-/// Paths where a file belongs and something else lies, by the real programs.
-@Suite("thicket: folders with other things than files in them", .blocking)
+/// Paths where a file belongs and something else is, with the real programs.
+@Suite("thicket: folders that contain other things than files", .blocking)
 struct FolderPlaceTests {
     private static let once = ["--once"]
 
-    /// Objects in a bucket, and a folder in which nothing of them lies.
+    /// Objects in a bucket, and a folder that has none of them.
     private func bench(_ keys: [String]) throws -> CommandBench {
         let bench = try CommandBench()
         try bench.login()
@@ -20,7 +20,7 @@ struct FolderPlaceTests {
     }
 
     @Test(
-        "--once names what is in a file's place, settles the rest and ends with 1; then writes the files when the places are free"
+        "--once names what occupies a file's place, mirrors the rest and ends with 1; a later run writes freed places"
     )
     func occupied() throws {
         let bench = try bench(["dir.md", "linked.md", "pipe.md", "socket.md", "nowhere.md", "free.md"])
@@ -41,7 +41,7 @@ struct FolderPlaceTests {
             #expect(bench.read("m/free.md") == "of the bucket\n")
         }
         #expect(try bench.good(["get", "docs", "mine.md", "--path", "text"]) == "of the folder\n")
-        // Nothing of the bucket was taken for deleted.
+        // No object of the bucket was taken for deleted.
         #expect(try bench.good(["ls", "docs"]).split(separator: "\n").count == 7)
         rmdir(bench.path("m/dir.md"))
         for place in places.dropFirst() { unlink(bench.path("m/" + place)) }
@@ -50,7 +50,7 @@ struct FolderPlaceTests {
         #expect(bench.exists("elsewhere") && !bench.exists("missing"))
     }
 
-    @Test("a file that a folder has replaced is not a deleted one")
+    @Test("a file that a folder has replaced is not taken for deleted")
     func replaced() throws {
         let bench = try bench(["plan.md"])
         try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
@@ -61,7 +61,7 @@ struct FolderPlaceTests {
         #expect(try bench.good(["get", "docs", "plan.md", "--path", "text"]) == "of the bucket\n")
     }
 
-    @Test("a mirror that runs writes the file once its place is free, and takes no core meanwhile")
+    @Test("a running mirror writes the file once its place is free, and does not use a core meanwhile")
     func live() throws {
         let bench = try bench(["plan.md"])
         mkdir(bench.path("m/plan.md"), 0o700)
@@ -78,7 +78,7 @@ struct FolderPlaceTests {
     }
 
     @Test(
-        "a link to a file is written through and stays a link; a removed object takes the link, not the file behind it")
+        "a link to a file is written through and stays a link; removing the object removes the link, not its file")
     func links() throws {
         let bench = try bench(["plan.md"])
         try bench.write("behind.md", "of the bucket\n")
@@ -112,7 +112,7 @@ struct FolderPlaceTests {
         #expect(bench.exists("m/short.json") && bench.exists("out/short.json"))
     }
 
-    @Test("a path too long for the system is named, and its file written once the path is shorter")
+    @Test("a path too long for the system is named, and its file is written once the path is shorter")
     func longPaths() throws {
         let long = String(repeating: "k", count: 200)
         let bench = try bench(["free.md", long])
@@ -169,7 +169,7 @@ struct FolderPlaceTests {
         #expect(try bench.good(["ls", "docs"]).split(separator: "\n").count == 3)
     }
 
-    @Test("export leaves a different file behind a link alone; --force writes it through the link, which stays one")
+    @Test("export leaves a different file behind a link alone; --force writes it through the link, which stays a link")
     func exportedLinks() throws {
         let bench = try bench(["plan.md", "same.md", "nowhere.md"])
         try bench.write("behind.md", "other words\n")
@@ -217,7 +217,7 @@ struct FolderPlaceTests {
         }
     }
 
-    /// A file system of its own in the bench's folder, for as long as `body` takes.
+    /// Mounts a separate file system in the bench's folder while `body` runs.
     private func mounted(
         _ bench: CommandBench, _ name: String, _ settings: String, isReadOnly: Bool = false,
         _ body: (String) throws -> Void
@@ -236,7 +236,7 @@ struct FolderPlaceTests {
     }()
 
     @Test(
-        "what a full disk, a read-only one and a file in use do not take is named, and the rest goes on",
+        "a write that a full disk, a read-only disk or a file in use prevents is named, and the rest is written",
         .enabled(if: mayMount, "needs the right to mount file systems"))
     func disks() throws {
         let bench = try bench(["a.md", "b.md"])
@@ -254,7 +254,7 @@ struct FolderPlaceTests {
             #expect(outcome.code == 1 && outcome.errors.contains("a.md: cannot write"), "\(outcome)")
             #expect(outcome.errors.ranges(of: "Read-only file system").count == 3, "\(outcome)")
         }
-        // A file that is a mount of its own cannot be replaced.
+        // A file that is its own mount cannot be replaced.
         try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
         let file = bench.path("m/a.md")
         for key in ["a.md", "b.md"] { try bench.good(["put", "docs", key, #"{"text":"newer\n"}"#]) }

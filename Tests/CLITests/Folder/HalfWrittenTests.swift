@@ -7,12 +7,12 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// Files that are being saved while the mirror looks.
+/// Files that are being saved while the mirror scans.
 @Suite("thicket mirror: files that are being written")
 struct HalfWrittenTests {
     private let folder: TemporaryFolder = .init("half")
 
-    /// Says of every file what it is told to.
+    /// Gives the same answer for every file.
     private final class Teller: FolderSignal {
         private let knows: Bool
         init(knows: Bool) { self.knows = knows }
@@ -40,7 +40,7 @@ struct HalfWrittenTests {
         return (mirror, bucket)
     }
 
-    @Test("a file that was closed is sent at once, whatever its size was before")
+    @Test("a closed file is sent at once, whatever its size was before")
     func closed() async throws {
         let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true))
         for text: String in ["a", "ab", "abc", "b"] {
@@ -51,7 +51,7 @@ struct HalfWrittenTests {
         }
     }
 
-    /// Shows the time that the test says.
+    /// Shows the time that the test sets.
     private final class Hand: Sendable {
         let time: Atomic<Int64>
         init(_ time: Int64) { self.time = .init(time) }
@@ -66,7 +66,7 @@ struct HalfWrittenTests {
     }
 
     @Test(
-        "a file of a moment ago waits, also when its time is a moment ahead; one of another time does not",
+        "a file whose time is within 150 ms of now waits, also when it is ahead of now; any other file does not",
         arguments: [
             (-3_600_000, false), (-150, false), (-149, true), (-1, true), (0, true), (1, true), (150, true),
             (151, false), (3_600_000, false),
@@ -110,7 +110,8 @@ struct HalfWrittenTests {
             return bytes + Array(name.utf8) + Array(repeating: 0, count: length - name.utf8.count)
         }
 
-        @Test("a file is written when it was closed or moved in, and no more when somebody begins again")
+        @Test(
+            "a file counts as written when it was closed or moved in, and no longer when a program writes to it again")
         func events() {
             var files: WrittenFiles = .init()
             let create: Int = Int(IN_CREATE)
@@ -127,7 +128,7 @@ struct HalfWrittenTests {
                 #expect(files.apply(event(row.mask, row.name)[...]) == row.isNews, "\(number)")
                 #expect(files.contains(row.name) == row.isWritten, "\(number)")
             }
-            // Several at once count together; a piece of one counts for nothing.
+            // Several events at once count together; a piece of an event counts for nothing.
             #expect(files.apply((event(modify, "c") + event(close, "c"))[...]) == true)
             #expect(files.contains("c"))
             #expect(files.apply(event(close, "d").dropLast()) == false)
@@ -140,7 +141,7 @@ struct HalfWrittenTests {
             #expect(files.contains("n\(WrittenFiles.namesMax)"))
         }
 
-        @Test("the kernel tells when a file is closed, and that it is being written until then")
+        @Test("the kernel reports when a file is closed, and that it is being written until then")
         func kernel() throws {
             let signal: InotifySignal = try #require(.init(folder: folder.path, everyMilliseconds: 60_000))
             let file: Int32 = open(folder.path + "/page.txt", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
@@ -148,7 +149,7 @@ struct HalfWrittenTests {
             #expect(signal.wait())
             #expect(!signal.isWritten("page.txt"))
             close(file)
-            // What the kernel has told and nobody has read counts for nothing.
+            // An event that the kernel has queued and the mirror has not read counts for nothing.
             #expect(!signal.isWritten("page.txt"))
             #expect(signal.wait())
             #expect(signal.isWritten("page.txt"))

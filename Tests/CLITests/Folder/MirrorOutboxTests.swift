@@ -2,8 +2,8 @@ import Testing
 
 @testable import ThicketCLI
 
-/// What a mirror says about what it has stored.
-@Suite("thicket mirror: what is said to be sent")
+/// What a mirror reports about what it has stored.
+@Suite("thicket mirror: what is reported as sent")
 struct MirrorOutboxTests {
     private func box() -> MirrorOutbox {
         var box = MirrorOutbox()
@@ -12,7 +12,7 @@ struct MirrorOutboxTests {
         return box
     }
 
-    @Test("nothing is said of what waits, and 'sent' once when the server has confirmed")
+    @Test("a waiting change is not reported, and 'sent' is reported once, when the server has confirmed")
     func confirmed() {
         var box = box()
         #expect(box.report(waiting: ["a", "b"], refused: [], isOffline: false).isEmpty)
@@ -21,7 +21,7 @@ struct MirrorOutboxTests {
         #expect(box.report(waiting: [], refused: [], isOffline: false).isEmpty && box.isEmpty)
     }
 
-    @Test("without a connection 'kept' is said once, and 'sent' all the same later")
+    @Test("without a connection 'kept' is reported once, and 'sent' all the same later")
     func kept() {
         var box = box()
         #expect(box.report(waiting: ["a", "b"], refused: [], isOffline: true) == ["kept a", "kept b"])
@@ -29,7 +29,7 @@ struct MirrorOutboxTests {
         #expect(box.report(waiting: [], refused: [], isOffline: false) == ["sent a", "removed b"])
     }
 
-    @Test("what is refused is never said to be sent, neither now nor when it is given up")
+    @Test("a refused change is never reported as sent, neither now nor when it is given up")
     func refused() {
         var box = box()
         #expect(box.report(waiting: ["a", "b"], refused: ["a"], isOffline: false).isEmpty)

@@ -6,8 +6,8 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// A mirror at work while others edit the same bucket.
-@Suite("thicket mirror: others edit at the same moment")
+/// A mirror at work while other clients edit the same bucket.
+@Suite("thicket mirror: other clients edit at the same moment")
 struct MirrorRaceTests {
     private let folder: TemporaryFolder = .init("race")
 
@@ -34,7 +34,7 @@ struct MirrorRaceTests {
         #expect(try await bucket.keys().count == names.count)
 
         for name: String in names { unlink("\(folder.path)/\(name)") }
-        // Whenever an object is removed, the one behind it is edited a few calls later: so edits fall before, behind and
+        // Whenever an object is removed, the next one is edited a few calls later, so edits fall before, after and
         // between all that the mirror does about an object.
         let events: AsyncStream<BucketEvent> = await bucket.changes
         let editor: Task<[String], any Error> = Task {

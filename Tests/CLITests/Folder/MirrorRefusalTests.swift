@@ -3,7 +3,7 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// What a mirror says of files that the server refuses, and of those it has not confirmed.
+/// What a mirror reports about files that the server refuses, and about those it has not confirmed.
 @Suite("thicket mirror: refused files", .blocking)
 struct MirrorRefusalTests {
     /// Larger than the server keeps objects.
@@ -17,7 +17,7 @@ struct MirrorRefusalTests {
     }
 
     @Test(
-        "every run of --once names a refused file and ends with 4; none calls it sent or the same; a smaller one is sent"
+        "each --once run names a refused file, ends with 4 and never calls it sent or the same; a smaller one is sent"
     )
     func once() throws {
         let bench: CommandBench = try bench()
@@ -32,7 +32,7 @@ struct MirrorRefusalTests {
             #expect(
                 outcome.errors.contains("are the same except for what is named above: 1 file\n"), "\(outcome.errors)")
         }
-        // Beside another problem the refusal counts.
+        // Beside another problem the refusal decides the exit code.
         try bench.write("m/half.json", "{ half")
         #expect(try bench.run(once).code == 4)
         try bench.write("m/half.json", "{}")
@@ -45,7 +45,7 @@ struct MirrorRefusalTests {
         #expect(try bench.good(once).isEmpty)
     }
 
-    @Test("a refused change of an object that is there: the server's stays, and putting the file back ends the refusal")
+    @Test("a refused change leaves the server's object as it is, and restoring the file ends the refusal")
     func changed() throws {
         let bench: CommandBench = try bench()
         try bench.write("m/a.md", "first\n")
@@ -60,7 +60,7 @@ struct MirrorRefusalTests {
         try bench.write("m/a.md", "first\n")
         #expect(try bench.run(once).code == 0)
         #expect(try bench.good(["get", "docs", "a.md", "--path", "text"]) == "first\n")
-        // A refused file that is deleted is a deleted one.
+        // A refused file that is deleted counts as deleted.
         try bench.write("m/a.md", Self.large)
         #expect(try bench.run(once).code == 4)
         unlink(bench.path("m/a.md"))
@@ -69,7 +69,7 @@ struct MirrorRefusalTests {
     }
 
     @Test(
-        "a token that permits reading only: files and deletions are named with 401, none is called sent or removed, code 6"
+        "with a read-only token files and deletions are named with 401, none is called sent or removed, code 6"
     )
     func readOnly() throws {
         let bench: CommandBench = try bench()
@@ -96,7 +96,7 @@ struct MirrorRefusalTests {
     }
 
     @Test(
-        "live: a refused file is named when it is refused and at the next start, and 'sent' is said of the smaller one")
+        "live: a refused file is named when it is refused and at the next start; 'sent' is said of the smaller one")
     func live() throws {
         let bench: CommandBench = try bench()
         try bench.write("m/big.md", Self.large)
@@ -116,7 +116,7 @@ struct MirrorRefusalTests {
     }
 
     @Test(
-        "live without a server: what is kept is said to be kept, and to be sent when the server has confirmed, also by the next run"
+        "live without a server: a kept change is reported as kept, and as sent once confirmed, also by the next run"
     )
     func away() throws {
         let bench: CommandBench = try bench()

@@ -26,7 +26,7 @@ struct MirrorStepTests {
     }
 
     @Test(
-        "each combination of what the folder, the bucket and the memory hold",
+        "each combination of what the folder, the bucket and the memory hold has its step",
         arguments: [
             // memory, file, object
             (nil, nil, nil, "nothing"), (nil, "x", nil, "push"), (nil, nil, "x", "write"), (nil, "x", "x", "remember"),
@@ -42,7 +42,7 @@ struct MirrorStepTests {
     }
 
     @Test(
-        "a base that need not be the bucket's deletes no file, overwrites none and merges none",
+        "a base that may not be the bucket's deletes no file, overwrites none and merges none",
         arguments: [
             ("x", "x", nil, "push"), ("x", "x", "x", "remember"), ("x", "x", "y", "set aside"),
             ("x", "y", nil, "restore object"), ("x", "y", "x", "push"), ("x", "y", "y", "remember"),
@@ -55,7 +55,7 @@ struct MirrorStepTests {
         #expect(name(step) == expected, "\(step)")
     }
 
-    @Test("an object that is absent and not known to be removed is sent again, with all that its file does not show")
+    @Test("an absent object that is not known to be removed is sent again, with all that its file does not show")
     func absent() throws {
         let base = MirrorBase(
             file: try FileName(file: "a.txt"), bytes: Array("x".utf8), object: ["text": "x", "tags": ["t"]])
@@ -68,7 +68,7 @@ struct MirrorStepTests {
         #expect(try JSONDiff.apply(diff, to: JSONObject()) == base.object && next == base)
     }
 
-    @Test("what is too much to be removed at once: more than 20 and more than half, or all of a folder")
+    @Test("removing more than 20 and more than half, or all of a folder, is too much at once")
     func removals() throws {
         let few = RemovalLimit()
         for (count, total, stops) in [(20, 20, false), (21, 42, false), (21, 41, true), (21, 21, true), (0, 0, false)] {
@@ -97,7 +97,7 @@ struct MirrorStepTests {
         }
     }
 
-    @Test("a file that cannot be read holds everything, whatever the bucket says")
+    @Test("a file that cannot be read holds every step of its key, whatever the bucket has")
     func holds() throws {
         for object: JSONObject? in [nil, ["a": 1], ["a": 2]] {
             let step: MirrorStep = .init(
@@ -124,7 +124,7 @@ struct MirrorStepTests {
         #expect(try JSONDiff.apply(diff, to: object) == ["text": "xy", "pinned": false])
     }
 
-    @Test("an object that is no text any more takes the file of another kind")
+    @Test("an object that is no longer a text gets a file of another kind")
     func kindChange() throws {
         let base: MirrorBase = try MirrorStepTests.base("x")
         let step: MirrorStep = .init(key: "a.txt", base: base, file: try MirrorStepTests.file("x"), object: ["text": 1])
@@ -137,7 +137,7 @@ struct MirrorStepTests {
         #expect(written.file.name == "a.txt.json")
     }
 
-    @Test("a JSON file that is only written differently stays as the user wrote it")
+    @Test("a JSON file that differs only in its layout stays as the user wrote it")
     func layout() throws {
         let base: MirrorBase = try MirrorStepTests.base("{\n  \"a\": 1\n}\n", name: "a.json")
         let step: MirrorStep = .init(
@@ -145,7 +145,7 @@ struct MirrorStepTests {
         #expect(name(step) == "remember")
     }
 
-    @Test("what is remembered is read back")
+    @Test("a remembered base is read back, for its own key only")
     func record() throws {
         let base: MirrorBase = try MirrorStepTests.base("ä\u{1F600}\r\n")
         #expect(MirrorBase(base.value, key: "a.txt") == base)
@@ -161,7 +161,7 @@ struct MirrorStepTests {
         var object: JSONObject?
         let name: FileName
 
-        /// One step; true when there is nothing to do.
+        /// Does one step; true when nothing is left to do.
         mutating func step() throws -> Bool {
             let step: MirrorStep = .init(
                 key: name.key, base: base, file: file.map { .present(name, $0) } ?? .absent, object: object)
@@ -188,7 +188,7 @@ struct MirrorStepTests {
     }
 
     @Test(
-        "people type on both sides between any two steps; at rest both are the same and no typed word is lost",
+        "with edits on both sides between any two steps both sides end the same, and no typed word is lost",
         arguments: [UInt64(1), 2, 3, 4])
     func runs(seed: UInt64) throws {
         var random: SeededRandom = .init(seed: seed)

@@ -2,25 +2,25 @@ import Testing
 
 @testable import ThicketCLI
 
-/// A file of the folder that the file system finds although the scan has not: what it counts as.
+/// What a file counts as that the file system finds although the scan has not.
 @Suite("Mirrored files that a scan has not found")
 struct MissingFileTests {
     private func look(_ name: String, among entries: [String], mirrored: Set<String> = []) throws -> MissingFile {
         MissingFile(try FileName(file: name), among: entries) { mirrored.contains($0) }
     }
 
-    @Test("one that is listed by now is there again")
+    @Test("a file that is listed by now exists again")
     func again() throws {
         #expect(try look("plan.md", among: ["other.md", "plan.md"]) == .there)
         #expect(try look("=a%2Fb", among: ["=a%2Fb"]) == .there)
     }
 
-    @Test("one whose capitals were changed is gone under its old name")
+    @Test("a file whose capitals were changed is gone under its old name")
     func renamed() throws {
         #expect(try look("Plan.md", among: ["plan.md"]) == .gone)
     }
 
-    @Test("two objects in one file: the folder has lost one, which counts as no deletion")
+    @Test("of two objects in one file the folder has lost one, which does not count as a deletion")
     func collapsed() throws {
         #expect(
             try look("Plan.md", among: ["plan.md"], mirrored: ["plan.md"])
@@ -34,7 +34,7 @@ struct MissingFileTests {
         #expect(try look(composed, among: [apart]) == .gone)
     }
 
-    @Test("one that is there without being listed counts as no deletion")
+    @Test("a file that exists without being listed does not count as deleted")
     func unlisted() throws {
         #expect(try look("plan.md", among: []) == .hidden("the folder does not list it, and has it nevertheless"))
     }

@@ -2,13 +2,13 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// Of which kind an account is says its user or its profile, and never a guess: the old login is made of the password without a
-/// salt, and whoever gets it tries passwords cheaply.
-@Suite("thicket: of which kind an account of notes is", .blocking)
+/// The user or the profile says of which kind an account is; it is never guessed: the old login is made of the password
+/// without a salt, so an attacker who gets it tries passwords cheaply.
+@Suite("thicket: the kind of an account of notes", .blocking)
 struct AccountKindTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
 
-    /// All that talk to an account of whichever kind.
+    /// All commands that talk to an account of either kind.
     private static let commands: [[String]] = [
         ["list"], ["show", "1"], ["new"], ["edit", "1"], ["rm", "1"], ["view"], ["export", "-"], ["import", "-"],
         ["delete"],
@@ -20,7 +20,7 @@ struct AccountKindTests {
         return String(try #require(made.split(separator: "\n").first).split(separator: " ").last ?? "")
     }
 
-    /// Nothing was sent, and the answer names both ways.
+    /// Expects that nothing was sent, and that the answer names both ways.
     private static func expectRefused(_ outcome: ChildProcess.Outcome, _ words: [String]) {
         #expect(outcome.code == 2, "\(words): \(outcome)")
         for part: String in ["nothing was sent", "'thicket login' first", "add --old-account"] {
@@ -28,33 +28,33 @@ struct AccountKindTests {
         }
     }
 
-    @Test("without a profile that has the account's keys nothing made of the password is sent, and both ways are named")
+    @Test("without a profile with the account's keys nothing made of the password is sent, and both ways are named")
     func unsaid() throws {
         let bench: CommandBench = try .init()
         var variables: [String: String] = [
             "THICKET_SERVER": bench.address, "THICKET_APP": "notes", "THICKET_API_KEY": try Self.key(bench),
         ].merging(Self.password) { $1 }
         try bench.good(["signup", "--user", "ann"], variables: variables)
-        // In the server's place is now one that sees who comes.
+        // A server that notices connections takes the server's place.
         let port: UInt16 = bench.server.port
         try bench.stopServer()
         let ear: SilentServer = try .init(port: port)
         variables["THICKET_TIMEOUT"] = "1s"
         for words: [String] in Self.commands {
-            // A new machine, and one whose profile is another account's.
+            // A new machine, and one whose profile is of another account.
             for (home, user): (String, String) in [("new", "ann"), ("home", "bea")] {
                 let words: [String] = ["onions"] + words + ["--user", user]
                 Self.expectRefused(try bench.run(words, home: home, input: "text", variables: variables), words)
             }
         }
         #expect(!ear.wasCalled)
-        // The name of the profile's own account is none of an old one, whatever is said.
+        // The name of the profile's own account is never that of an old one, whatever the options say.
         for user: String in ["ann", "Ann"] {
             let own: ChildProcess.Outcome = try bench.run(
                 ["onions", "list", "--old-account", "--user", user], variables: variables)
             #expect(own.code == 2 && own.errors.contains("Leave out --old-account"), "\(own)")
         }
-        // That is so of the two commands, too, that are for old accounts alone.
+        // The same holds for the two commands that are for old accounts only.
         for (words, user): ([String], String) in [
             (["upgrade", "--new-user", "z"], "ann"), (["upgrade", "--new-user", "z"], "Ann"), (["signup"], "ann"),
             (["signup"], "Ann"),
@@ -68,10 +68,10 @@ struct AccountKindTests {
         #expect(!ear.wasCalled)
         let said: ChildProcess.Outcome = try bench.run(
             ["onions", "list", "--old-account", "--user", "bea"], variables: variables)
-        #expect(said.code == 5 && ear.wasCalled, "who says it is taken at their word: \(said)")
+        #expect(said.code == 5 && ear.wasCalled, "the option is believed: \(said)")
     }
 
-    @Test("the profile's own name is known in its other spellings: an accent as a character of its own, large letters")
+    @Test("the profile's own name is recognized in other spellings: an accent as its own character, capital letters")
     func spellings() throws {
         let bench: CommandBench = try .init()
         var variables: [String: String] = [
@@ -92,7 +92,7 @@ struct AccountKindTests {
         #expect(!ear.wasCalled)
     }
 
-    @Test("an app that takes no old logins says what its operator and its users can do")
+    @Test("an app that accepts no old logins says what its operator and its users can do")
     func closed() throws {
         let bench: CommandBench = try .init()
         let told: ChildProcess.Outcome = try bench.run(
@@ -106,7 +106,7 @@ struct AccountKindTests {
         }
     }
 
-    @Test("the view says so before it takes the screen, and once a name was typed that is the profile's own")
+    @Test("the view refuses before it opens the screen, and when the typed name is the profile's own")
     func view() throws {
         let bench: CommandBench = try .init()
         let place: [String: String] = [

@@ -4,7 +4,7 @@ import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
-/// `thicket onions …` with accounts that have keys of their own, and the way there, by the real programs.
+/// `thicket onions …` with accounts that have keys, and the upgrade to them, with the real programs.
 @Suite("thicket: encrypted notes of accounts with keys", .blocking, .serialized)
 struct KeyedNotesTests {
     /// A server with a notes app.
@@ -43,7 +43,7 @@ struct KeyedNotesTests {
         }
     }
 
-    @Test("by a profile with keys: no password is asked for, the login goes on, no note is on the disk")
+    @Test("with a profile with keys no password is asked for, the login continues, and no note is on the disk")
     func commands() throws {
         let house: House = try .init()
         try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": "sesame"]) { $1 })
@@ -84,7 +84,7 @@ struct KeyedNotesTests {
         let long: String = #"{"onionTitle":""# + String(repeating: "A", count: 300) + #"","onionInfo":"AAAA"}"#
         let refused: ChildProcess.Outcome = try house.run(["put", "onions", "long", long])
         #expect(refused.code == 4 && refused.errors.contains("longer than a note's may be"), "\(refused)")
-        // Sealed copies are the old app's form, so they are under a password; another does not open them.
+        // Sealed copies have the old app's form, so they are under a password; another password does not open them.
         let copies: [String: String] = ["THICKET_PASSWORD": "of the copies"]
         try house.good(["onions", "export", "--sealed", house.bench.path("sealed")], copies)
         #expect(try #require(house.bench.read("sealed")).contains(#""onionVersion":2"#))
@@ -104,7 +104,7 @@ struct KeyedNotesTests {
         #expect(try house.run(["onions", "list"]).code == 6)
     }
 
-    @Test("an old account is upgraded: its notes open with new keys, and the old login is over")
+    @Test("an old account is upgraded: its notes open with new keys, and the old login has ended")
     func upgrade() throws {
         let house: House = try .init()
         let old: [String: String] = house.place.merging(
@@ -144,7 +144,7 @@ struct KeyedNotesTests {
         #expect(try house.holds("data", "ann"), "the search finds what is there")
     }
 
-    /// As the system sees it: the letter behind the name in brackets.
+    /// Whether the system shows the process as stopped: the letter after the name in brackets.
     private static func isStopped(_ id: pid_t) -> Bool {
         let file: Int32 = open("/proc/\(id)/stat", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
@@ -155,7 +155,7 @@ struct KeyedNotesTests {
         return text?.first { $0 != " " } == "T"
     }
 
-    @Test("the view asks for the account's password, after a lock again, and forgets it in between")
+    @Test("the view asks for the account's password, again after a lock, and forgets it in between")
     func view() throws {
         let house: House = try .init()
         let password: String = "Canary-keyed-77-sesame"
@@ -170,13 +170,13 @@ struct KeyedNotesTests {
         try terminal.wait(forShown: "Canary title 88")
         terminal.type("\r")
         try terminal.wait(forShown: "canary info 89")
-        // Ctrl-Z: it stops when it holds nothing any more, and what stood on the terminal before is there again.
+        // Ctrl-Z: the program stops when it no longer holds a secret, and the terminal shows what it showed before.
         terminal.type("\u{1A}")
         try terminal.wait(until: "it has given the terminal back and stopped") {
             !terminal.screen.isTaken && Self.isStopped(terminal.id)
         }
         let needle: MemoryScan.Needle = .init(password.utf8)
-        // Where the system lets us look at all: a process that refuses it is root's then.
+        // Where the system permits the look: a process that refuses it is root's then.
         func isForgotten() -> Bool { MemoryScan.hits(of: [needle], in: terminal.id).map { $0[0] == 0 } ?? true }
         #expect(isForgotten())
         terminal.signal(SIGCONT)
@@ -191,7 +191,7 @@ struct KeyedNotesTests {
         #expect(try house.good(["onions", "list"]).contains("Canary title 88"), "the profile's login goes on")
     }
 
-    @Test("what cannot be saved before a lock is not lost: it waits sealed, and is on the screen again after the login")
+    @Test("a note that cannot be saved before a lock waits sealed, and is on the screen again after the login")
     func draft() throws {
         let house: House = try .init()
         let password: String = "sesame"
@@ -202,7 +202,7 @@ struct KeyedNotesTests {
         try terminal.wait(forShown: "Password (not shown)")
         terminal.type(password + "\r")
         try terminal.wait(forShown: "note 10")
-        // There are ten, so that the server takes no eleventh; Ctrl-L saves, or tries to.
+        // There are ten notes, so the server accepts no eleventh; Ctrl-L tries to save.
         terminal.type("ncanary eleven\u{C}")
         try terminal.wait(forShown: "comes again after the login")
         try house.good(["onions", "rm", "1"])

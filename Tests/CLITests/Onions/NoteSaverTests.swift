@@ -5,18 +5,18 @@ import ThicketOnions
 
 @testable import ThicketCLI
 
-/// How the view's notes are saved, at a shelf that answers as it is told.
+/// How the view saves notes, with a shelf that answers as the test says.
 @Suite("Saving a note in the view")
 struct NoteSaverTests {
     /// Notes in memory.
     private actor Shelf: NoteShelf {
-        /// What becomes of a write.
+        /// What happens to a write.
         enum Line: Sendable { case answers, isLostBefore, isLostBehind }
 
         private(set) var notes: [String: String]
         private(set) var writes: Int = 0
         var line: Line = .answers
-        /// No new note is taken.
+        /// No new note is accepted.
         var isFull: Bool = false
 
         init(_ notes: [String: String] = [:]) { self.notes = notes }
@@ -52,11 +52,11 @@ struct NoteSaverTests {
         NoteText(title: SecureBytes(copying: Array(title.utf8)), info: SecureBytes(copying: []))
     }
 
-    /// Saves at a line that does not answer.
+    /// Saves while the line does not answer.
     private func lose(_ saver: NoteSaver, _ id: String?, _ title: String, before: String?, on shelf: Shelf) async {
         do throws(OnionError) {
             _ = try await saver.save(id, Self.text(title), before: before.map(Self.text), on: shelf)
-            Issue.record("nobody answered, and it was taken for saved")
+            Issue.record("no answer came, and it was taken for saved")
         } catch {
             guard case .client = error else {
                 Issue.record("\(error)")
@@ -74,12 +74,14 @@ struct NoteSaverTests {
         await shelf.will(.answers)
         #expect(try await saver.save(nil, Self.text("abc"), before: nil, on: shelf) == .saved)
         #expect(await shelf.titles == ["abc"])
-        // The next new note is another.
+        // The next new note is a separate one.
         #expect(try await saver.save(nil, Self.text("x"), before: nil, on: shelf) == .saved)
         #expect(await shelf.titles == ["abc", "x"])
     }
 
-    @Test("a change whose answer was lost is no change by somebody else at the next save", arguments: [true, false])
+    @Test(
+        "a change whose answer was lost is not taken for another device's change at the next save",
+        arguments: [true, false])
     func change(hasArrived: Bool) async throws {
         let (saver, shelf): (NoteSaver, Shelf) = (.init(), .init(["n": "a"]))
         await shelf.will(hasArrived ? .isLostBehind : .isLostBefore)
@@ -90,7 +92,7 @@ struct NoteSaverTests {
         #expect(await shelf.notes == ["n": "abcd"])
     }
 
-    @Test("what was changed or removed elsewhere is kept beside what was written, and said")
+    @Test("a note that was changed or removed elsewhere is kept beside the written one, and this is reported")
     func both() async throws {
         let (saver, shelf): (NoteSaver, Shelf) = (.init(), .init(["n": "theirs"]))
         #expect(try await saver.save("n", Self.text("mine"), before: Self.text("a"), on: shelf) == .besideChanged)
@@ -99,7 +101,7 @@ struct NoteSaverTests {
         #expect(await shelf.titles == ["mine", "theirs", "too"])
     }
 
-    @Test("the note beside is one note, too, when its answer was lost")
+    @Test("the note kept beside is a single note, also when its answer was lost")
     func bothAgain() async throws {
         let (saver, shelf): (NoteSaver, Shelf) = (.init(), .init(["n": "theirs"]))
         await shelf.will(.isLostBehind)
@@ -109,7 +111,7 @@ struct NoteSaverTests {
         #expect(await shelf.titles == ["mine!", "theirs"])
     }
 
-    @Test("somebody else's change after a lost answer is not written over")
+    @Test("another device's change after a lost answer is not overwritten")
     func changedAfterwards() async throws {
         let (saver, shelf): (NoteSaver, Shelf) = (.init(), .init(["n": "a"]))
         await shelf.will(.isLostBehind)
@@ -120,7 +122,7 @@ struct NoteSaverTests {
         #expect(await shelf.titles == ["abc", "theirs"])
     }
 
-    @Test("a save that is refused says why, and neither note is touched")
+    @Test("a refused save says why, and touches neither note")
     func refused() async throws {
         let (saver, shelf): (NoteSaver, Shelf) = (.init(), .init(["n": "theirs"]))
         await shelf.will(.answers, isFull: true)
@@ -131,7 +133,7 @@ struct NoteSaverTests {
     }
 
     @Test(
-        "the last save before a lock writes nothing that the one before it has written, and tries no second one without a line"
+        "the last save before a lock writes nothing twice, and tries no second save without a line"
     )
     func last() async throws {
         let (saver, shelf): (NoteSaver, Shelf) = (.init(), .init())

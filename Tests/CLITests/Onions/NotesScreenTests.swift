@@ -47,7 +47,7 @@ struct NotesScreenTests {
         text.unicodeScalars.flatMap { screen.handle(.key($0 == "\n" ? .enter : .letter($0)), now: now) }
     }
 
-    @Test("name and password are typed and never shown; what was typed is what is logged in with")
+    @Test("name and password are typed and never shown; the login uses what was typed")
     func login() throws {
         var screen: NotesScreen = Self.screen(asksName: true)
         #expect(Self.shown(screen)[2].contains("User name"))
@@ -62,11 +62,11 @@ struct NotesScreenTests {
             return
         }
         #expect(name?.shownText == "ann" && password.shownText == "secreté日")
-        // One at a time; a refusal lets the user try again.
+        // One login at a time; a refusal lets the user try again.
         #expect(Self.type("x\n", into: &screen).isEmpty)
         _ = screen.handle(.failed("the user name or the password is wrong"), now: 0)
         #expect(Self.shown(screen).last?.contains("wrong") == true)
-        // Nobody has seen what was typed: it may be the name that was wrong.
+        // What was typed was not shown, so it may be the name that was wrong.
         #expect(Self.shown(screen)[2].contains("User name"))
         #expect(Self.type("ann\n", into: &screen).isEmpty)
         #expect(Self.type("x\n", into: &screen).count == 1)
@@ -141,7 +141,7 @@ struct NotesScreenTests {
         }
     }
 
-    @Test("a change is thrown away only when the user says so")
+    @Test("a change is discarded only when the user says so")
     func discarding() {
         var screen: NotesScreen = Self.list()
         _ = screen.handle(.opened(id: "id0", Self.text("one", "text")), now: 0)
@@ -174,7 +174,7 @@ struct NotesScreenTests {
         #expect(id == "id0")
     }
 
-    @Test("a note that asks for many rounds is opened when the user says so")
+    @Test("a note that asks for many rounds is opened only when the user says so")
     func costly() {
         var screen: NotesScreen = Self.list()
         _ = screen.handle(.key(.enter), now: 0)
@@ -189,7 +189,7 @@ struct NotesScreenTests {
     }
 
     @Test(
-        "after a while without a key it locks itself: nothing of the notes is left, and answers that come late show nothing"
+        "after a while without a key the view locks: nothing of the notes is left, and late answers show nothing"
     )
     func idle() {
         var screen: NotesScreen = Self.list(["canary"])
@@ -204,12 +204,12 @@ struct NotesScreenTests {
         _ = screen.handle(.opened(id: "id0", Self.text("canary", "canary")), now: 90_001)
         _ = screen.handle(.rows([.init(id: "id0", title: "canary", isReadable: true)]), now: 90_001)
         #expect(!Self.shown(screen).joined().contains("canary"))
-        // Locked it stays locked, and asks for the password.
+        // It stays locked, and asks for the password.
         #expect(screen.handle(.tick, now: 900_000).isEmpty)
         #expect(Self.shown(screen)[2].contains("Password"))
     }
 
-    @Test("what is being written when it locks is saved first; Ctrl-Z locks before it stops the program")
+    @Test("the text being written is saved before a lock; Ctrl-Z locks before it stops the program")
     func lockingSaves() {
         var screen: NotesScreen = Self.list()
         Self.type("nkept", into: &screen)
@@ -227,7 +227,7 @@ struct NotesScreenTests {
         }
     }
 
-    @Test("a lock while a save is under way saves once more: the first may fail, and nobody would see it")
+    @Test("a lock during a save saves once more, since the first save may fail unseen")
     func lockingWhileSaving() {
         var screen: NotesScreen = Self.list()
         Self.type("nkept", into: &screen)
@@ -240,12 +240,12 @@ struct NotesScreenTests {
             return
         }
         #expect(text == Self.text("kept") && screen.isLocked)
-        // The first one's answer says nothing false.
+        // The first save's answer reports nothing false.
         _ = screen.handle(.saved, now: 0)
         #expect(screen.isLocked && Self.shown(screen).last == "locked; what was being written is saved")
         _ = screen.handle(.failed("not saved, comes again after the login"), now: 0)
         #expect(screen.isLocked && Self.shown(screen).joined(separator: " ").contains("comes again"))
-        // What could not be saved comes back as a note that is nowhere saved.
+        // A text that could not be saved comes back as a note that is saved nowhere.
         Self.logIn(&screen, now: 1)
         _ = screen.handle(.draft(text), now: 1)
         #expect(Self.shown(screen).joined().contains("kept"))
@@ -255,7 +255,7 @@ struct NotesScreenTests {
         }
     }
 
-    @Test("Ctrl-Z while a login is under way locks behind it, and the answer that comes then shows nothing")
+    @Test("Ctrl-Z during a login locks the view after it, and the late answer shows nothing")
     func lockingWhileLoggingIn() {
         var screen: NotesScreen = Self.screen()
         Self.type("secret\n", into: &screen)
@@ -267,7 +267,7 @@ struct NotesScreenTests {
         _ = screen.handle(.loggedIn, now: 1)
         _ = screen.handle(.rows([.init(id: "id0", title: "canary", isReadable: true)]), now: 1)
         #expect(screen.isLocked && !Self.shown(screen).joined().contains("canary"))
-        // Locked and with nothing under way there is nothing to lock.
+        // Locked and with nothing in progress, nothing needs a lock.
         guard case .suspend? = screen.handle(.key(.control("z")), now: 2).first else {
             Issue.record("not stopped")
             return
@@ -276,20 +276,20 @@ struct NotesScreenTests {
         #expect(!screen.isLocked)
     }
 
-    @Test("that there are no notes is said when the list has come, and not before")
+    @Test("an empty list is reported when the list has come, and not before")
     func empty() {
         var screen: NotesScreen = Self.screen()
         Self.logIn(&screen)
         #expect(Self.shown(screen)[1] == "reading the notes" && !Self.shown(screen).joined().contains("logging in"))
         _ = screen.handle(.rows([]), now: 0)
         #expect(Self.shown(screen)[1].contains("no notes yet"))
-        // After a lock it is not known again.
+        // After a lock it is unknown again.
         _ = screen.handle(.key(.control("l")), now: 0)
         Self.logIn(&screen)
         #expect(Self.shown(screen)[1] == "reading the notes")
     }
 
-    @Test("a question and what went wrong are never cut: they take as many rows as they need, up to half of the screen")
+    @Test("a question or an error is never cut: it uses as many rows as it needs, up to half of the screen")
     func narrow() {
         var screen: NotesScreen = Self.list()
         _ = screen.handle(.size(rows: 5, columns: 20), now: 0)
@@ -308,7 +308,7 @@ struct NotesScreenTests {
         #expect(Self.shown(screen).count == 1)
     }
 
-    @Test("news is shown and changes nothing of what is under way")
+    @Test("a notice is shown and changes nothing that is in progress")
     func notice() {
         var screen: NotesScreen = Self.list()
         _ = screen.handle(.key(.enter), now: 0)
@@ -324,7 +324,7 @@ struct NotesScreenTests {
         #expect(!Self.shown(screen).joined().contains("canary"))
     }
 
-    @Test("what would drive a terminal is shown as a dot")
+    @Test("characters that would drive a terminal are shown as a dot")
     func safety() {
         var screen: NotesScreen = Self.list(["a\u{1B}[2Jb\u{202E}c"])
         #expect(Self.shown(screen)[1].contains("a·[2Jb·c"))
@@ -355,7 +355,7 @@ struct NotesScreenTests {
     }
 
     @Test(
-        "rows end between words; inside of one only where it is longer than a row",
+        "rows break between words, and inside a word only where it is longer than a row",
         arguments: [
             ("the quick brown fox", 10, ["the quick ", "brown fox"]), ("the quick brown", 9, ["the quick", "brown"]),
             ("the quick   brown", 9, ["the quick", "brown"]),
@@ -369,7 +369,7 @@ struct NotesScreenTests {
         let layout: TextLayout = .init(text, columns: columns, width: Self.width)
         #expect(layout.rows.map(\.shown) == rows)
         #expect(layout.rows.allSatisfy { TextLayout.cells($0.shown, Self.width) <= columns })
-        // Every place between characters stands in one row, and is found there again.
+        // Every place between characters is in one row, and is found in that row again.
         var place: Int = 0
         for character: Character in text + "." {
             let (row, column): (Int, Int) = layout.position(of: place)
@@ -384,7 +384,7 @@ struct NotesScreenTests {
         }
     }
 
-    @Test("up, down and the end of a row stay in rows that were broken between words")
+    @Test("up, down and the end of a row stay within rows that were broken between words")
     func broken() {
         var screen: NotesScreen = Self.list([], 10)
         Self.type(
@@ -407,7 +407,7 @@ struct NotesScreenTests {
     }
 
     @Test(
-        "what is pasted goes in as one: what fits of it, and nothing behind what does not; in a title lines are joined")
+        "a paste goes in as one: what fits of it, and nothing after what does not; in a title lines are joined")
     func pasting() {
         var screen: NotesScreen = Self.list()
         Self.type("n", into: &screen)
@@ -420,7 +420,7 @@ struct NotesScreenTests {
         _ = screen.handle(.key(.control("a")), now: 0)
         #expect(Self.paste(String(repeating: "é", count: 40_000), into: &screen).isEmpty)
         #expect(Self.shown(screen)[0].contains("text 2500/2500"))
-        // The mark of the end was lost, and then something is pressed: both are done.
+        // The mark of the end was lost, and then a key is pressed: both take effect.
         _ = screen.handle(.key(.control("a")), now: 0)
         _ = screen.handle(.key(.pasteBegin), now: 0)
         Self.type("rest", into: &screen)
@@ -431,7 +431,7 @@ struct NotesScreenTests {
         #expect(text.info.shownText == "rest")
     }
 
-    @Test("letters that are pasted are no commands: not in the list, not in a note, not as an answer")
+    @Test("pasted letters are not commands: not in the list, not in a note, not as an answer")
     func pastedCommands() {
         var screen: NotesScreen = Self.list()
         for mode: Int in 0..<3 {
@@ -446,7 +446,7 @@ struct NotesScreenTests {
         }
     }
 
-    @Test("a password may be pasted, with its end of line or without, and is not gathered as text")
+    @Test("a password may be pasted, with or without its end of line, and is not gathered as text")
     func pastedPassword() {
         var screen: NotesScreen = Self.screen()
         _ = screen.handle(.key(.pasteBegin), now: 0)

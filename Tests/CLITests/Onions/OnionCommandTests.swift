@@ -4,7 +4,7 @@ import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
-/// `thicket onions …` against a real server, as a person at a terminal and as a script.
+/// `thicket onions …` against a real server, as a user at a terminal and as a script.
 @Suite("thicket: encrypted notes", .blocking)
 struct OnionCommandTests {
     /// A server with a notes app, and an account on it.
@@ -42,7 +42,7 @@ struct OnionCommandTests {
         }
     }
 
-    @Test("notes are made, listed, shown, changed and removed; nothing of it is on this machine's disk")
+    @Test("notes are created, listed, shown, changed and removed; nothing of them is on this machine's disk")
     func life() throws {
         let notes: Notes = try .init()
         try notes.good(["new"], input: "Router\n\nadmin, blue\nsecond é日\n")
@@ -58,7 +58,7 @@ struct OnionCommandTests {
         #expect(!notes.bench.exists("home"))
     }
 
-    @Test("what cannot be done says why, and with which code")
+    @Test("a command that cannot be done says why, with its exit code")
     func refusals() throws {
         let notes: Notes = try .init()
         let long: ChildProcess.Outcome = try notes.run(["new"], input: String(repeating: "x", count: 31))
@@ -78,7 +78,7 @@ struct OnionCommandTests {
         #expect(nowhere.code == 2 && nowhere.errors.contains("--api-key"))
     }
 
-    @Test("copies go out in clear or sealed, for their owner's eyes, and come in once")
+    @Test("copies are exported in clear or sealed, readable by their owner only, and are imported once")
     func copies() throws {
         let notes: Notes = try .init()
         try notes.good(["new"], input: "Router\nadmin")
@@ -91,7 +91,7 @@ struct OnionCommandTests {
             #expect(text.contains("Router") == (file == "clear") && text.contains("onionTitle") == (file == "sealed"))
             #expect(try notes.good(["import", notes.bench.path(file)]).contains("2 existed already"))
         }
-        // A copy that is there is not written over unasked.
+        // An existing copy is not overwritten unasked.
         let kept: String? = notes.bench.read("clear")
         let taken: ChildProcess.Outcome = try notes.run(["export", "--sealed", notes.bench.path("clear")])
         #expect(taken.code == 1 && taken.errors.contains("--force") && notes.bench.read("clear") == kept, "\(taken)")
@@ -108,7 +108,7 @@ struct OnionCommandTests {
         #expect(bad.code == 1 && bad.output.contains("took 1") && bad.errors.contains("note 1 was not taken"))
     }
 
-    @Test("deleting takes the notes and the account")
+    @Test("deleting removes the notes and the account")
     func delete() throws {
         let notes: Notes = try .init()
         try notes.good(["new"], input: "t")
@@ -117,7 +117,7 @@ struct OnionCommandTests {
     }
 
     @Test(
-        "the view shows notes after the login, takes what is typed, locks, and then neither password nor notes are to be found in its memory"
+        "the view shows notes, accepts typing and locks; then neither password nor notes are in its memory"
     )
     func view() throws {
         let password: String = "Canary-9f2c-pässwörd"
@@ -131,7 +131,7 @@ struct OnionCommandTests {
         terminal.type(password + "\r")
         try terminal.wait(forShown: "Canary title 55")
         let needle: MemoryScan.Needle = .init(password.utf8)
-        // Where the system lets us look at all: a process that refuses it is root's then.
+        // Where the system permits the look: a process that refuses it is root's then.
         let before: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
         #expect(before.map { $0[0] > 0 } ?? true)
         terminal.type("\r")
@@ -143,7 +143,7 @@ struct OnionCommandTests {
         terminal.type("\u{C}")
         try terminal.wait(forShown: "Password (not shown)")
         #expect(!terminal.screen.shows("Canary"))
-        // The note is saved, and the server told, behind the locked screen.
+        // The note is saved, and the server informed, behind the locked screen.
         try terminal.wait(until: "the password is not in its memory any more") {
             MemoryScan.hits(of: [needle], in: terminal.id).map { $0[0] == 0 } ?? true
         }
@@ -165,20 +165,20 @@ struct OnionCommandTests {
         return terminal
     }
 
-    /// The titles, the oldest first.
+    /// The titles, oldest first.
     private static func titles(_ notes: Notes) throws -> [String] {
         try notes.good(["list"]).split(separator: "\n").map { String($0.split(separator: "\t").last ?? "") }
     }
 
-    /// Types the rest of a title and saves it, as often as it takes: whoever found no server for a while looks for it again after
-    /// a pause, which may be longer than one save waits.
+    /// Types the rest of a title and saves it, as often as needed: a client that found no server for a while looks for
+    /// it again after a pause, which may be longer than one save waits.
     private static func save(_ terminal: PseudoTerminal, typing text: String, row: String) throws {
-        // The end of what is said then; the rest of it may be in several rows.
+        // The end of the message that is shown then; the rest of it may be in several rows.
         let advice: String = "anew"
         terminal.type(text)
         // A pause is a minute at most, and a save of these waits for 20 s.
         for _: Int in 0..<10 {
-            // Any key takes the last answer away. Ctrl-B does nothing else.
+            // Any key removes the last answer. Ctrl-B does nothing else.
             terminal.type("\u{2}")
             try terminal.wait(until: "the last answer is gone") { !terminal.screen.shows(advice) }
             terminal.type("\u{13}")
@@ -191,7 +191,7 @@ struct OnionCommandTests {
     }
 
     @Test(
-        "a save that the server did not confirm is told as such; saving again changes the same note, and makes no second one"
+        "an unconfirmed save is reported as such; saving again changes the same note and makes no second one"
     )
     func unconfirmed() throws {
         let notes: Notes = try .init()
@@ -200,7 +200,7 @@ struct OnionCommandTests {
         let terminal: PseudoTerminal = try Self.view(notes, words: ["--timeout", "20s"], first: "1  old")
         try notes.bench.stopServer()
         terminal.type("nfresh\u{13}")
-        // In words for a person, in as many rows as they need.
+        // In plain words, in as many rows as they need.
         func told() -> String { terminal.screen.rows.joined(separator: " ") }
         func saysWhy() -> Bool {
             ["not saved yet: ", "not synced in time: ", " asks again"].allSatisfy { told().contains($0) }
@@ -210,7 +210,7 @@ struct OnionCommandTests {
         try notes.bench.startServer()
         try Self.save(terminal, typing: " fruit", row: "2  fresh fruit")
         #expect(try Self.titles(notes) == ["old", "fresh fruit"])
-        // The same with a note that was there.
+        // The same with an existing note.
         terminal.type("\r")
         try terminal.wait(forShown: "e changes")
         terminal.type("e")
@@ -225,7 +225,7 @@ struct OnionCommandTests {
         #expect(try terminal.finish() == 0)
     }
 
-    @Test("a terminal that marks what is pasted is understood: it is text, and in the list it is nothing")
+    @Test("text that the terminal marks as pasted is text in a note, and nothing in the list")
     func pasted() throws {
         let notes: Notes = try .init()
         let terminal: PseudoTerminal = try Self.view(notes, first: "no notes yet")
@@ -240,11 +240,11 @@ struct OnionCommandTests {
         #expect(try Self.titles(notes) == ["a q b"])
     }
 
-    @Test("a terminal that is closed, and SIGTERM, end the view behind a last save", arguments: [SIGHUP, SIGTERM])
+    @Test("a terminal that is closed, and SIGTERM, end the view after a last save", arguments: [SIGHUP, SIGTERM])
     func closed(signal: Int32) throws {
         let notes: Notes = try .init()
         let terminal: PseudoTerminal = try Self.view(notes, first: "no notes yet")
-        // Ctrl-A selects all of it: the screen says so when everything was typed.
+        // Ctrl-A selects all of it: the screen shows that when everything was typed.
         terminal.type("nkept\rto the letter\u{1}")
         try terminal.wait(forShown: "13 selected")
         terminal.signal(signal)

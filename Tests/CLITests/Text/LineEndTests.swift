@@ -3,13 +3,13 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// Line ends and byte order marks of files that people and editors write.
+/// Line ends and byte order marks of files that users and editors write.
 @Suite("Line ends and byte order marks")
 struct LineEndTests {
     private let mark = "\u{FEFF}"
 
     @Test(
-        "an editor's line end is taken off as a whole from a text that had none; the text's own stay",
+        "an editor's line end is removed as a whole from a text that had none; the text's own line ends stay",
         arguments: [
             ("x", "one\r\ntwo\r\n", "one\r\ntwo"), ("x", "one\n", "one"), ("x", "one", "one"),
             ("x\n", "one\r\n", "one\r\n"),
@@ -22,7 +22,7 @@ struct LineEndTests {
     }
 
     @Test(
-        "a note is read with either line end, and without the mark in front",
+        "a note is read with either line end, and without a leading byte order mark",
         arguments: [
             ("Title\r\n\r\none\r\ntwo\r\n", "Title", "one\r\ntwo"), ("Title\none\n", "Title", "one"),
             ("\u{FEFF}Title\r\none", "Title", "one"), ("Title\r\n", "Title", ""),
@@ -33,7 +33,7 @@ struct LineEndTests {
         #expect(note.info.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } == text)
     }
 
-    @Test("a text file loses the mark, a JSON file is told of it")
+    @Test("a text file loses the byte order mark, and a JSON file that has one is refused with the reason")
     func files() throws {
         let text = try FileContent.object(Array("\(mark)one".utf8), kind: .text, existing: nil)
         #expect(text == ["text": "one"])

@@ -4,9 +4,9 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-@Suite("What is shown")
+@Suite("Texts on the screen")
 struct ScreenTests {
-    @Test("JSON is laid out for people and read back to the same value, numbers as written")
+    @Test("JSON is laid out for reading and parses back to the same value, numbers as written")
     func pretty() throws {
         let text: String = #"{"a":[1.50,{"b":[]},[]],"c":{},"d":"x\ny"}"#
         let shown: String = Pretty.text(try JSONValue(parsing: text))
@@ -56,10 +56,10 @@ struct ScreenTests {
         #expect(path.value(in: object)?.serializedText == expected)
     }
 
-    @Test("a path with an empty part is none", arguments: ["", ".", "a.", ".a", "a..b"])
+    @Test("a path with an empty part is refused", arguments: ["", ".", "a.", ".a", "a..b"])
     func noPaths(text: String) { #expect(FieldPath(text) == nil) }
 
-    @Test("a value is put at a path, and what stands in the way is not destroyed")
+    @Test("a value is put at a path, and another value in the way is not destroyed")
     func replacing() throws {
         let object: JSONObject = ["a": 1, "o": ["x": "y"]]
         let inner: FieldPath = try #require(FieldPath("o.z"))
@@ -70,7 +70,7 @@ struct ScreenTests {
         #expect(blocked.replaced(in: object, by: 2) == nil)
     }
 
-    @Test("a difference is told in lines")
+    @Test("a difference is shown in lines")
     func diff() {
         let before: JSONObject = ["gone": 1, "n": 1, "t": "Plant it in spring.", "o": ["x": 1]]
         let after: JSONObject = ["n": 2, "t": "Plant the tree in spring.", "o": ["x": 1, "y": 2], "new": true]
@@ -81,7 +81,7 @@ struct ScreenTests {
         #expect(text?.contains("{+") == true && text?.hasSuffix("in spring.") == true, "\(lines)")
     }
 
-    @Test("the place of a fault in JSON is told by line and column")
+    @Test("the place of a fault in JSON is reported by line and column")
     func place() {
         #expect(throws: Failure("f is not JSON: an unexpected character (line 2, column 8)", .usage)) {
             try Inputs.object(Array("{\n  \"a\": x}".utf8), "f")

@@ -5,7 +5,7 @@ import Testing
 @Suite("One server, spelled in two ways")
 struct ServerSpellingTests {
     @Test(
-        "letters of scheme and host, the scheme's own port and slashes at the end make no other server",
+        "the case of scheme and host, the scheme's own port and slashes at the end make no other server",
         arguments: [
             ("http://host", "http://host/"), ("http://host", "HTTP://HOST"), ("http://host", "http://Host:80//"),
             ("https://host", "https://host:443"), ("https://host:443/", "HTTPS://hosT"),
@@ -19,7 +19,7 @@ struct ServerSpellingTests {
     }
 
     @Test(
-        "another scheme, host, port or path is another server, and so is what differs by more than that",
+        "another scheme, host, port or path is another server, and so is any other difference",
         arguments: [
             ("http://host", "https://host"), ("http://host:443", "https://host:443"),
             ("http://host", "http://host.org"),
@@ -34,7 +34,7 @@ struct ServerSpellingTests {
         #expect(ServerSpelling.of(left, like: right) == left, "what the call says counts")
     }
 
-    @Test("a call that names no server has the profile's, and one without a profile its own")
+    @Test("a call without a server uses the profile's, and one without a profile its own")
     func absent() {
         #expect(ServerSpelling.of(nil, like: "http://host") == "http://host")
         #expect(ServerSpelling.of("HTTP://host", like: nil) == "HTTP://host")

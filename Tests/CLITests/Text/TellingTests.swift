@@ -4,13 +4,13 @@ import ThicketProtocol
 @testable import ThicketCLI
 @testable import ThicketClient
 
-@Suite("What sealed buckets tell, in words")
+@Suite("Reports of sealed buckets, in words")
 struct TellingTests {
     private func lines(_ event: BucketEvent) -> [String] {
         OpenBucket.lines(event) + OpenBucket.lines(event, in: "diary")
     }
 
-    @Test("what gave way stands there whole, with its place")
+    @Test("the value that gave way is shown whole, with its place")
     func conflicts() {
         let value: BucketEvent = .conflict(
             ConflictReport(key: "today", path: ["a", "b"], losing: ["t": "lost"], winning: nil))
@@ -20,7 +20,7 @@ struct TellingTests {
         #expect(lines(deletion).first == "today: two edits met, and a deletion gave way")
     }
 
-    @Test("alarms name the object, or the bucket alone where they are about all of it; nothing else is told")
+    @Test("alarms name the object, or only the bucket if they are about all of it; nothing else is reported")
     func alarms() {
         #expect(
             lines(.integrity(IntegrityReport(key: "today", .removed))) == [

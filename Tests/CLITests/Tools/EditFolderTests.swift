@@ -10,13 +10,13 @@ import Testing
 
 @Suite("The temporary folder of an edit")
 struct EditFolderTests {
-    @Test("Another edit removes a folder whose program has ended, and leaves those in use, kept and without a lock")
+    @Test("an edit removes the folder of a program that has ended, and leaves those in use, kept or without a lock")
     func sweeping() throws {
         var template = Array("/tmp/thicket-test-XXXXXX".utf8CString)
         try #require(mkdtemp(&template) != nil)
         let place = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         defer { try? Files.removeTree(place) }
-        // A lock's file without its lock: what SIGKILL leaves.
+        // A lock's file without its lock is what SIGKILL leaves.
         for name in ["dead", "old"] { try Files.makeFolder("\(place)/\(EditFolder.prefix)\(name)") }
         let dead = "\(place)/\(EditFolder.prefix)dead"
         try Files.replace("\(dead)/\(EditFolder.lockName)", [], mode: 0o600)

@@ -4,7 +4,7 @@ import ThicketProcesses
 
 @testable import ThicketCLI
 
-/// Steps on files that others may change at any moment, on the real file system.
+/// Steps on files that other programs may change at any moment, on the real file system.
 @Suite("Files")
 struct FilesTests {
     private let folder: TemporaryFolder = .init("files")
@@ -33,7 +33,7 @@ struct FilesTests {
         #expect(Files.names(in: folder.path) == ["a"])
     }
 
-    @Test("a link gives way to the file, unless the file behind it is meant")
+    @Test("a file takes the place of a link, unless the file behind the link is meant")
     func links() throws {
         try write("behind", "one")
         symlink(path("behind"), path("link"))
@@ -55,7 +55,7 @@ struct FilesTests {
         return lstat(path(name), &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
-    @Test("a file that cannot be read is no file that was changed: the step fails with the reason")
+    @Test("a file that cannot be read is not taken for a changed one: the step fails with the reason")
     func unreadable() {
         let long = String(repeating: "k", count: 256)
         for expected in [nil, "one"] {
@@ -65,7 +65,7 @@ struct FilesTests {
         #expect(Files.names(in: folder.path).isEmpty)
     }
 
-    @Test("the permissions of a replaced file stay")
+    @Test("a replaced file keeps its permissions")
     func mode() throws {
         try write("a", "one")
         #expect(try replace("a", expecting: "one", "two") == .done)
@@ -83,7 +83,7 @@ struct FilesTests {
         #expect(Files.names(in: folder.path).isEmpty)
     }
 
-    @Test("what a program writes into a file that it opened before is not lost")
+    @Test("a write by a program that opened the file before is not lost")
     func writers() throws {
         try write("a", "one")
         let opened: Int32 = open(path("a"), O_WRONLY | O_APPEND | O_CLOEXEC)
@@ -98,7 +98,7 @@ struct FilesTests {
         #expect(text("a") == "one more" && Files.names(in: folder.path) == ["a"])
     }
 
-    @Test("a name that is taken is not taken again")
+    @Test("a rename to an existing name fails")
     func renaming() throws {
         try write("a", "one")
         try write("b", "two")
@@ -107,7 +107,7 @@ struct FilesTests {
         #expect(text("b") == "two" && text("c") == "one" && text("a") == nil)
     }
 
-    @Test("what is no regular file is not read, and what is too large neither")
+    @Test("a file that is not regular, or too large, is not read")
     func reading() throws {
         mkdir(path("d"), 0o700)
         mkfifo(path("f"), 0o600)

@@ -7,12 +7,12 @@ import ThicketProtocol
 
 @testable import ThicketCLI
 
-/// What commands that run beside each other leave of an account's keys in a profile.
+/// What commands that run at the same time leave of an account's keys in a profile.
 @Suite("Keys that several commands keep")
 struct KeptKeysTests {
     private let bundle: SecureBytes = AccountBundle.make().text()
 
-    /// As a device has them.
+    /// The keys as a device has them.
     private func keys(
         _ key: AccessKey, version: UInt64, next: AccessKey? = nil, user: String = "u"
     ) throws -> DeviceKeys {
@@ -34,7 +34,7 @@ struct KeptKeysTests {
     private let one: AccessKey = .random()
     private let two: AccessKey = .random()
 
-    @Test("a command that read before another wrote puts nothing old in its place: neither a version nor a key")
+    @Test("a command that read before another wrote puts back neither an older version nor an older key")
     func older() throws {
         let before: OpenAccount = try keys(one, version: 3).open()
         #expect(try KeptKeys.merged(before, .stays, over: keys(one, version: 4)) == nil)
@@ -45,7 +45,7 @@ struct KeptKeysTests {
         #expect(written.accessKey == two && written.version == 4)
     }
 
-    @Test("what is kept under the same number is not overwritten with something else; what is damaged is written anew")
+    @Test("kept keys are not overwritten by others of the same number; damaged ones are written again")
     func sameNumber() throws {
         let kept: OpenAccount = try keys(one, version: 4).open()
         var other: OpenAccount = try keys(two, version: 4).open()
@@ -63,7 +63,7 @@ struct KeptKeysTests {
         #expect(try KeptKeys.merged(same, .stays, over: damaged)?.open() == same)
     }
 
-    @Test("a profile with newer keys of the account keeps them, and who brings others is told")
+    @Test("a profile keeps its account's newer keys, and a command that brings others fails with the way out")
     func told() throws {
         let folder: TemporaryFolder = .init("kept")
         let home: ProfileHome = try ProfileHome(["THICKET_HOME": folder.path])
@@ -86,13 +86,13 @@ struct KeptKeysTests {
                 #expect(failure?.text.contains("--profile OTHER") == true && failure?.code == .refused)
             }
         }
-        // Written by a command beside this one, which has looked at the server against what it knew.
+        // Written by a command at the same time, which has compared the server with what it knew.
         try KeyCall.expectPlace(for: older, home, "p", known: try DeviceKeys(older))
         try KeyCall.keep(older, home, "p", known: try DeviceKeys(older))
         #expect(try home.readKeys("p")?.version == 6)
     }
 
-    @Test("a key that is to follow stays through what others write, and goes when it has followed or was refused")
+    @Test("a key that is to follow stays through other writes, and goes when it has followed or was refused")
     func next() throws {
         let account: OpenAccount = try keys(one, version: 3).open()
         let kept: DeviceKeys = try #require(
@@ -104,13 +104,13 @@ struct KeptKeysTests {
         let followed: DeviceKeys = try #require(
             try KeptKeys.merged(try keys(two, version: 4).open(), .stays, over: kept))
         #expect(followed.accessKey == two && followed.next == nil)
-        // Beside newer ones of the same key it is those that are kept with it.
+        // If newer keys under the same access key are stored, it is those that are stored with the next key.
         let newer: DeviceKeys = try #require(
             try KeptKeys.merged(account, .follows(two), over: keys(one, version: 9)))
         #expect(newer.version == 9 && newer.next == two)
     }
 
-    @Test("no key follows one that was changed meanwhile")
+    @Test("no next key is stored when the access key was changed meanwhile")
     func changed() throws {
         let account: OpenAccount = try keys(one, version: 3).open()
         #expect(throws: AccountError.keyChanged) {
@@ -118,7 +118,7 @@ struct KeptKeysTests {
         }
     }
 
-    @Test("another account's keys are not looked at: whoever logs in as somebody else keeps theirs")
+    @Test("another account's keys are not looked at: a login as another user keeps its own keys")
     func others() throws {
         let account: OpenAccount = try keys(one, version: 3).open()
         for kept: DeviceKeys? in [nil, try keys(two, version: 9, next: one, user: "v")] {
@@ -127,7 +127,7 @@ struct KeptKeysTests {
         }
     }
 
-    @Test("one command at a time changes the access key; who writes keys waits for who writes them")
+    @Test("one command at a time changes the access key; a command that writes keys waits for another that does")
     func locks() throws {
         let folder: TemporaryFolder = .init("locks")
         let first: FolderLock = try .init(folder.path, "renew.lock", waits: false)

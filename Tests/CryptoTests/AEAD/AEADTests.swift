@@ -5,7 +5,7 @@ import ThicketPlatform
 
 @Suite("Sealing and opening", .nonceWatch)
 struct AEADTests {
-    @Test("every bit of what was sealed counts, and so do key, nonce, data and length", arguments: AEADSuite.allCases)
+    @Test("every bit of a sealed text counts, and so do key, nonce, data and length", arguments: AEADSuite.allCases)
     func bits(suite: AEADSuite) throws {
         let secret: SecureBytes = .random(32)
         let (key, nonce): (AEAD, AEADNonce) = (try AEAD(suite, key: secret), .random())
@@ -33,7 +33,7 @@ struct AEADTests {
     }
 
     @Test(
-        "lengths around blocks, none too, are sealed and opened by one object in any order",
+        "texts of lengths around blocks, also empty ones, are sealed and opened by one object in any order",
         arguments: AEADSuite.allCases)
     func lengths(suite: AEADSuite) throws {
         let key: AEAD = try AEAD(suite, key: .random(32))
@@ -49,7 +49,7 @@ struct AEADTests {
         }
     }
 
-    @Test("what is lent is sealed and opened where it stands", arguments: AEADSuite.allCases)
+    @Test("a lent buffer is sealed and opened in place", arguments: AEADSuite.allCases)
     func inPlace(suite: AEADSuite) throws {
         let (key, nonce, clear): (AEAD, AEADNonce, [UInt8]) = (
             try AEAD(suite, key: .random(32)), .random(), RandomBytes.make(1_000)
@@ -65,7 +65,7 @@ struct AEADTests {
         #expect(Array(room.prefix(1_000)) == clear)
     }
 
-    @Test("a failed opening leaves zeros where the text would be, and the object goes on")
+    @Test("a failed opening leaves zeros in place of the text, and the object stays usable")
     func wiped() throws {
         let (key, nonce): (AEAD, AEADNonce) = (try AEAD(.aes256GCM, key: .random(32)), .random())
         var sealed: [UInt8] = key.seal([UInt8](repeating: 7, count: 100), nonce: nonce, data: [])
@@ -101,7 +101,7 @@ struct AEADTests {
         }
     }
 
-    @Test("suites are those two; keys and nonces have their lengths")
+    @Test("the only suites are 1 and 2; keys and nonces of other lengths are refused")
     func bounds() throws {
         #expect(try AEADSuite(number: 1) == .aes256GCM)
         #expect(try AEADSuite(number: 2) == .chaCha20Poly1305)
@@ -117,7 +117,7 @@ struct AEADTests {
     @Test("AES-256-GCM gives the bytes of the GCM specification's test case 14")
     func published() throws {
         let zeros: (Int) -> [UInt8] = { [UInt8](repeating: 0, count: $0) }
-        // A published key, with others' seals under it kept apart.
+        // A published key; other tests' seals under it are recorded apart.
         let sealed: [UInt8] = try SealRecorder.$current.withValue(SealRecorder()) {
             let key: AEAD = try AEAD(.aes256GCM, key: SecureBytes(copying: zeros(32)))
             return key.seal(zeros(16), nonce: try AEADNonce(zeros(12)), data: [])
@@ -125,7 +125,7 @@ struct AEADTests {
         #expect(Hex.encode(sealed) == "cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919")
     }
 
-    @Test("the nonce of a chunk is its number in 11 bytes and a byte for the last")
+    @Test("the nonce of a chunk is its number in 11 bytes and a byte that marks the last")
     func chunks() {
         #expect(AEADNonce.chunk(0, isLast: false).octets == [UInt8](repeating: 0, count: 12))
         #expect(AEADNonce.chunk(0x0102_0304, isLast: true).octets == [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 1])

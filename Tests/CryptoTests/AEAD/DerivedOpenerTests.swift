@@ -3,9 +3,9 @@ import ThicketNonces
 
 @testable import ThicketCrypto
 
-@Suite("Opening under keys that are made of one root", .nonceWatch)
+@Suite("Opening under keys derived from one root", .nonceWatch)
 struct DerivedOpenerTests {
-    /// What was sealed under the key that HKDF makes of a root.
+    /// A text sealed under the key that HKDF derives from a root.
     private struct Sealed {
         let root: SecureBytes = .random(32)
         let info: [UInt8]
@@ -21,7 +21,7 @@ struct DerivedOpenerTests {
         }
     }
 
-    /// What the opener makes of it, and zeros when it refuses.
+    /// The opener's result and the room that it wrote: zeros when it refuses.
     private func open(
         _ opener: DerivedOpener, _ bytes: [UInt8], info: [UInt8], nonce: [UInt8], data: [UInt8]
     ) -> (isOpen: Bool, room: [UInt8]) {
@@ -38,7 +38,7 @@ struct DerivedOpenerTests {
         return (isOpen, room)
     }
 
-    @Test("opens what HKDF's key has sealed, one key after the other, also behind one that did not open")
+    @Test("an opener opens what HKDF's key has sealed, key after key, also after one that did not open")
     func opens() throws {
         for suite: AEADSuite in AEADSuite.allCases {
             for count: Int in [0, 1, 15, 16, 17, 1_000] {
@@ -59,7 +59,7 @@ struct DerivedOpenerTests {
         }
     }
 
-    @Test("every bit counts, and so do info, nonce, data, length and root; nothing is left in the room")
+    @Test("every bit counts, and so do info, nonce, data, length and root; a refusal leaves nothing in the room")
     func bits() throws {
         let sealed: Sealed = try .init(.aes256GCM, Array("the key".utf8))
         let opener: DerivedOpener = .init(.aes256GCM, root: sealed.root)

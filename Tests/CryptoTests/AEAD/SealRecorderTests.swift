@@ -1,10 +1,10 @@
 import Testing
 import ThicketCrypto
 
-/// T19: what finds a nonce that was used twice. It is there in debug builds, which tests are.
-@Suite("T19: nonces that were used twice are seen")
+/// T19: the recorder finds a nonce that was used twice. It exists in debug builds, which tests are.
+@Suite("T19: nonces that were used twice are detected")
 struct SealRecorderTests {
-    @Test("one key, one nonce, two texts: seen, in whatever object the key is")
+    @Test("two texts under one key and one nonce are detected, in whatever object the key is")
     func seen() throws {
         let recorder: SealRecorder = .init()
         try SealRecorder.$current.withValue(recorder) {
@@ -24,7 +24,7 @@ struct SealRecorderTests {
         #expect(recorder.count == 4 && !recorder.isFull)
     }
 
-    @Test("other keys, other nonces and other suites may seal what they like")
+    @Test("seals under another key, another nonce or another suite are not reported")
     func unseen() throws {
         let recorder: SealRecorder = .init()
         try SealRecorder.$current.withValue(recorder) {

@@ -5,7 +5,7 @@ import ThicketNonces
 @Suite("Sealed messages: suite, nonce, ciphertext, tag", .nonceWatch)
 struct SealedMessageTests {
     @Test(
-        "they open with key and data, none of their bits may change, and other suites are refused",
+        "a message opens with its key and data; any changed bit, length or suite is refused",
         arguments: AEADSuite.allCases)
     func messages(suite: AEADSuite) throws {
         let key: SecureBytes = .random(32)
@@ -34,7 +34,7 @@ struct SealedMessageTests {
         }
     }
 
-    @Test("two seals of the same differ")
+    @Test("two seals of the same text differ")
     func nonces() throws {
         let key: SecureBytes = .random(32)
         #expect(try SealedMessage.seal([1], key: key, data: []) != SealedMessage.seal([1], key: key, data: []))

@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @Suite("Content is sealed in pieces of any size and read at any place")
 struct ContentTests {
-    /// A key that nobody else has: each seals one stream.
+    /// A new key, since each key seals one stream.
     private static func key(_ suite: AEADSuite = .aes256GCM) throws -> ContentKey {
         try ContentKey(suite, key: .random(32), dataID: RandomBytes.make(16))
     }
@@ -32,7 +32,7 @@ struct ContentTests {
         #expect(streamed == sealed)
     }
 
-    @Test("the pieces in which a stream comes change nothing")
+    @Test("the sealed bytes do not depend on the pieces in which a stream comes")
     func pieces() throws {
         var random: SeededRandom = .init(seed: 33)
         for count: Int in [1, 65_535, 65_536, 65_537, 131_072, 150_000] {
@@ -53,11 +53,11 @@ struct ContentTests {
         }
     }
 
-    @Test("a range is read from its own chunks alone")
+    @Test("a range is read from its own chunks only")
     func ranges() throws {
         let (key, plain): (ContentKey, [UInt8]) = (try Self.key(.chaCha20Poly1305), Self.bytes(200_000))
         var sealed: [UInt8] = try ContentSealer.seal(plain, key)
-        // The first chunk is damaged, and what does not need it does not care.
+        // The first chunk is damaged; ranges that do not need it are not affected.
         sealed[100] ^= 1
         let opener: ContentOpener = try ContentOpener(key, length: 200_000, storedLength: UInt64(sealed.count))
         for range: Range<Int> in [
@@ -74,7 +74,7 @@ struct ContentTests {
         #expect(throws: CryptoError.outOfBounds(.count)) { try stored.read(0..<200_001, opener) }
     }
 
-    @Test("genuine chunks before a damaged one come out, and nothing of it or behind it")
+    @Test("genuine chunks before a damaged one are returned, and nothing of it or after it")
     func prefix() throws {
         let (key, plain): (ContentKey, [UInt8]) = (try Self.key(), Self.bytes(200_000))
         var sealed: [UInt8] = try ContentSealer.seal(plain, key)
@@ -93,7 +93,7 @@ struct ContentTests {
         #expect(clear == Array(plain[..<65_536]))
     }
 
-    @Test("a source that has fewer bytes than it said is damage")
+    @Test("a source that has fewer bytes than it said counts as damage")
     func short() throws {
         let key: ContentKey = try Self.key()
         let opener: ContentOpener = try ContentOpener(key, length: 10, storedLength: 26)
@@ -118,7 +118,7 @@ struct ContentTests {
         }
     }
 
-    @Test("more bytes than the length are refused before any is sealed, and fewer at the end")
+    @Test("more bytes than the length are refused before any is sealed, fewer bytes at the end")
     func wrongLength() throws {
         let (key, plain): (ContentKey, [UInt8]) = (try Self.key(), Self.bytes(65_537))
         let refused: CryptoError? = Self.failure {
@@ -141,7 +141,7 @@ struct ContentTests {
         } catch { return error as? CryptoError }
     }
 
-    @Test("lengths up to 2^32 − 1 chunks have places, and no others")
+    @Test("lengths up to 2^32 − 1 chunks have a layout, and no others")
     func layout() throws {
         let most: ContentLayout = try ContentLayout(length: ContentLayout.lengthMax)
         #expect(most.chunks == 0xFFFF_FFFF && most.sealedLength == 0xFFFF_FFFF * 65_552)
@@ -162,7 +162,7 @@ struct ContentTests {
         }
     }
 
-    @Test("unknown suites, keys and ids of other lengths are refused")
+    @Test("unknown suites, and keys and ids of other lengths, are refused")
     func parameters() {
         #expect(throws: CryptoError.outOfBounds(.suite)) { try AEADSuite(number: 3) }
         #expect(throws: CryptoError.outOfBounds(.key)) {

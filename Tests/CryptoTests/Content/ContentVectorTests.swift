@@ -16,7 +16,7 @@ struct ContentVectorTests {
             dataID: each.hex("data_id"))
     }
 
-    /// `SHAKE128('x')` of the vectors: that many bytes.
+    /// The plain text that the vectors write as `SHAKE128('x')`, of the case's length.
     private static func plaintext(_ each: JSONValue) throws -> [UInt8] {
         let text: String = try each.text("plaintext")
         let name: Substring = text.dropFirst("SHAKE128('".count).dropLast(2)
@@ -92,7 +92,7 @@ struct ContentVectorTests {
         }
     }
 
-    /// What the names of the published changes mean.
+    /// The published changes by their names.
     private static func mutated(_ sealed: [UInt8], _ name: String) -> [UInt8]? {
         let chunk: Int = ContentLayout.sealedChunkBytes
         var bytes: [UInt8] = sealed
@@ -114,7 +114,7 @@ struct ContentVectorTests {
     }
 }
 
-/// Sealed bytes as a file would be read, and which of them were.
+/// Sealed bytes that are read like a file, and the number of bytes read.
 final class StoredContent {
     private let sealed: [UInt8]
     private(set) var bytesRead: Int = 0

@@ -8,7 +8,7 @@ struct CurveTests {
         try .init(SecureBytes(copying: try #require(Hex.decode(text))))
     }
 
-    @Test("RFC 7748, 6.1: two find the same secret, and a third finds another")
+    @Test("RFC 7748, 6.1: both sides find the same secret, and a third key finds another")
     func agreement() throws {
         let alice: X25519.PrivateKey = try key("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
         let bob: X25519.PrivateKey = try key("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
@@ -33,7 +33,7 @@ struct CurveTests {
         #expect(throws: CryptoError.outOfBounds(.key)) { try X25519.PrivateKey.derived(from: .random(31)) }
     }
 
-    @Test("RFC 8032, 7.1, test 1: a signature of nothing")
+    @Test("RFC 8032, 7.1, test 1: the signature of an empty message")
     func signature() throws {
         let seed: [UInt8] = try #require(
             Hex.decode("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"))
@@ -50,7 +50,7 @@ struct CurveTests {
         #expect(!key.verifyingKey.isSignature(Array(signature.dropLast()), of: [UInt8]()))
     }
 
-    @Test("a signature holds for its label and its fields, however they are cut")
+    @Test("a signature is valid only for its label and its fields, however they are cut")
     func labels() throws {
         let key: Ed25519.SigningKey = .random()
         let fields: [[UInt8]] = [Array("alice".utf8), Array("bob".utf8), []]
@@ -68,7 +68,7 @@ struct CurveTests {
         #expect(!Ed25519.SigningKey.random().verifyingKey.isSignature(signature, for: .origin, fields))
     }
 
-    @Test("labelled bytes: a zero behind the label, 16 bits of length before each field, none longer than they count")
+    @Test("labelled bytes have a zero after the label and 16 bits of length before each field of at most 65,535 bytes")
     func labelled() throws {
         var bytes: LabelledBytes = .init("a/1")
         try bytes.add("xy".utf8)

@@ -6,7 +6,7 @@ import ThicketPlatform
 @Suite("HPKE beyond the vectors", .nonceWatch)
 struct HPKETests {
     @Test(
-        "what is sealed for one opens for that one, with the same info, and after no flipped bit",
+        "a text sealed for one key opens for that key, with the same info, and after no flipped bit",
         arguments: AEADSuite.allCases)
     func sealed(suite: AEADSuite) throws {
         let (receiver, secret): (X25519.PrivateKey, SecureBytes) = (.random(), .random(32))
@@ -54,7 +54,7 @@ struct HPKETests {
         }
     }
 
-    @Test("a message of no bytes, and a secret of none, are sealed and opened")
+    @Test("an empty message, and an empty secret, are sealed and opened")
     func nothing() throws {
         let (receiver, none): (X25519.PrivateKey, SecureBytes) = (.random(), SecureBytes(copying: []))
         let sealed: [UInt8] = try HPKE.seal(none, .aes256GCM, to: receiver.publicKey, info: [])
@@ -81,7 +81,7 @@ struct HPKETests {
         expectFailure("another sender") { _ = try other.open(sealed[0], data: []) }
     }
 
-    @Test("numbers of messages end in an error, and not at the beginning")
+    @Test("message numbers end in an error, and do not start again")
     func overflow() throws {
         let receiver: X25519.PrivateKey = .random()
         var sender: HPKE.Sender = try .init(.aes256GCM, to: receiver.publicKey, info: [])
@@ -95,7 +95,7 @@ struct HPKETests {
         #expect(throws: CryptoError.messageLimitReached) { _ = try opener.open(last, data: []) }
     }
 
-    @Test("where nothing is sealed, secrets can be made; counts out of bounds are refused")
+    @Test("an export-only cipher seals nothing and exports secrets; counts out of bounds are refused")
     func exports() throws {
         let receiver: X25519.PrivateKey = .random()
         var sender: HPKE.Sender = try .init(.exportOnly, to: receiver.publicKey, info: [])

@@ -7,7 +7,7 @@ struct DerivationBoundsTests {
     private let nothing: SecureBytes = .init(copying: [])
 
     @Test(
-        "PBKDF2 of no rounds, of fewer, and of more than can be counted is refused",
+        "PBKDF2 with no rounds, with fewer, or with more than can be counted is refused",
         arguments: [0, -1, .min, 1 << 31, .max])
     func rounds(rounds: Int) {
         for function: HashFunction in HashFunction.allCases {
@@ -17,7 +17,7 @@ struct DerivationBoundsTests {
         }
     }
 
-    @Test("lengths that nobody has a use for are refused", arguments: [0, -1, .min, 65_537, .max])
+    @Test("lengths out of bounds are refused", arguments: [0, -1, .min, 65_537, .max])
     func counts(count: Int) {
         #expect(throws: CryptoError.outOfBounds(.count)) {
             try PBKDF2.derive(.sha256, password: .random(8), salt: [1], rounds: 1, count: count)
@@ -30,7 +30,7 @@ struct DerivationBoundsTests {
         }
     }
 
-    @Test("an info that OpenSSL would refuse is refused by name; the longest goes")
+    @Test("an info that OpenSSL would refuse is refused by name; the longest one is accepted")
     func info() throws {
         #expect(throws: CryptoError.outOfBounds(.info)) {
             try HKDF.derive(.sha256, secret: .random(8), info: .init(repeating: 0, count: 32_769))
@@ -38,7 +38,7 @@ struct DerivationBoundsTests {
         #expect(try HKDF.derive(.sha256, secret: .random(8), info: .init(repeating: 0, count: 32_768)).count == 32)
     }
 
-    @Test("an empty secret, password, salt and message have their values")
+    @Test("an empty secret, password, salt and message give their known values")
     func empty() throws {
         let wanted: [UInt8] = try #require(
             Hex.decode("eb70f01dede9afafa449eee1b1286504e1f62388b3f7dd4f956697b0e828fe18"))

@@ -5,7 +5,7 @@ import ThicketPlatform
 @Suite("scrypt against the examples of RFC 7914")
 struct ScryptTests {
     @Test(
-        "the examples of section 12 that take no gigabyte",
+        "the examples of section 12 that need less than a gigabyte",
         arguments: [
             (
                 "", "", Scrypt.Cost(n: 16, r: 1, p: 1),
@@ -28,13 +28,13 @@ struct ScryptTests {
         #expect(made.map(Hex.encode) == expected)
     }
 
-    @Test("more memory than OpenSSL's own bound of 32 MiB is given")
+    @Test("scrypt may use more memory than OpenSSL's own bound of 32 MiB")
     func large() {
         #expect(Scrypt.derive([1], salt: [2], cost: Scrypt.Cost(n: 1 << 16, r: 8, p: 1))?.count == 32)
     }
 
     @Test(
-        "costs out of bounds are refused, not tried",
+        "costs out of bounds are refused and not tried",
         arguments: [
             Scrypt.Cost(n: 0, r: 8, p: 1), Scrypt.Cost(n: 1, r: 8, p: 1), Scrypt.Cost(n: 3, r: 8, p: 1),
             Scrypt.Cost(n: 1 << 30, r: 8, p: 1), Scrypt.Cost(n: 1 << 14, r: 0, p: 1),
@@ -45,7 +45,7 @@ struct ScryptTests {
         #expect(Scrypt.derive([1], salt: [2], cost: cost) == nil)
     }
 
-    @Test("no bytes, and more than there is a use for, are refused", arguments: [0, -1, 1_025])
+    @Test("counts below 1 and above 1,024 are refused", arguments: [0, -1, 1_025])
     func counts(count: Int) {
         #expect(Scrypt.derive([1], salt: [2], cost: Scrypt.Cost(n: 2, r: 1, p: 1), count: count) == nil)
     }

@@ -1,12 +1,12 @@
 import Testing
 import ThicketCrypto
 
-/// Makes a ciphertext of one block that AES-256-GCM opens under two keys (Dodis, Grubbs, Ristenpart, Woodage 2018, 3): its tag is
-/// linear in the block, so that two equations for one tag are solved for it.
+/// Makes a ciphertext of one block that AES-256-GCM opens under two keys (Dodis, Grubbs, Ristenpart, Woodage 2018, 3):
+/// its tag is linear in the block, so the two equations for one tag are solved for the block.
 enum GCMCollision {
     static func make(_ first: SecureBytes, _ second: SecureBytes, _ nonce: AEADNonce) throws -> [UInt8] {
         let (h1, h2): (Block, Block) = (try hashKey(first), try hashKey(second))
-        // tag = C·H² + L·H + E, with E the tag of nothing under nothing.
+        // tag = C·H² + L·H + E, where E is the tag of no text and no data.
         let (e1, e2): (Block, Block) = (try mask(first, nonce), try mask(second, nonce))
         let length: Block = .init(high: 0, low: 128)
         let sum: Block = length.times(h1) + length.times(h2) + e1 + e2

@@ -7,7 +7,7 @@ struct KeyWrapTests {
     private let place: KeyWrap = .init(
         owner: "alice", app: "app", node: "n1", epoch: 3, recipient: "bob", recipientKey: "k0")
 
-    @Test("a wrap opens in its place alone, and after no flipped bit", arguments: AEADSuite.allCases)
+    @Test("a wrap opens only in its place, and after no flipped bit", arguments: AEADSuite.allCases)
     func places(suite: AEADSuite) throws {
         let (receiver, key): (X25519.PrivateKey, SecureBytes) = (.random(), .random(32))
         let wrap: [UInt8] = try place.seal(key, suite, to: receiver.publicKey)
@@ -46,7 +46,7 @@ struct KeyWrapTests {
         }
     }
 
-    @Test("T21: one ciphertext that opens under two keys: the commitment refuses one of them")
+    @Test("T21: of two keys that open one ciphertext the commitment refuses one")
     func twoKeys() throws {
         let (first, second): (NodeKey, NodeKey) = (.random(), .random())
         let nonce: AEADNonce = .random()

@@ -2,7 +2,7 @@ import Testing
 import ThicketCrypto
 import ThicketTestSupport
 
-@Suite("The log proves what is so and nothing else")
+@Suite("The log proves its content and nothing else")
 struct MerkleTreeTests {
     private static func log(_ count: Int) -> MerkleLog {
         var log: MerkleLog = .init()
@@ -12,7 +12,7 @@ struct MerkleTreeTests {
 
     private static func leaf(_ number: Int) -> Digest256 { MerkleTree.leafHash(Array("leaf \(number)".utf8)) }
 
-    /// The definition of RFC 6962, 2.1, as it stands there.
+    /// The definition of RFC 6962, 2.1, word for word.
     private static func defined(_ leaves: ArraySlice<Digest256>) -> Digest256 {
         guard let first: Digest256 = leaves.first else { return MerkleTree.emptyRoot }
         guard leaves.count > 1 else { return first }
@@ -83,7 +83,7 @@ struct MerkleTreeTests {
         #expect(log.consistencyProof(oldSize: 0) == nil && log.consistencyProof(oldSize: 34) == nil)
     }
 
-    @Test("numbers at the end of 64 bits and proofs of any length are refused, not trapped on")
+    @Test("numbers at the end of 64 bits and proofs of any length are refused and do not trap")
     func extremes() {
         let many: [Digest256] = .init(repeating: .zero, count: 70)
         for count: Int in [0, 1, 63, 64, 65, 66, 70] {
@@ -101,7 +101,7 @@ struct MerkleTreeTests {
         }
     }
 
-    @Test("a proof is read as it was written, and half a hash or too many are not")
+    @Test("a proof is read as it was written; half a hash, or too many, is refused")
     func bytes() throws {
         let proof: [Digest256] = try #require(Self.log(21).inclusionProof(index: 17))
         let bytes: [UInt8] = MerkleTree.bytes(of: proof)

@@ -7,13 +7,13 @@ import ThicketTestSupport
 @Suite(
     "Proofs of the log against the published cases", .enabled(if: Vectors.has("rfc6962"), "needs the rfc6962 vectors"))
 struct MerkleVectorTests {
-    @Test("every inclusion proof is taken or refused as published")
+    @Test("every inclusion proof is accepted or refused as published")
     func inclusion() throws {
         let cases: [JSONValue] = try #require(Vectors.json("rfc6962/inclusion.json").arrayValue)
         #expect(cases.count == 98)
         for each: JSONValue in cases {
             let isTaken: Bool = try {
-                // What is no hash at all is refused before anybody hashes.
+                // A text that is not a hash is refused before anything is hashed.
                 guard let root: Digest256 = try root(each, "root"),
                     let leaf: Digest256 = Digest256(try each.base64("leafHash")),
                     let proof: [Digest256] = try proof(each)
@@ -27,7 +27,7 @@ struct MerkleVectorTests {
         }
     }
 
-    @Test("every consistency proof is taken or refused as published")
+    @Test("every consistency proof is accepted or refused as published")
     func consistency() throws {
         let cases: [JSONValue] = try #require(Vectors.json("rfc6962/consistency.json").arrayValue)
         #expect(cases.count == 98)
@@ -45,7 +45,7 @@ struct MerkleVectorTests {
         }
     }
 
-    @Test("roots and proofs of the tree of eight leaves are those published, byte for byte")
+    @Test("roots and proofs of the tree of eight leaves are the published ones, byte for byte")
     func eight() throws {
         let file: JSONValue = try Vectors.json("rfc6962/tree8.json")
         var log: MerkleLog = .init()
@@ -70,7 +70,7 @@ struct MerkleVectorTests {
         }
     }
 
-    /// Some of the published roots are words, which stand for any root: they are taken by their hash.
+    /// Some of the published roots are words, which represent any root: their hash is used.
     private func root(_ each: JSONValue, _ name: String) throws -> Digest256? {
         let bytes: [UInt8] = try each.base64(name)
         return Digest256(bytes) ?? .of(bytes)

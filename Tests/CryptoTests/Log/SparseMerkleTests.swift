@@ -2,11 +2,11 @@ import Testing
 import ThicketCrypto
 import ThicketTestSupport
 
-@Suite("The map proves what a key has, and that it has nothing")
+@Suite("The map proves a key's value, or that it has none")
 struct SparseMerkleTests {
     private static func key(_ name: String) -> Digest256 { .of(Array(name.utf8)) }
 
-    @Test("an empty map has a root of zeros and proves of any key that it has none")
+    @Test("an empty map has a root of zeros and proves that any key has no value")
     func empty() {
         let map: SparseMerkleMap = .init()
         let key: Digest256 = Self.key("alice")
@@ -15,7 +15,7 @@ struct SparseMerkleTests {
         #expect(!map.proof(of: key).proves(key, .zero, root: map.root))
     }
 
-    @Test("the root depends on the keys and values alone, not on the order in which they came")
+    @Test("the root depends only on the keys and values, not on the order in which they came")
     func order() {
         var random: SeededRandom = .init(seed: 7)
         let pairs: [(Digest256, Digest256)] = (0..<200).map { (Self.key("user \($0)"), Self.key("value \($0)")) }
@@ -23,7 +23,7 @@ struct SparseMerkleTests {
         for round: Int in 0..<4 {
             var map: SparseMerkleMap = .init()
             for (key, value): (Digest256, Digest256) in round == 0 ? pairs : pairs.shuffled(using: &random) {
-                // An older value, and then the one that counts.
+                // An older value, and then the final one.
                 if round == 3 { map.set(key, to: .zero) }
                 map.set(key, to: value)
             }
@@ -33,7 +33,7 @@ struct SparseMerkleTests {
         #expect(roots.count == 1)
     }
 
-    @Test("every key is proven with its value and with no other, and every stranger with none")
+    @Test("every key is proven with its value and no other, and every unknown key with none")
     func proofs() throws {
         var map: SparseMerkleMap = .init()
         var roots: [Digest256] = []
@@ -57,7 +57,7 @@ struct SparseMerkleTests {
         }
     }
 
-    @Test("a copy keeps its state and proves it while the map goes on")
+    @Test("a copy keeps its state and proves it while the map changes")
     func copies() {
         var map: SparseMerkleMap = .init()
         let key: Digest256 = Self.key("alice")
@@ -71,7 +71,7 @@ struct SparseMerkleTests {
     }
 
     @Test(
-        "a key that is taken out is as if it had never been there: the same root, proven to have nothing, others as before"
+        "a removed key is as if it had never existed: the same root, proven to have no value, other keys as before"
     )
     func removal() throws {
         var random: SeededRandom = .init(seed: 11)
@@ -110,7 +110,7 @@ struct SparseMerkleTests {
         #expect(deep.root == alone && deep.proof(of: left).bytes.count == 3, "256 levels went with it")
     }
 
-    @Test("keys that differ in the last bit only stand 256 levels deep, and are proven")
+    @Test("keys that differ only in the last bit are 256 levels deep, and are proven")
     func deepest() throws {
         let start: [UInt8] = .init(repeating: 0xA5, count: 31)
         let (left, right): (Digest256, Digest256) = (

@@ -4,7 +4,7 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketTestSupport
 
-@Suite("Names are folded as people read them, and tagged")
+@Suite("Folding and tags of names")
 struct NameTagTests {
     @Test(
         "every published name has its folded form and its tag",
@@ -21,7 +21,7 @@ struct NameTagTests {
     }
 
     @Test(
-        "names that people hold equal fold to equal bytes",
+        "names that users hold equal fold to equal bytes",
         arguments: [
             ["Straße", "STRASSE", "strasse", "straẞe"], ["caf\u{E9}", "cafe\u{301}", "CAFÉ"],
             ["ΣΊΣΥΦΟΣ", "Σίσυφος"], ["\u{212B}", "\u{C5}", "A\u{30A}", "å"],
@@ -31,14 +31,14 @@ struct NameTagTests {
         #expect(folded.count == 1)
     }
 
-    @Test("no rule of a language applies: a Turkish I stays apart")
+    @Test("folding follows no language's rules: a Turkish I stays apart")
     func locale() throws {
         #expect(try UnicodeText.folded(Array("I".utf8)) == Array("i".utf8))
         #expect(try UnicodeText.folded(Array("İ".utf8)) == Array("i\u{307}".utf8))
         #expect(try UnicodeText.folded(Array("ı".utf8)) == Array("ı".utf8))
     }
 
-    @Test("composing is what it says, and compatibility forms stay")
+    @Test("composing joins letters and marks, and leaves compatibility forms as they are")
     func composed() throws {
         #expect(try UnicodeText.composed(Array("e\u{301} \u{FF46} \u{FB01}".utf8)) == Array("é \u{FF46} \u{FB01}".utf8))
         #expect(try UnicodeText.composed([]) == [] && UnicodeText.folded([]) == [])
@@ -49,7 +49,7 @@ struct NameTagTests {
         #expect(lent == Array("é".utf8))
     }
 
-    @Test("what is no UTF-8, or too long, is refused")
+    @Test("a name that is not UTF-8, or too long, is refused")
     func refusals() {
         for bytes: [UInt8] in [[0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0x61, 0xC3], [0xF5, 0x80, 0x80, 0x80]] {
             #expect(throws: UnicodeText.Failure.notUTF8) { try UnicodeText.folded(bytes) }
@@ -60,7 +60,7 @@ struct NameTagTests {
     }
 
     @Test(
-        "base32 in lower case (RFC 4648, section 10), and back",
+        "base32 in lower case (RFC 4648, section 10), in both directions",
         arguments: [
             ("", ""), ("f", "my"), ("fo", "mzxq"), ("foo", "mzxw6"), ("foob", "mzxw6yq"), ("fooba", "mzxw6ytb"),
             ("foobar", "mzxw6ytboi"),
@@ -84,6 +84,8 @@ struct NameTagTests {
         }
     }
 
-    @Test("base32 has one text for each bytes", arguments: ["MY", "my======", "m", "mz", "mzx", "mzxw6y", "m1", "my "])
+    @Test(
+        "base32 text that is not canonical is refused",
+        arguments: ["MY", "my======", "m", "mz", "mzx", "mzxw6y", "m1", "my "])
     func strict(text: String) { #expect(Base32.decode(text.utf8) == nil) }
 }

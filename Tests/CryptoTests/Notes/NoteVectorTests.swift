@@ -20,7 +20,7 @@ struct NoteVectorTests {
         }
     }
 
-    @Test("every single text is stretched to its published value, of no letters and of one round too")
+    @Test("every single text is stretched to its published value, also without letters and with one round")
     func single() throws {
         let cases: [JSONValue] = try Vectors.json("onions/stretch.json").list("single")
         #expect(cases.count == 10)
@@ -75,7 +75,7 @@ struct NoteVectorTests {
         }
     }
 
-    @Test("lengths in UTF-16 units, UTF-8 bytes and scalars are those published")
+    @Test("lengths in UTF-16 units, UTF-8 bytes and scalars are the published ones")
     func limits() throws {
         for each: JSONValue in try Vectors.json("onions/limits.json").list("cases") {
             let text: String = try each.text("text")
@@ -104,7 +104,7 @@ struct NoteSealTests {
         expectFailure("other user") { _ = try Self.seal("v").open(stored) }
         expectFailure("other note") { _ = try Self.seal("u", "m").open(stored) }
         expectFailure("other field") { _ = try Self.seal("u", "n", "onionInfo").open(stored) }
-        // Lengths stand in front: moving a letter from one name to the next is another place.
+        // Lengths come first, so moving a letter from one name to the next makes another place.
         expectFailure("moved letter") { _ = try Self.seal("u", "no", "nionTitle").open(stored) }
     }
 
@@ -120,7 +120,7 @@ struct NoteSealTests {
         expectFailure("padding") { _ = try Self.seal().open(stored + [UInt8(ascii: "=")]) }
     }
 
-    @Test("texts of all lengths up to 64 take one block, and the size shows no more")
+    @Test("texts of up to 62 bytes take one block of 64, and the size shows no more")
     func sizes() throws {
         let sizes: Set<Int> = Set(
             try [0, 1, 62].map {

@@ -89,7 +89,7 @@ struct RNCryptorTests {
         #expect(blocks.count == 10)
     }
 
-    @Test("a message of one block: 82 bytes; shorter, and what has no whole blocks, is refused")
+    @Test("a message of one block has 82 bytes; a shorter one, or one without whole blocks, is refused")
     func shape() throws {
         let (password, stretching): (SecureBytes, RNCryptor.Stretching) = (Self.secret("p"), try .init(rounds: 1))
         let message: [UInt8] = try RNCryptor.seal(Self.secret(""), password: password, stretching)
@@ -116,9 +116,9 @@ struct RNCryptorTests {
         }
     }
 
-    @Test("a wrong padding under a right code is the same error")
+    @Test("a wrong padding under a right code gives the same error")
     func padding() throws {
-        // Somebody who has the keys and writes nonsense: the only way to a padding that is wrong.
+        // Only a writer that has the keys and writes nonsense can make a wrong padding.
         let (encryption, code): (SecureBytes, SecureBytes) = (.random(32), .random(32))
         var text: [UInt8] = try RNCryptor.seal(
             Self.secret("0123456789abcdef"), encryptionKey: encryption, codeKey: code)

@@ -23,7 +23,7 @@ struct PaddingTests {
         #expect(sizes.count < 250)
     }
 
-    @Test("what is padded comes back, whatever its length", arguments: [Padding.none, .multiple(of: 64), .padme])
+    @Test("a padded text comes back, whatever its length", arguments: [Padding.none, .multiple(of: 64), .padme])
     func back(rule: Padding) throws {
         for count: Int in Array(0...200) + [1_000, 70_000] {
             let bytes: [UInt8] = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
@@ -37,7 +37,7 @@ struct PaddingTests {
         #expect(rule.pad(.init(repeating: 0, count: 1 << 16), lengthBytes: 2) == nil)
     }
 
-    @Test("length, bytes and zeros stand where they belong")
+    @Test("padding writes the length, the bytes, then zeros")
     func layout() {
         #expect(Padding.multiple(of: 8).pad([1, 2, 3]) == [0, 0, 0, 3, 1, 2, 3, 0])
         #expect(Padding.multiple(of: 8).pad([]) == [0, 0, 0, 0, 0, 0, 0, 0])

@@ -2,19 +2,19 @@ import Testing
 import ThicketCrypto
 import ThicketPlatform
 
-/// What another implementation (Python's hashlib, hmac and cryptography) makes of the same input.
+/// What another implementation (Python's hashlib, hmac and cryptography) computes from the same input.
 @Suite("Keys of accounts, against another implementation")
 struct AccountVectorTests {
     private func key() throws -> AccessKey { try AccessKey(SecureBytes(copying: Array(0..<32))) }
 
-    @Test("ids of users and codes of pairings")
+    @Test("ids of users and codes of pairings equal the other implementation's")
     func names() throws {
         let digest: [UInt8] = Hash.sha256([UInt8](repeating: 2, count: 32))
         #expect(try AccountPlace.userID(app: "notes", recoveryDigest: digest) == "d0d602cca9031093e4498a5a29aa10d3")
         #expect(PairingCode.text(of: Array(0..<32) + Array("phone".utf8)) == "tn4lnarta5g5svdh2dulk5vgie")
     }
 
-    @Test("a sealed bundle and a sealed access key open, in their place alone")
+    @Test("a sealed bundle and a sealed access key open, in their place only")
     func sealed() throws {
         let bundle: [UInt8] = try #require(
             Hex.decode("016465666768696a6b6c6d6e6fe71f7a036d5b05144bf1ec8a9b7e4eff58caebf8b3c1c375020eaa79"))
@@ -34,7 +34,7 @@ struct AccountVectorTests {
         }
     }
 
-    @Test("a code to write down, with the check of each line")
+    @Test("a code to write down has a check in each line, and is read back")
     func written() throws {
         let bytes: SecureBytes = .init(copying: Array(0..<25))
         let text: SecureBytes = try #require(WrittenCode.text(of: bytes))
@@ -47,7 +47,7 @@ struct AccountVectorTests {
         for count: Int in [0, 2_001] { #expect(WrittenCode.text(of: SecureBytes(count: count) { _ in }) == nil) }
     }
 
-    @Test("secrets as letters are what the other base64url makes of them, and as strictly read")
+    @Test("secrets are written in letters like other base64url texts, and read as strictly")
     func letters() throws {
         for count: Int in 0...70 {
             let bytes: [UInt8] = RandomBytes.make(count)

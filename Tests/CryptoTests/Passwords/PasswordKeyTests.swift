@@ -5,7 +5,7 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketTestSupport
 
-@Suite("Keys made of passwords, and what they seal", .nonceWatch)
+@Suite("Keys derived from passwords, and what they seal", .nonceWatch)
 struct PasswordKeyTests {
     private let place: AccountPlace = .init(app: "app", user: "u1", version: 1)
 
@@ -54,7 +54,7 @@ struct PasswordKeyTests {
         }
     }
 
-    @Test("salts of other lengths and passwords that are no UTF-8 are refused")
+    @Test("salts of other lengths, and passwords that are not UTF-8 or too long, are refused")
     func refused() throws {
         let cost: PasswordCost = try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1)
         for count: Int in [0, 15, 17] {
@@ -71,7 +71,7 @@ struct PasswordKeyTests {
         }
     }
 
-    @Test("an access key opens under its vault key, in its place, and nowhere else")
+    @Test("an access key opens under its vault key, in its place, and not elsewhere")
     func access() throws {
         let (key, vault): (AccessKey, SecureBytes) = (.random(), .random(32))
         let sealed: [UInt8] = try place.seal(key, under: vault)
@@ -86,12 +86,12 @@ struct PasswordKeyTests {
             flipped[byte] ^= 0x80
             expectFailure("byte \(byte)") { _ = try place.openAccessKey(flipped, under: vault) }
         }
-        // A bundle is no access key, though it were sealed under the same key.
+        // A bundle is not an access key, even if it were sealed under the same key.
         let bundle: [UInt8] = try place.seal(bundle: .random(32), with: key)
         expectFailure("a bundle") { _ = try place.openAccessKey(bundle, under: vault) }
     }
 
-    @Test("a bundle of any length opens with its access key, in its place; a password change leaves it alone")
+    @Test("a bundle of any length opens with its access key, in its place; a password change does not affect it")
     func bundle() throws {
         let key: AccessKey = .random()
         for count: Int in [0, 1, 300] {
@@ -110,10 +110,10 @@ struct PasswordKeyTests {
         #expect(try place.openBundle(sealed, with: again) == SecureBytes(copying: [1, 2]))
     }
 
-    @Test("what is shown to the server is made of the access key, and is not what seals the bundle")
+    @Test("the proof shown to the server is derived from the access key, and is not what seals the bundle")
     func recovery() throws {
         let key: AccessKey = try .init(SecureBytes(copying: Array(0..<32)))
-        // HKDF-SHA-256 with no salt and the label, worked out by another implementation.
+        // HKDF-SHA-256 without salt and with the label, computed by another implementation.
         let wanted: [UInt8] = try #require(
             Hex.decode("41f36088d559132606d7d5e641dbd2811e9d4ee8ed06cdb690a936fe013c2380"))
         #expect(try key.recoveryAuth() == SecureBytes(copying: wanted))

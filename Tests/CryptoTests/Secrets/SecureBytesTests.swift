@@ -1,10 +1,10 @@
 import Testing
 import ThicketCrypto
 
-@Suite("Secrets in memory of their own")
+@Suite("Secrets in separate memory")
 struct SecureBytesTests {
     @Test(
-        "what was put in is lent again, from no bytes to more than pages of its own",
+        "the bytes put in are lent again, from none to more than whole pages",
         arguments: [
             0, 1, 31, 32, 33, 64, 65, 4_095, 4_096, 4_097, 8_192, 100_000,
         ])
@@ -15,7 +15,7 @@ struct SecureBytesTests {
         secret.withUnsafeBytes { #expect(Array($0) == bytes && $0.baseAddress != nil) }
     }
 
-    @Test("secrets that live at one time share no byte, and a new one begins with zeros")
+    @Test("secrets that exist at one time share no byte, and a new one begins with zeros")
     func places() {
         var random: [Int] = []
         for _ in 0..<3 {
@@ -52,7 +52,7 @@ struct SecureBytesTests {
         #expect(SecureBytes(copying: []) == SecureBytes(copying: []))
     }
 
-    @Test("nothing that makes text of it tells anything of it")
+    @Test("no text made of a secret reveals anything of it")
     func texts() {
         let secret: SecureBytes = .init(copying: Array("canary-4711".utf8))
         struct Holder { let secret: SecureBytes }
@@ -70,7 +70,7 @@ struct SecureBytesTests {
         #expect("\(secret)" == "\(SecureBytes(copying: []))", "not even its length")
     }
 
-    @Test("what is taken over is gone where it was; parts and joins hold the right bytes")
+    @Test("bytes that are taken over are gone from their source; parts and joins have the right bytes")
     func parts() {
         var bytes: [UInt8] = [1, 2, 3, 4, 5]
         let secret: SecureBytes = .init(taking: &bytes)
@@ -81,7 +81,7 @@ struct SecureBytesTests {
         #expect(SecureBytes.joined([secret.part(0..<2), secret.part(2..<5)]) == secret)
     }
 
-    @Test("what the maker throws is passed on")
+    @Test("an error that the maker throws is passed on")
     func thrown() {
         #expect(throws: CryptoError.openingFailed) {
             try SecureBytes(count: 8) { room throws(CryptoError) in

@@ -2,7 +2,7 @@ import Glibc
 import Testing
 import ThicketCrypto
 
-/// What the system does with the pages of secrets, as it says itself.
+/// What the system reports about the pages of secrets.
 @Suite("Pages of secrets")
 struct SecureMemoryTests {
     /// The flags that /proc/self/smaps has for the mapping around an address.
@@ -40,7 +40,7 @@ struct SecureMemoryTests {
     }
 
     @Test(
-        "small and large, they are left out of core files, and locked where that is allowed", arguments: [32, 20_000])
+        "small and large secrets are left out of core files, and locked where that is allowed", arguments: [32, 20_000])
     func pages(count: Int) throws {
         let secret: SecureBytes = .random(count)
         let address: UInt = secret.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
@@ -51,14 +51,14 @@ struct SecureMemoryTests {
         withExtendedLifetime(secret) {}
     }
 
-    @Test("a secret that nobody holds any more is gone from its place")
+    @Test("a secret that is no longer held is gone from its place")
     func wiped() throws {
         let memory: Int32 = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
         try #require(memory >= 0)
         defer { close(memory) }
         func bytes(_ count: Int, at place: UInt) -> [UInt8] {
             var bytes: [UInt8] = .init(repeating: 0, count: count)
-            // What is not mapped any more reads as nothing.
+            // A place that is no longer mapped reads as nothing.
             return pread(memory, &bytes, count, Int(bitPattern: place)) == count ? bytes : []
         }
         for count: Int in [16, 32, 100, 4_096, 20_000] {

@@ -27,7 +27,9 @@ struct SecretShareTests {
         }
     }
 
-    @Test("all sizes of dealings and secrets", arguments: [(2, 2), (2, 3), (16, 16), (5, 255), (128, 130)])
+    @Test(
+        "dealings and secrets of all sizes are split and combined",
+        arguments: [(2, 2), (2, 3), (16, 16), (5, 255), (128, 130)])
     func sizes(threshold: Int, count: Int) throws {
         let secret: SecureBytes = .random(threshold == 2 ? 1 : 16)
         let shares: [SecretShare] = try SecretShare.split(secret, threshold: threshold, count: count)
@@ -36,7 +38,7 @@ struct SecretShareTests {
         #expect(try SecretShare.combine(written) == secret)
     }
 
-    @Test("a piece that is there twice counts once")
+    @Test("a piece that is given twice counts once")
     func twice() throws {
         let shares: [SecretShare] = try SecretShare.split(Self.secret, threshold: 2, count: 3)
         #expect(throws: ShareFailure.tooFew(has: 1, needs: 2)) { try SecretShare.combine([shares[1], shares[1]]) }
@@ -54,7 +56,7 @@ struct SecretShareTests {
         #expect(try SecretShare.combine([second[1], second[2]], setID: second[0].setID) == Self.secret)
     }
 
-    @Test("every flipped bit of a piece is noticed, and every cut")
+    @Test("every flipped bit and every cut of a piece is noticed")
     func damage() throws {
         let bytes: [UInt8] = Self.bytes(try SecretShare.split(Self.secret, threshold: 2, count: 3)[1])
         #expect(bytes.count == 4 + 32 + 16 + 2 + 32 + 2 * 32 + 4)
@@ -70,19 +72,19 @@ struct SecretShareTests {
         #expect(try Self.bytes(Self.read(bytes)) == bytes)
     }
 
-    @Test("a piece that was made up, with a right checksum, is named as foreign")
+    @Test("a made-up piece with a right checksum is named as foreign")
     func forged() throws {
         let bytes: [UInt8] = Self.bytes(try SecretShare.split(Self.secret, threshold: 2, count: 3)[1])
         for place: Int in [1, 2, 3, 4, 40, 60, 90] {
             var changed: [UInt8] = bytes.dropLast(4)
-            // Threshold 2 of 3 and index 2 stay numbers that can be.
+            // Threshold 2 of 3 and index 2 stay possible numbers.
             changed[place] ^= 1
             changed += Hash.sha256([1] + changed).prefix(4)
             #expect(throws: ShareFailure.foreign, "byte \(place)") { try Self.read(changed) }
         }
     }
 
-    /// A whole set as somebody could make one up, with a right tree and right checksums.
+    /// A whole set as an attacker could make it up, with a right tree and right checksums.
     private static func madeUp(_ parts: [(threshold: UInt8, count: UInt8, piece: [UInt8])]) throws -> [SecretShare] {
         let blind: [UInt8] = .init(repeating: 9, count: 16)
         var tree: MerkleLog = .init()
@@ -99,7 +101,7 @@ struct SecretShareTests {
         }
     }
 
-    @Test("pieces of a made-up set that are unlike each other are named: nothing is read beyond the end of a short one")
+    @Test("unlike pieces of a made-up set are named, and nothing is read beyond the end of a short one")
     func unlike() throws {
         let (long, short): ([UInt8], [UInt8]) = (.init(repeating: 1, count: 32), [1])
         #expect(try SecretShare.combine(Self.madeUp([(2, 2, long), (2, 2, long)])).count == 32, "alike they are taken")
@@ -126,7 +128,7 @@ struct SecretShareTests {
         #expect(throws: ShareFailure.tooFew(has: 0, needs: 2)) { try SecretShare.combine([]) }
     }
 
-    @Test("one piece fewer than needed says nothing: each value of the secret is as likely")
+    @Test("one piece fewer than needed reveals nothing: each value of the secret is as likely")
     func secrecy() throws {
         // With two pieces needed, the first piece of a one-byte secret takes all 256 values, one for each coefficient.
         var seen: Set<UInt8> = []
@@ -139,7 +141,7 @@ struct SecretShareTests {
         #expect(seen.count == 256)
     }
 
-    @Test("a piece shows which it is, and nothing of what it holds")
+    @Test("a piece's description shows which piece it is, and nothing of its content")
     func description() throws {
         let share: SecretShare = try SecretShare.split(Self.secret, threshold: 2, count: 3)[1]
         #expect("\(share)" == "piece 2 of 3, 2 needed")

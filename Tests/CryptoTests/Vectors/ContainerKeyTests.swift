@@ -3,7 +3,7 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketTestSupport
 
-/// Keys of nodes and their wraps, against the bytes that are written down for them.
+/// Keys of nodes and their wraps, compared with the published bytes.
 @Suite("Container vectors: node keys and key wraps")
 struct ContainerKeyTests {
     @Test("node keys give their subkeys and commitments", .enabled(if: Vectors.has("container/node-keys.json")))
@@ -18,7 +18,7 @@ struct ContainerKeyTests {
             }
             #expect(try key.commitment() == (try each.bytes("commit")))
             #expect(try key.isCommitted(by: each.bytes("commit")))
-            // A commitment cut to half is none.
+            // A commitment cut in half is not a commitment.
             #expect(try !key.isCommitted(by: Array(each.bytes("commit").prefix(16))))
             count += 1
         }

@@ -22,7 +22,7 @@ struct HPKEVectorTests {
             #expect(try each.number("kem_id") == 0x20 && each.number("kdf_id") == 1)
             cipher = try #require(HPKE.Cipher(rawValue: UInt16(try each.number("aead_id"))))
             info = try each.bytes("info")
-            // The keys by their material and by themselves.
+            // The keys, derived from their material and as published.
             receiver = try .derived(from: each.secret("ikmR"))
             #expect(receiver.secret == (try each.secret("skRm")))
             #expect(receiver.publicKey.octets == (try each.bytes("pkRm")))
@@ -48,7 +48,7 @@ struct HPKEVectorTests {
     }
 
     @Test(
-        "every setup, every message, every export, in all four modes and with every cipher that the files have",
+        "every setup, message and export, in all four modes and with every cipher of the files, is as published",
         .enabled(if: Vectors.has("hpke/x25519-aes256gcm-generated.json")),
         arguments: [("rfc9180-appendix-a-x25519", 12, 48, 36), ("x25519-aes256gcm-generated", 4, 24, 12)])
     func published(name: String, setupCount: Int, messageCount: Int, exportCount: Int) throws {
@@ -149,7 +149,7 @@ struct HPKEVectorTests {
         var all: [UInt8] = []
         for length: Int in 0..<1_000 {
             let context: [UInt8] = source.draw()
-            // Nothing is a length that the published sum counts and we refuse.
+            // The published sum counts a length of 0, which is refused here.
             guard length > 0 else { continue }
             let secret: SecureBytes = try sender.export(context, count: length)
             #expect(try receiver.export(context, count: length) == secret)
@@ -158,7 +158,7 @@ struct HPKEVectorTests {
         return Hash.shake128(all, count: 16)
     }
 
-    /// SHAKE128 of nothing, from which lengths and bytes are drawn.
+    /// SHAKE128 of the empty text, from which lengths and bytes are drawn.
     private struct RandomSource {
         private var bytes: ArraySlice<UInt8> = Hash.shake128([], count: 600_000)[...]
 

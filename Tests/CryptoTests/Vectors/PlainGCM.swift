@@ -1,7 +1,7 @@
 import ThicketCrypto
 
-/// AES-GCM as SP 800-38D writes it, of single AES blocks and a hash over GF(2^128): slow, for nonces of any length, and to
-/// hold OpenSSL's against. Its tags have 16 bytes.
+/// AES-GCM as SP 800-38D defines it, made of single AES blocks and a hash over GF(2^128): slow, for nonces of any
+/// length, and to compare OpenSSL with. Its tags have 16 bytes.
 struct PlainGCM {
     typealias Block = GCMCollision.Block
 

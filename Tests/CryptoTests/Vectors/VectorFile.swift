@@ -25,7 +25,7 @@ struct VectorFile {
         root = try JSONDocument(parsing: bytes).root
     }
 
-    /// Wycheproof's cases, each with the group that it stands in.
+    /// Wycheproof's cases, each with its group.
     func cases() throws -> [VectorCase] {
         var all: [VectorCase] = []
         let groups: JSONNode = try #require(root["testGroups"])
@@ -60,7 +60,7 @@ struct VectorCase: CustomStringConvertible {
     }
 }
 
-/// How many cases of a file were run. What was passed over is counted under its reason.
+/// How many cases of a file were run. Skipped cases are counted under their reason.
 struct VectorCount: Equatable, CustomStringConvertible {
     var valid: Int = 0
     var refused: Int = 0
@@ -69,7 +69,7 @@ struct VectorCount: Equatable, CustomStringConvertible {
     var description: String { "\(valid) give the value, \(refused) are refused, skipped \(skipped)" }
 }
 
-/// The one error of everything that does not open: the same case and the same text.
+/// Expects the one error of everything that does not open: the same case and the same text.
 func expectFailure(_ name: some CustomStringConvertible, _ body: () throws -> Void) {
     do {
         try body()

@@ -28,7 +28,7 @@ struct WycheproofCurveTests {
     }
 
     @Test(
-        "T20: Ed25519 takes what is valid, and no second signature made of a good one",
+        "T20: Ed25519 accepts what is valid, and no second signature made from a good one",
         .enabled(if: Vectors.has("wycheproof/ed25519_test.json")))
     func ed25519() throws {
         var count: VectorCount = .init()

@@ -3,7 +3,7 @@ import Testing
 import ThicketCrypto
 import ThicketTestSupport
 
-/// Wycheproof's cases of codes and of keys made from secrets.
+/// Wycheproof's cases of codes and of keys derived from secrets.
 @Suite("Wycheproof: HMAC, HKDF, PBKDF2")
 struct WycheproofDerivationTests {
     @Test(
@@ -59,7 +59,7 @@ struct WycheproofDerivationTests {
         #expect(count == VectorCount(valid: valid, refused: refused))
     }
 
-    /// Rounds above which a case has a test of its own.
+    /// Cases with more rounds have a separate test.
     private static let roundsMax: Int = 100_000
 
     @Test(

@@ -2,16 +2,16 @@ import Testing
 import ThicketCrypto
 import ThicketTestSupport
 
-/// Wycheproof's cases of what seals.
+/// Wycheproof's cases of sealing algorithms.
 @Suite("Wycheproof: AEAD and CBC")
 struct WycheproofSealingTests {
     private static let gcmFile: String = "wycheproof/aes_gcm_test.json"
     private static let isTooLong: String = "a nonce of more bytes than OpenSSL 3.0 takes"
 
-    @Test("AES-GCM with nonces of every length that OpenSSL takes", .enabled(if: Vectors.has(gcmFile)))
+    @Test("AES-GCM with nonces of every length that OpenSSL accepts", .enabled(if: Vectors.has(gcmFile)))
     func gcm() throws {
         let count: VectorCount = try run(Self.gcmFile, Self.gcm)
-        // Three cases have nonces of 257 bytes: `definition` gives those.
+        // Three cases have nonces of 257 bytes: `definition` checks those.
         #expect(count == VectorCount(valid: 226, refused: 87, skipped: [Self.isTooLong: 3]))
     }
 
@@ -116,7 +116,7 @@ struct WycheproofSealingTests {
     private func run(_ each: VectorCase, _ key: AEAD, other nonce: [UInt8], _ count: inout VectorCount) throws {
         #expect(throws: CryptoError.outOfBounds(.nonce), "\(each)") { try AEADNonce(nonce) }
         guard each.result == "valid" else {
-            // Invalid by the nonce: of no bytes, or of a length that ChaCha20-Poly1305 has not.
+            // Invalid by the nonce: it is empty, or of a length that ChaCha20-Poly1305 does not have.
             count.refused += 1
             return expectRefused(key, nonce, "\(each)")
         }

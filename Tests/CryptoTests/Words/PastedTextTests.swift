@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketCrypto
 
-/// Words and codes as people paste them.
+/// Words and codes as users paste them.
 @Suite("Pasted secrets")
 struct PastedTextTests {
     private static let phrase = Array(repeating: "abandon", count: 23) + ["art"]
@@ -13,7 +13,7 @@ struct PastedTextTests {
     }
 
     @Test(
-        "the words are read from a numbered list, with commas, marks without width and full-width forms",
+        "the words are read from a numbered list, with commas, marks of no width and full-width forms",
         arguments: [
             { words in words.enumerated().map { "\($0 + 1). \($1)" }.joined(separator: "\n") },
             { words in words.enumerated().map { "\($0 + 1)) \($1)   " }.joined() },
@@ -33,7 +33,7 @@ struct PastedTextTests {
         #expect(try entropy(write(Self.phrase)) == Array(repeating: 0, count: 32))
     }
 
-    @Test("what is no word of the list stays a named error, wherever numbers stand")
+    @Test("a word that is not in the list stays a named error, wherever the numbers are")
     func unknown() {
         var words = Self.phrase
         words[4] = "äbandon"
@@ -43,7 +43,7 @@ struct PastedTextTests {
         #expect(throws: RecoveryWords.Failure.unknownWord(1)) { try entropy("abandonabandon") }
     }
 
-    @Test("a code is read with the punctuation that people put between its groups")
+    @Test("a code is read with the punctuation that users put between its groups")
     func codes() throws {
         let bytes = SecureBytes(copying: Array(0..<40))
         let code = try #require(WrittenCode.text(of: bytes)).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
@@ -58,7 +58,7 @@ struct PastedTextTests {
         }
     }
 
-    @Test("bytes that are no UTF-8 stay as they are, and no text grows", arguments: [UInt64(1), 2, 3])
+    @Test("bytes that are not UTF-8 stay as they are, and no text grows", arguments: [UInt64(1), 2, 3])
     func anyBytes(seed: UInt64) {
         var random = SeededRandom(seed: seed)
         for _ in 0..<2_000 {

@@ -34,7 +34,9 @@ struct RecoveryWordsTests {
         return count.map { String(decoding: room.prefix($0), as: UTF8.self) }
     }
 
-    @Test("every published phrase is its entropy, both ways", .enabled(if: isAtHand, "needs the container vectors"))
+    @Test(
+        "every published phrase is its entropy, in both directions",
+        .enabled(if: isAtHand, "needs the container vectors"))
     func published() throws {
         let cases: [JSONValue] = try #require(Vectors.json("container/bip39-english.json").arrayValue)
         #expect(cases.count == 24)
@@ -44,7 +46,7 @@ struct RecoveryWordsTests {
         }
     }
 
-    @Test("every length is its words, both ways")
+    @Test("entropy of every length gives its words, and the words give it back")
     func lengths() throws {
         var random: SeededRandom = .init(seed: 39)
         for count: Int in RecoveryWords.entropyCounts {
@@ -58,7 +60,7 @@ struct RecoveryWordsTests {
         for count: Int in [0, 1, 15, 17, 31, 33, 64] { #expect(Self.words(.init(repeating: 1, count: count)) == nil) }
     }
 
-    @Test("capitals, any white space and words cut to four letters are taken")
+    @Test("capitals, any white space and words cut to four letters are accepted")
     func entry() throws {
         let zeros: [UInt8] = .init(repeating: 0, count: 16)
         let eleven: String = .init(repeating: "abandon ", count: 11)
@@ -69,7 +71,7 @@ struct RecoveryWordsTests {
         ] { #expect(try Self.entropy(text) == zeros, "\(text)") }
     }
 
-    @Test("a word of three letters is itself, and four letters are enough for a longer one")
+    @Test("a word of three letters is read as itself, and four letters are enough for a longer word")
     func prefixes() throws {
         // Phrases whose first words are neighbours: each of the first begins one of the second.
         for (word, cut): (String, String) in [
@@ -82,12 +84,12 @@ struct RecoveryWordsTests {
         #expect(Self.place(of: "aba") == 12 && Self.place(of: "ab") == 12 && Self.place(of: "zooo") == 12)
     }
 
-    /// A phrase of twelve whose first word is that of the number.
+    /// A phrase of twelve words, the first of which has this number in the list.
     private static func phrase(_ number: Int) -> String {
         words([UInt8(number >> 3), UInt8(number & 7) << 5] + .init(repeating: 0, count: 14)) ?? ""
     }
 
-    /// nil: known; else the place of the word that is not, which is the last of twelve.
+    /// nil: the word is known; otherwise the place of the unknown word, which is the last of twelve.
     private static func place(of word: String) -> Int? {
         do {
             _ = try entropy(String(repeating: "abandon ", count: 11) + word)
@@ -98,7 +100,7 @@ struct RecoveryWordsTests {
         }
     }
 
-    @Test("other counts, other letters and too long a text are refused, and say where")
+    @Test("other counts, other letters and too long a text are refused, with the place")
     func refusals() {
         let eleven: String = .init(repeating: "abandon ", count: 11)
         for text: String in [
@@ -108,7 +110,7 @@ struct RecoveryWordsTests {
         }
         for (text, place): (String, Int) in [
             ("abandon abandonx", 2), ("x", 1), ("abandon zebraz", 2), ("abandon abandon ábout", 3),
-            // Punctuation stands between words: "don" is none.
+            // Punctuation separates words, and "don" is not a word.
             ("aban-don", 2), ("abandonabandon", 1), ("\u{212A}ing", 1),
         ] {
             #expect(throws: RecoveryWords.Failure.unknownWord(place)) { try Self.entropy(text + " " + eleven) }
@@ -117,14 +119,14 @@ struct RecoveryWordsTests {
         #expect(throws: RecoveryWords.Failure.count) { try Self.entropy(long) }
     }
 
-    @Test("a wrong checksum is told without the place")
+    @Test("a wrong checksum is reported without a place")
     func checksum() {
         let eleven: String = .init(repeating: "abandon ", count: 11)
         #expect(throws: RecoveryWords.Failure.checksum) { try Self.entropy(eleven + "abandon") }
         #expect(throws: RecoveryWords.Failure.checksum) { try Self.entropy("zoo " + eleven) }
     }
 
-    @Test("bytes that are no UTF-8 are an unknown word")
+    @Test("bytes that are not UTF-8 are an unknown word")
     func notUTF8() {
         let bytes: [UInt8] = [0xFF, 0x20, 0xC3]
         var room: [UInt8] = .init(repeating: 7, count: 32)
@@ -136,7 +138,7 @@ struct RecoveryWordsTests {
         #expect(room == .init(repeating: 7, count: 32))
     }
 
-    @Test("T24: of 1,000 phrases with one word changed, as many are taken as the checksum lets through: 1 in 256")
+    @Test("T24: phrases with one word changed, 24 each of 1,000, pass the checksum as often as expected: 1 in 256")
     func oneWordChanged() throws {
         var random: SeededRandom = .init(seed: 24)
         // All words, from phrases themselves: each word is the first of some phrase.
@@ -164,7 +166,7 @@ struct RecoveryWordsTests {
         #expect(tried == 24_000 && (45...143).contains(taken), "\(taken) of \(tried)")
     }
 
-    @Test("the list is the published one: its SHA-256, a word a line")
+    @Test("the word list is the published one, by its SHA-256, a word a line")
     func list() throws {
         var text: [UInt8] = []
         for number: Int in 0..<2_048 {

@@ -6,7 +6,7 @@ import ThicketTestSupport
 @Suite("Internet addresses and networks")
 struct IPAddressTests {
     @Test(
-        "addresses are read and written in one way",
+        "addresses are read, and written in one form",
         arguments: [
             ("192.0.2.1", "192.0.2.1"), ("0.0.0.0", "0.0.0.0"), ("255.255.255.255", "255.255.255.255"),
             ("::", "::"), ("::1", "::1"), ("1::", "1::"), ("2001:DB8::1", "2001:db8::1"),
@@ -17,7 +17,7 @@ struct IPAddressTests {
     func good(_ text: String, _ written: String) { #expect(IPAddress(text)?.description == written) }
 
     @Test(
-        "what could be read in two ways, or is none, is none",
+        "a text that is not an address, or could be read in two ways, is refused",
         arguments: [
             "", "1.2.3", "1.2.3.4.5", "1.2.3.256", "01.2.3.4", "1.2.3.04", "0x1.2.3.4", "1.2.3.4 ", " 1.2.3.4",
             "+1.2.3.4",
@@ -27,7 +27,7 @@ struct IPAddressTests {
         ])
     func bad(_ text: String) { #expect(IPAddress(text) == nil) }
 
-    @Test("what is written is read again, whatever the address")
+    @Test("any address is read back as it was written")
     func roundTrip() {
         var random: SeededRandom = .init(seed: 4)
         for _: Int in 0..<2_000 {
@@ -41,7 +41,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "a network has the addresses that begin as it does, and no others",
+        "a network contains the addresses that begin as it does, and no others",
         arguments: [
             (
                 "10.0.0.0/8", ["10.0.0.0", "10.255.255.255", "::ffff:10.1.1.1"],
@@ -62,7 +62,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "what is no network is none",
+        "a text that is not a network is refused",
         arguments: [
             "10.0.0.1/8", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "/8", "", "a/8", "10/8",
             "2001:db8::1/64",

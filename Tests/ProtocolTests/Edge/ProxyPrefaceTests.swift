@@ -90,7 +90,7 @@ struct ProxyPrefaceTests {
         return (.incomplete, 0)
     }
 
-    @Test("every preface is read as its description says, however it is cut, and nothing behind it", arguments: cases)
+    @Test("every preface is read as its description says, however it is cut, and nothing after it", arguments: cases)
     func table(_ each: Case) {
         for pieces: Int in [1, 2, 5, 16, 1_000] {
             #expect(read(each.bytes, pieces: pieces).0 == each.expected, "in pieces of \(pieces)")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ThicketProtocol
 
-/// Whose word about a client's address is taken, and which one of several.
+/// Which proxies may state a client's address, and which of several addresses counts.
 @Suite("X-Forwarded-For")
 struct TrustedProxiesTests {
     struct Case: Sendable, CustomTestStringConvertible {
@@ -50,7 +50,7 @@ struct TrustedProxiesTests {
             ["203.0.113.5" + String(repeating: ", 10.0.0.2", count: 40)], "10.0.0.2"),
     ]
 
-    @Test("the client is the last address that is no proxy's", arguments: cases)
+    @Test("the client is the last address that is not a proxy's", arguments: cases)
     func client(_ each: Case) throws {
         let trusted: TrustedProxies = try TrustedProxies.parse(each.trusted).get()
         let fields: HTTPFields = .init(
@@ -60,7 +60,7 @@ struct TrustedProxiesTests {
         #expect(client.description == each.client)
     }
 
-    @Test("a list that cannot be read says which word it is")
+    @Test("an unreadable list is refused with the word that is wrong")
     func badLists() {
         for (text, word): (String, String) in [
             ("10.0.0.0/8,", "''"), ("10.0.0.1/8", "'10.0.0.1/8'"), ("proxy.example", "'proxy.example'"),

@@ -3,14 +3,14 @@ import Testing
 import ThicketFuzz
 import ThicketNonces
 
-// Targets seal with keys and nonces of their own, each input anew.
+// Targets choose their keys and nonces themselves, again for each input.
 @Suite("Corpus of the fuzzer", .noncesGiven) struct CorpusTests {
     /// `Tools/Fuzz/Corpus` of this checkout.
     static let corpus: URL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Tools/Fuzz/Corpus")
 
     @Test(
-        "every target takes its corpus, each input in full and cut short anywhere",
+        "every target runs its corpus, each input in full and cut short anywhere",
         arguments: FuzzTargets.all.map(\.name))
     func replay(_ name: String) throws {
         let target = try #require(FuzzTargets.all.first { $0.name == name })

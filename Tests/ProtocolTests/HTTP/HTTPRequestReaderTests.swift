@@ -35,7 +35,7 @@ struct HTTPRequestReaderTests {
         return requests
     }
 
-    @Test("each case is taken or refused for its reason, however it is cut", arguments: HTTPCase.all.indices)
+    @Test("each case is accepted, or refused for its reason, however it is cut", arguments: HTTPCase.all.indices)
     func table(_ index: Int) {
         let each: HTTPCase = HTTPCase.all[index]
         let sizes: [Int] = each.bytes.count < 2_000 ? [1, 2, 7, each.bytes.count] : [997, each.bytes.count]
@@ -52,7 +52,7 @@ struct HTTPRequestReaderTests {
         }
     }
 
-    @Test("method, target, path, query, fields and body come out as they were")
+    @Test("method, target, path, query, fields and body are returned as they were sent")
     func parts() throws {
         let text: String =
             "POST /a/b?c=d&e HTTP/1.1\r\nHost: x:1\r\nX-Thing:  One , two\r\nx-thing: THREE\r\n"
@@ -93,7 +93,7 @@ struct HTTPRequestReaderTests {
         #expect(requests.first?.body == Array("abc0123456789".utf8))
     }
 
-    @Test("requests that follow each other come out one by one")
+    @Test("requests that follow each other are returned one by one")
     func pipelined() {
         let text: String = (0..<20).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
         for size: Int in [1, 10, 10_000] {
@@ -111,7 +111,7 @@ struct HTTPRequestReaderTests {
     }
 
     @Test(
-        "who keeps the connection",
+        "HTTP/1.1 keeps the connection unless it says close, HTTP/1.0 only if it says keep-alive and not close",
         arguments: [
             ("HTTP/1.1\r\nHost: x", true), ("HTTP/1.1\r\nHost: x\r\nConnection: close", false),
             ("HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Close", false), ("HTTP/1.0", false),
@@ -125,7 +125,7 @@ struct HTTPRequestReaderTests {
         #expect(requests.first?.keepsAlive == expected)
     }
 
-    @Test("'100 Continue' is due once, and not when the body is there already")
+    @Test("'100 Continue' is due once, and not when the body has begun to arrive")
     func continues() throws {
         let head: [UInt8] = Array(
             "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".utf8)

@@ -22,7 +22,7 @@ struct HTTPResponseTests {
         return try result.get()
     }
 
-    @Test("a response says its length, and what becomes of the connection")
+    @Test("a response states its length, and whether the connection stays open")
     func encoded() throws {
         let get: HTTPRequest = try request("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         let old: HTTPRequest = try request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
@@ -58,7 +58,7 @@ struct HTTPResponseTests {
     }
 
     @Test(
-        "heads a client takes and refuses",
+        "a client accepts well-formed response heads and refuses others",
         arguments: [
             ("HTTP/1.1 200 OK\r\n\r\n", 200), ("HTTP/1.0 404 Not Found\r\nA: b\r\n\r\n", 404),
             ("HTTP/1.1 101 \r\n\r\n", 101), ("HTTP/1.1 101\r\n\r\n", 101), ("HTTP/1.1 20 OK\r\n\r\n", nil),
@@ -71,7 +71,7 @@ struct HTTPResponseTests {
         #expect(parsed?.status == status)
     }
 
-    @Test("what follows a response head stays in the input")
+    @Test("bytes after a response head stay in the input")
     func rest() throws {
         var reader: HTTPResponseHeadReader = .init()
         try Array("HTTP/1.1 101 X\r\n\r\nrest".utf8).withUnsafeBytes { bytes in
@@ -95,7 +95,7 @@ struct HTTPResponseTests {
     }
 
     @Test(
-        "openings that are refused, and with which status",
+        "an opening that breaks a rule is refused with 400, one with another version with 426",
         arguments: [
             ("GET /chat", "POST /chat", 400), ("HTTP/1.1", "HTTP/1.0", 400),
             ("Upgrade: websocket", "Upgrade: h2c", 400),
@@ -120,7 +120,7 @@ struct HTTPResponseTests {
     }
 
     @Test(
-        "openings that are taken though they look unlike the example",
+        "openings that differ from the example within the rules are accepted",
         arguments: [
             ("Upgrade: websocket", "upgrade: WebSocket"), ("Connection: Upgrade", "Connection: keep-alive, Upgrade"),
             ("Sec-WebSocket-Version", "sec-websocket-version"),
@@ -133,7 +133,7 @@ struct HTTPResponseTests {
     }
 
     @Test(
-        "both sides of ours understand each other; a changed answer is refused",
+        "our client and our server understand each other; a changed answer is refused",
         arguments: [
             ("", "", nil), ("101", "200", .refusedUpgrade), ("websocket", "h2c", .notAnUpgrade),
             ("Connection: Upgrade", "Connection: close", .notAnUpgrade), ("Accept: ", "Accept: A", .badAccept),
@@ -162,7 +162,7 @@ struct HTTPResponseTests {
     }
 
     @Test(
-        "a refusal tells programs which rule was broken, and people what to do; its connection ends",
+        "a refusal tells programs which rule was broken and users what to do, and its connection ends",
         arguments: [
             (.headTooLong, "head_too_long", "head too long"), (.badChunk, "bad_chunk", "bad chunk"),
             (.webSocketVersion, "web_socket_version", "web socket version"),

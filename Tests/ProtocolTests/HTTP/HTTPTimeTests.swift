@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @Suite("HTTP times")
 struct HTTPTimeTests {
-    @Test("times are written as HTTP wants them, over leap days and the turn of centuries")
+    @Test("times are written as HTTP requires, over leap days and the turn of centuries")
     func texts() {
         let cases: [(Int64, String)] = [
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),

@@ -4,7 +4,7 @@ import ThicketProtocol
 /// Written from RFC 8259 by section, and from the places where readers are known to differ.
 @Suite struct JSONGrammarTests {
     static let accepted: [String] = [
-        // Section 2 and 3: any value may stand alone, white space anywhere between tokens.
+        // Section 2 and 3: any value may be the whole text, white space anywhere between tokens.
         "null", "true", "false", "0", "\"\"", "[]", "{}", " 1", "1 ", "\t\r\n [ \t\r\n ] \t\r\n", " { } ",
         "[1 , 2]", "[ 1,2 ]", "{ \"a\" : 1 , \"b\" : 2 }", "{\"a\":{\"b\":{\"c\":[]}}}", "\n\"x\"\n", "[\n]",
         // Section 4: objects.
@@ -54,7 +54,7 @@ import ThicketProtocol
         ("\u{0B}1", .unexpectedByte, 0), ("\u{0C}1", .unexpectedByte, 0), ("\0", .unexpectedByte, 0),
         ("[1x]", .unexpectedByte, 2), ("[0x1]", .unexpectedByte, 2), ("[1_000]", .unexpectedByte, 2),
         ("[truefalse]", .unexpectedByte, 5), ("[\"a\"\"b\"]", .unexpectedByte, 4), ("[1.5.2]", .unexpectedByte, 4),
-        // Something behind the value.
+        // Something after the value.
         ("1 2", .trailingBytes, 2), ("[] x", .trailingBytes, 3), ("{}{}", .trailingBytes, 2),
         ("[]]", .trailingBytes, 2), ("nullx", .trailingBytes, 4), ("\"a\"b", .trailingBytes, 3),
         ("1,", .trailingBytes, 1), ("[]\0", .trailingBytes, 2), ("0x10", .trailingBytes, 1), ("1a", .trailingBytes, 1),
@@ -82,7 +82,7 @@ import ThicketProtocol
         ("{\"a\":1,\"\\u0061\":1}", .duplicateKey, 7), ("{\"\\u0061\":1,\"a\":1}", .duplicateKey, 12),
         ("{\"é\":1,\"\\u00e9\":1}", .duplicateKey, 8), ("{\"\\ud83d\\ude00\":1,\"😀\":1}", .duplicateKey, 18),
         ("[{\"x\":{\"a\":1,\"b\":2,\"a\":3}}]", .duplicateKey, 19), ("{\"\\/\":1,\"/\":2}", .duplicateKey, 8),
-        // A fault in the grammar is found before a key that comes twice.
+        // A fault in the grammar is found before a duplicate key.
         ("{\"a\":1,\"a\":1,}", .unexpectedByte, 13), ("{\"a\":1,\"a\":01}", .invalidNumber, 12),
     ]
 
@@ -100,7 +100,7 @@ import ThicketProtocol
         ([0x41, 0x41, 0x41, 0x41, 0x41, 0x41, 0x41, 0x41, 0xFF], .invalidUTF8, 10),
     ]
 
-    @Test("every text that RFC 8259 permits is taken, and its bytes are kept")
+    @Test("every text that RFC 8259 permits is accepted, and its bytes are kept")
     func takes() {
         for text: String in Self.accepted {
             let bytes: [UInt8] = Array(text.utf8)
@@ -124,18 +124,18 @@ import ThicketProtocol
         }
     }
 
-    @Test("bytes that are no UTF-8 are refused with their place")
+    @Test("bytes that are not UTF-8 are refused with their place")
     func refusesBytes() {
         for (bytes, kind, offset) in Self.refusedBytes {
             #expect(fault([0x22, 0x61] + bytes + [0x22]) == JSONError(kind, at: offset), "\(bytes)")
             #expect(fault([0x7B, 0x22, 0x61] + bytes + [0x22, 0x3A, 0x30, 0x7D])?.kind == kind, "\(bytes)")
         }
-        // A text that ends inside a good sequence has simply ended.
+        // A text that ends within a valid sequence has simply ended.
         #expect(fault([0x22, 0xE2, 0x82]) == JSONError(.unexpectedEnd, at: 3))
         #expect(fault([0x22, 0xF0, 0x9F, 0x98]) == JSONError(.unexpectedEnd, at: 4))
     }
 
-    @Test("there are enough cases to call it a grammar")
+    @Test("the tables have at least 150 cases")
     func size() {
         #expect(Self.accepted.count + Self.refused.count + Self.refusedBytes.count >= 150)
     }
@@ -153,11 +153,11 @@ import ThicketProtocol
         #expect(try JSONDocument(parsing: Array("7".utf8), maxDepth: 0).root.int64 == 7)
         #expect(try JSONDocument(parsing: nested(1_024), maxDepth: .max).root.value.serialized() == nested(1_024))
         #expect(throws: JSONError(.tooDeep, at: 1_024)) { try JSONDocument(parsing: nested(1_025), maxDepth: .max) }
-        // Depth is what is open, not what has been: a thousand lists side by side are one level.
+        // Depth counts the open levels: a thousand lists side by side are one level.
         #expect(fault(Array(("[" + String(repeating: "[],", count: 1_000) + "{}]").utf8)) == nil)
     }
 
-    @Test("a key that comes twice among thousands is found, with and without escapes")
+    @Test("a duplicate key among thousands is found, with and without escapes")
     func manyKeys() {
         for count: Int in [2, 12, 13, 14, 100, 5_000] {
             for twin: String in ["key1", "\\u006bey1"] {
@@ -170,9 +170,9 @@ import ThicketProtocol
         }
     }
 
-    @Test("fifty thousand keys, plain or escaped, in one object or in a chain of small ones, take no quadratic time")
+    @Test("fifty thousand keys, plain or escaped, in one object or in a chain of small ones, need no quadratic time")
     func manyMoreKeys() throws {
-        // Pair by pair this would be more than a thousand million comparisons: the test would not end.
+        // Pair by pair this would be more than a thousand million comparisons, and the test would not end.
         for prefix: String in ["key", "\\u006bey"] {
             let pairs: [String] = (0..<50_000).map { "\"\(prefix)\($0)\":0" }
             #expect(fault(Array(("{" + pairs.joined(separator: ",") + "}").utf8)) == nil)
@@ -185,7 +185,7 @@ import ThicketProtocol
         #expect(object.isEmpty)
     }
 
-    @Test("offsets count from the start of a slice, not of the array behind it")
+    @Test("offsets count from the start of a slice, not of its array")
     func slices() {
         let bytes: [UInt8] = Array("0:c:{\"a\":01}".utf8)
         #expect(throws: JSONError(.invalidNumber, at: 6)) { try JSONDocument(parsing: bytes[4...]) }

@@ -25,7 +25,7 @@ import ThicketProtocol
         #expect(Array(root["i"]?.elements.map(\.kind) ?? []) == [])
     }
 
-    @Test("strings are lent as bytes, and where they have no escapes, where they stand")
+    @Test("strings are lent as bytes, and in place where they have no escapes")
     func text() throws {
         let text: String = #" {"plain":"é€","empty":"","escaped":"a\u0062","n":1,"l":["x"]}"#
         let bytes: [UInt8] = Array(text.utf8)
@@ -47,7 +47,7 @@ import ThicketProtocol
         #expect(!root.isOfDocument(try JSONDocument(parsing: bytes).root))
     }
 
-    @Test("members are found among longer, shorter and escaped keys, and by their bytes alone")
+    @Test("members are found among longer, shorter and escaped keys, by their bytes only")
     func members() throws {
         let text: String = #"{"a":1,"ab":2,"b\u0061":3,"é":4,"e\u0301":5,"":6,"a\u0000":7}"#
         let root: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root

@@ -28,7 +28,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("doubles are the nearest ones")
+    @Test("a number's double is the nearest one")
     func doubles() {
         let table: [(String, Double)] = [
             ("0.1", 0.1), ("1e400", .infinity), ("-1e400", -.infinity), ("1e-400", 0),
@@ -58,7 +58,7 @@ import ThicketTestSupport
         #expect(JSONNumber(Double.nan) == nil)
     }
 
-    @Test("sums are exact, and end where they would take too many digits")
+    @Test("sums are exact, and refused where they would have too many digits")
     func sums() throws {
         let table: [(String, String, String?)] = [
             ("1", "2", "3"), ("0.1", "0.2", "0.3"), ("1", "-1", "0"), ("1.5", "-1.5", "0"), ("1", "-3", "-2"),

@@ -28,7 +28,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("any run of edits leaves what a plain list would hold")
+    @Test("any sequence of edits gives the content of a plain list")
     func model() {
         var random: SeededRandom = .init(seed: 0x4F42_4A)
         for keys: Int in [5, 20, 300] {
@@ -60,7 +60,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("a copy does not see what is done to the original")
+    @Test("changes of a copy do not affect the original")
     func copies() {
         let original: JSONObject = .init((0..<50).map { (key: "\($0)", value: .null) })
         var copy: JSONObject = original

@@ -5,7 +5,7 @@ import ThicketTestSupport
 @Suite struct JSONPropertyTests {
     static let seed: UInt64 = 0x4A53_4F4E
 
-    @Test("what is written reads back equal, byte for byte the same when written again, and has the size foretold")
+    @Test("a written value reads back equal, is written again byte for byte, and has the predicted size")
     func rounds() throws {
         var source: RandomJSON = .init(seed: Self.seed)
         for round: Int in 0..<400 {
@@ -20,7 +20,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("no prefix of an object is one: each ends in an error, never in a trap")
+    @Test("no prefix of an object is an object: each ends in an error, never in a trap")
     func prefixes() {
         var source: RandomJSON = .init(seed: Self.seed)
         for round: Int in 0..<60 {
@@ -51,11 +51,11 @@ import ThicketTestSupport
         }
     }
 
-    @Test("every node's raw bytes are the very bytes of the text, and read alone give the same value")
+    @Test("every node's raw bytes are the very bytes of the text, and parsed alone give the same value")
     func raw() throws {
         var source: RandomJSON = .init(seed: Self.seed)
         for round: Int in 0..<60 {
-            // White space between tokens, so that raw is not simply compact.
+            // White space between tokens, so that the raw bytes are not simply compact.
             let spaced: [UInt8] = Self.spaced(source.value().serialized(), &source.random)
             var nodes: [JSONNode] = [try JSONDocument(parsing: spaced).root]
             while let node: JSONNode = nodes.popLast() {

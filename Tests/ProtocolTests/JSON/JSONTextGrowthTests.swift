@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-@Suite("How a string's JSON grows by an edit")
+@Suite("Growth of a string's JSON by an edit")
 struct JSONTextGrowthTests {
     @Test("the growth is the difference of the two sizes, wherever the edit is", arguments: 1...40)
     func growth(seed: UInt64) {

@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketTestSupport
 
-/// Random values that favour the awkward: escapes, surrogate pairs, empty names, numbers in every notation.
+/// Random values that favour awkward cases: escapes, surrogate pairs, empty names, numbers in every notation.
 struct RandomJSON {
     var random: SeededRandom
 
@@ -19,7 +19,7 @@ struct RandomJSON {
     }
 
     mutating func object(depth: Int = 3) -> JSONObject {
-        // Now and then one that is large enough for the hash index.
+        // Sometimes an object that is large enough for the hash index.
         let count: Int = Int.random(in: 0..<20, using: &random) == 0 ? 40 : Int.random(in: 0...6, using: &random)
         return JSONObject((0..<count).map { _ in (key: text(), value: value(depth: count > 6 ? 0 : depth)) })
     }

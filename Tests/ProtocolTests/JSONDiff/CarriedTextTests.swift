@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-/// Characters of which none is there twice, so that each can be asked after.
+/// Characters that each occur once, so that each can be looked for.
 private struct Markers {
     private var count: UInt32 = 0
 
@@ -23,7 +23,7 @@ struct CarriedTextTests {
         return result
     }
 
-    /// Somebody types at `hunks` places.
+    /// An edit that types at `hunks` places.
     private static func typing(
         into text: [Unicode.Scalar], hunks: Int, _ markers: inout Markers, _ random: inout SeededRandom
     ) -> (delta: TextDelta, text: [Unicode.Scalar]) {
@@ -46,9 +46,9 @@ struct CarriedTextTests {
 
     private static func diff(_ delta: TextDelta) -> ObjectDiff { ObjectDiff([(key: "t", operation: .text(delta))]) }
 
-    // A difference that reads well gives up short equalities: it took out characters of others and put them back, and
-    // the next change found only the taking out its place.
-    @Test("an edit that only inserts takes nothing away and loses nothing, over however many changes it is carried")
+    // A difference that reads well gives up short equalities: it removed characters of other authors and put them back,
+    // and for the next change only the removal found its place.
+    @Test("an edit that only inserts removes nothing and loses nothing, however many changes it is carried over")
     func insertionsOnly() throws {
         var random: SeededRandom = .init(seed: 41)
         for run: Int in 0..<150 {

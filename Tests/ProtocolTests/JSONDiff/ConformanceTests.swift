@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-/// Recorded outcomes of the public libraries; `jsondiff/README.md` beside the vectors says what to check.
+/// Recorded outcomes of the public libraries; `jsondiff/README.md` next to the vectors says what to check.
 @Suite(
     "JSON diff conforms to the recorded outcomes", .enabled(if: DiffVectors.arePresent, "needs the jsondiff vectors"))
 struct ConformanceTests {
@@ -35,7 +35,7 @@ struct ConformanceTests {
         var run: Int = 0
         for test: DiffCase in try DiffVectors.cases("diff").map(DiffCase.init) {
             guard !Self.informational.contains(test.name) else {
-                // An error or another outcome is right here; a trap is not.
+                // An error or another outcome is correct here; a trap is not.
                 _ = try? JSONDiff.apply(ObjectDiff(test.diff), to: test.source)
                 continue
             }
@@ -60,13 +60,14 @@ struct ConformanceTests {
         #expect(run >= 940)
     }
 
-    @Test("our own diff leads to the target, and is the recorded one but for joined neighbours")
+    @Test("our own diff gives the target, and is the recorded one except for joined neighbours")
     func diff() throws {
         var (run, equal, byteEqual, texts, byteEqualTexts): (Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0)
         for test: DiffCase in try DiffVectors.cases("diff").map(DiffCase.init) {
             let own: ObjectDiff = JSONDiff.diff(from: test.source, to: test.target)
             #expect(try JSONDiff.apply(own, to: test.source) == test.target, "case \(test.id) \(test.name)")
-            // Policies, and the reference's errors with truth values and names of its own, lead to other diffs.
+            // Policies, and the reference's errors with booleans and with names that it defines itself, give other
+            // diffs.
             guard !test.name.hasPrefix("policy"), test.name != "bool-number", test.name != "proto-key" else { continue }
             run += 1
             let recorded: ObjectDiff = try ObjectDiff(test.diff)
@@ -87,7 +88,8 @@ struct ConformanceTests {
     @Test("a transform gives the recorded object, and loses nothing where the reference drops a hunk")
     func transform() throws {
         var (run, dropped, failed): (Int, Int, Int) = (0, 0, 0)
-        // Cases in which the reference's patching says that all found its place, and loses characters (decision 0002).
+        // Cases in which the reference's patching reports that every hunk found its place, and loses characters
+        // (decision 0002).
         var mended = 0
         for test: JSONValue in try DiffVectors.cases("transform") {
             let id: Int64 = try #require(test["id"]?.intValue)
@@ -112,7 +114,7 @@ struct ConformanceTests {
         #expect(mended == 57)
     }
 
-    @Test("exact transforms of the recorded edits meet in either order")
+    @Test("exact transforms of the recorded edits converge in either order")
     func exact() throws {
         var run: Int = 0
         for test: JSONValue in try DiffVectors.cases("transform") {
@@ -131,7 +133,7 @@ struct ConformanceTests {
         #expect(run == 500)
     }
 
-    /// Every unit that either side typed into a text that both edited is there as often as it was typed.
+    /// Expects that every unit that either side typed into a text that both edited occurs as often as it was typed.
     private func expectNothingMissing(_ a: ObjectDiff, _ b: ObjectDiff, _ result: JSONValue, _ name: Comment) {
         for (key, mine) in a.operations {
             switch (mine, b[key]) {

@@ -3,14 +3,14 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-/// A server that brings changes into one order, and clients that hold one change in flight and later edits: nothing but
-/// the rules of this module, no I/O.
+/// A server that puts changes into one order, and clients that hold one change in flight and later edits: only the
+/// rules of this module, no I/O.
 private struct Model {
     struct Client {
-        /// What client and server both know, and the version of that.
+        /// The state that client and server both know, and its version.
         var ghost: JSONObject
         var version: Int = 0
-        /// Sent, not yet seen in the server's order; then what was edited since.
+        /// Sent, not yet seen in the server's order; then the edits made since.
         var pending: ObjectDiff?
         var later: ObjectDiff = .init()
         var local: JSONObject
@@ -20,7 +20,7 @@ private struct Model {
     private(set) var log: [(author: Int, change: ObjectDiff)] = []
     /// States by version, to rebase on.
     private var states: [JSONObject]
-    /// Sent, not yet at the server: one per client at most.
+    /// Sent, not yet at the server: at most one per client.
     private var wire: [(author: Int, base: Int, change: ObjectDiff)?]
     var clients: [Client]
 
@@ -31,7 +31,7 @@ private struct Model {
         clients = Array(repeating: Client(ghost: state, local: state), count: count)
     }
 
-    /// A user edits.
+    /// Makes a user's edit.
     mutating func edit(_ client: Int, by change: ObjectDiff) throws {
         guard let both: ObjectDiff = try? JSONDiff.compose(clients[client].later, change) else { return }
         clients[client].later = both
@@ -45,7 +45,7 @@ private struct Model {
         clients[client].later = ObjectDiff()
     }
 
-    /// The server takes what a client sent: rebased over everything it had not seen, as the later arrival.
+    /// The server accepts a client's change: rebased over everything it had not seen, as the later arrival.
     mutating func receive(_ client: Int) throws {
         guard let (author, base, sent): (Int, Int, ObjectDiff) = wire[client] else { return }
         wire[client] = nil
@@ -59,7 +59,7 @@ private struct Model {
         states.append(state)
     }
 
-    /// A client takes the next change of the server's order.
+    /// A client applies the next change of the server's order.
     mutating func deliver(_ client: Int) throws {
         var it: Client = clients[client]
         guard it.version < log.count else { return }
@@ -104,7 +104,7 @@ private struct Model {
 
 @Suite("Many clients, one order")
 struct ConvergenceTests {
-    @Test("typing by several people converges, and no character is lost, doubled or brought back", arguments: 0..<300)
+    @Test("concurrent typing converges, and no character is lost, doubled or brought back", arguments: 0..<300)
     func typing(_ seed: Int) throws {
         var random: SeededRandom = .init(seed: UInt64(seed))
         var next: UInt16 = 0x4E00

@@ -3,25 +3,25 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-@Suite("Edits that follow what was put elsewhere")
+@Suite("Edits that follow moved content")
 struct FollowTests {
     private func delta(_ text: String) throws -> TextDelta { try TextDelta(parsing: text) }
 
     @Test(
-        "an edit of a text goes where what it edits has gone",
+        "an edit of a text follows the content that it edits",
         arguments: [
-            // "a|PQ|Rb" is "aR|PQ|b" now. P is deleted; what is typed between P and Q stays there.
+            // "a|PQ|Rb" is "aR|PQ|b" now. P is deleted; text typed between P and Q stays between them.
             ("=1\t+PQ\t=2", "=2\t+PQ\t=1", "=1\t-1\t=3", "=2\t-1\t=2"),
             ("=1\t+PQ\t=2", "=2\t+PQ\t=1", "=2\t+x\t=3", "=3\t+x\t=2"),
-            // What is typed in front of P stays beside a, what is typed behind Q goes with Q.
+            // Text typed before P stays beside a, text typed after Q moves with Q.
             ("=1\t+PQ\t=2", "=2\t+PQ\t=1", "=1\t+x\t=4", "=1\t+x\t=4"),
             ("=1\t+PQ\t=2", "=2\t+PQ\t=1", "=3\t+x\t=2", "=4\t+x\t=1"),
-            // Q and R are deleted in one go, and replaced: R's place is before P now.
+            // Q and R are deleted at once, and replaced: R's place is before P now.
             ("=1\t+PQ\t=2", "=2\t+PQ\t=1", "=2\t-2\t+x\t=1", "=1\t-1\t+x\t=1\t-1\t=1"),
-            // What goes to the very beginning, and to the end.
+            // Content that moves to the very beginning, and to the end.
             ("+P\t=2", "=2\t+P", "+x\t-1\t=2", "+x\t=2\t-1"),
             ("=2\t+P", "+P\t=2", "=2\t-1\t+x", "-1\t+x\t=2"),
-            // The order of a deletion and an insertion beside it is another step, but nothing has gone anywhere.
+            // The order of a deletion and an insertion beside it is another step, but nothing has moved.
             ("=1\t-1\t+P", "=1\t+P\t-1", "=1\t-1\t+x", "=1\t-1\t+x"),
         ])
     func texts(made: String, applied: String, edit: String, expected: String) throws {
@@ -29,7 +29,7 @@ struct FollowTests {
     }
 
     @Test(
-        "nothing is followed where the two keep or insert something else",
+        "nothing is followed where the two deltas keep or insert something else",
         arguments: [
             ("=1\t+P\t=2", "=2\t+Q\t=1"), ("=1\t+P\t=2", "=1\t+P\t-1\t=1"), ("-1\t+P\t=2", "=1\t-1\t+P\t=1"),
             ("=1\t+P\t=2", "=2\t+P\t=2"), ("=1\t+PQ\t=2", "=1\t+QP\t=2"),
@@ -40,7 +40,7 @@ struct FollowTests {
         #expect(try edit.following(from: made, to: delta(applied)) == nil)
     }
 
-    /// Every unit is another letter: what an edit deletes, and beside what it inserts, can be told by the letters.
+    /// Every unit is another letter, so the letters show what an edit deletes and beside what it inserts.
     @Test("random edits delete and insert beside the same letters, whatever the order", arguments: 0..<400)
     func random(seed: Int) throws {
         var random: SeededRandom = SeededRandom(seed: UInt64(seed))
@@ -75,7 +75,7 @@ struct FollowTests {
         let result: [UInt16] = try moved.apply(to: after)
         #expect(result.filter { $0 < 0x300 } == after.filter { !gone.contains($0) })
         #expect(result.count { $0 >= 0x300 } == left.count)
-        // Each insertion stands behind the nearest letter on its left that is not gone.
+        // Each insertion is after the nearest letter on its left that is not deleted.
         for (unit, neighbour): (UInt16, UInt16) in left {
             let place: Int = try #require(result.firstIndex(of: unit))
             let found: UInt16 = result[..<place].last { $0 < 0x300 } ?? 0
@@ -100,7 +100,7 @@ struct FollowTests {
         return result
     }
 
-    @Test("an edit of a list goes where its elements have gone; edits inside of elements, too")
+    @Test("an edit of a list follows its elements, and so do edits inside elements")
     func lists() throws {
         // [1, P, Q, 2, 3] is [1, 2, P, Q, 3] now.
         let made: ListDelta = ListDelta(
@@ -118,7 +118,7 @@ struct FollowTests {
         #expect(try moved.apply(to: [1, 2, "P", "Q", 3], depth: 0) == [1, 9, "q", "x", 3])
     }
 
-    @Test("nothing is followed in a list where the two do something else to an element")
+    @Test("nothing is followed in a list where the two deltas treat an element differently")
     func otherLists() throws {
         let made: ListDelta = ListDelta(
             ListDiff([(index: 0, operation: .insert("P")), (index: 1, operation: .replace(5))]))
@@ -129,7 +129,7 @@ struct FollowTests {
         #expect(edit.following(from: made, to: made, count: 2) == edit)
     }
 
-    @Test("an object is taken apart by keys: what has been moved is followed, the rest is left as it was")
+    @Test("an object is split by keys: edits of moved content follow it, the rest stays as it was")
     func objects() throws {
         let base: JSONObject = ["t": "ab", "o": ["u": "ab", "v": "ab"], "n": 1]
         func text(_ delta: String) throws -> ThicketProtocol.Operation { .text(try self.delta(delta)) }

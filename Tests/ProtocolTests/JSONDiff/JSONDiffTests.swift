@@ -34,7 +34,7 @@ struct JSONDiffTests {
     }
 
     @Test(
-        "a diff that cannot be read or does not fit is refused with its place",
+        "a diff that is unreadable or does not fit is refused with its place",
         arguments: [
             (#"{"a":1}"#, #"{"a":{"o":"r"}}"#, DiffError(.missingValue, path: ["a"])),
             (#"{"a":1}"#, #"{"a":{"o":"x","v":1}}"#, DiffError(.unknownOperation, path: ["a"])),
@@ -61,7 +61,7 @@ struct JSONDiffTests {
     }
 
     @Test(
-        "the difference is told in + - r O d only",
+        "a difference is written in + - r O d only",
         arguments: [
             (#"{"a":1}"#, #"{"a":1.0}"#, #"{}"#),
             (#"{"a":true}"#, #"{"a":1}"#, #"{"a":{"o":"r","v":1}}"#),
@@ -115,7 +115,7 @@ struct JSONDiffTests {
     }
 
     @Test(
-        "composing tells two edits as one",
+        "composing writes two edits as one",
         arguments: [
             (#"{"a":{"o":"+","v":1}}"#, #"{"a":{"o":"-"}}"#, #"{}"#),
             (#"{"a":{"o":"+","v":"x"}}"#, #"{"a":{"o":"d","v":"=1\t+y"}}"#, #"{"a":{"o":"+","v":"xy"}}"#),
@@ -145,7 +145,7 @@ struct JSONDiffTests {
             let first: ObjectDiff = random.diff(of: source)
             let between: JSONObject = try JSONDiff.apply(first, to: source)
             let second: ObjectDiff = random.diff(of: between)
-            // A `L` after a `dL` (or the reverse) cannot be told as one.
+            // A `L` after a `dL` (or the reverse) cannot be composed.
             guard let both: ObjectDiff = try? JSONDiff.compose(first, second) else { continue }
             #expect(try JSONDiff.apply(both, to: source) == JSONDiff.apply(second, to: between))
             run += 1

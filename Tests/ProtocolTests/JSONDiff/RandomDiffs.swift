@@ -64,7 +64,7 @@ extension SeededRandom {
         return steps.diff
     }
 
-    /// Leads to a list that differs in whole elements, but may cut anywhere in the text.
+    /// Gives a list that differs in whole elements, but may cut anywhere in the text.
     private mutating func listText(of list: [JSONValue]) -> TextDelta {
         var target: [JSONValue] = list
         for _ in 0..<below(3) { target.insert(value(depth: 0), at: below(target.count + 1)) }

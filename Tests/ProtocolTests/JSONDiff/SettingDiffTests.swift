@@ -6,7 +6,7 @@ import ThicketTestSupport
 @Suite("SettingDiff") struct SettingDiffTests {
     private func node(_ text: String) throws -> JSONNode { try JSONDocument(parsing: Array(text.utf8)).root }
 
-    /// What the writer makes of the same diff.
+    /// The writer's text of the same diff.
     private func written(_ text: String) throws -> String {
         var writer: JSONWriter = .init()
         try ObjectDiff(node(text)).write(to: &writer)
@@ -14,7 +14,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "a diff that sets keys and is written as the writer writes it is known by its text",
+        "a diff that sets keys, in the writer's form, is recognized by its text",
         arguments: [
             (#"{"s":{"o":"+","v":"text"}}"#, 2), (#"{"s":{"o":"r","v":1.50},"t":{"o":"+","v":null}}"#, 1),
             (#"{"a":{"o":"+","v":[1,[2,{"k":[]}],"é"]}}"#, 5), (#"{"":{"o":"+","v":{}}}"#, 2),
@@ -31,7 +31,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "many small containers do not count as deep; those inside of each other do, wherever they stand",
+        "many small containers do not count as deep; nested ones do, wherever they are",
         arguments: [1, 3, 40, 100, 240])
     func depth(_ levels: Int) throws {
         let deep: String = .init(repeating: "[", count: levels) + .init(repeating: "]", count: levels)
@@ -42,7 +42,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "other diffs, and those that the writer would write otherwise, are not taken",
+        "other diffs, and those that the writer would write differently, are not recognized",
         arguments: [
             "{}", "[]", #"{"s":{"o":"-"}}"#, #"{"s":{"o":"I","v":1}}"#, #"{"s":{"o":"+"}}"#, #"{"s":{"v":1,"o":"+"}}"#,
             #"{"s":{"o":"+","v":1,"x":2}}"#, #"{"s": {"o":"+","v":1}}"#, #"{"s":{"o":"+","v": 1}}"#,
@@ -54,7 +54,7 @@ import ThicketTestSupport
     func refused(_ text: String) throws { #expect(try SettingDiff(node(text)) == nil) }
 
     @Test(
-        "whatever is taken, its bytes are the writer's, and its object and size those of applying it", arguments: 0..<40
+        "a recognized diff's bytes are the writer's, and its object and size those of applying it", arguments: 0..<40
     )
     func property(_ seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
@@ -71,7 +71,7 @@ import ThicketTestSupport
         #expect(taken > 0, "seed \(seed)")
     }
 
-    /// A diff as some client might write it, now and then with white space and needless escapes.
+    /// A diff as a client might write it, sometimes with white space and needless escapes.
     private static func diff(_ random: inout SeededRandom) -> String {
         let space: String = Int.random(in: 0..<4, using: &random) == 0 ? " " : ""
         let pairs: [String] = (0..<Int.random(in: 1...3, using: &random)).map { place in
@@ -103,7 +103,7 @@ import ThicketTestSupport
 
 @Suite("Diffs of messages") struct MessageDiffTests {
     @Test(
-        "a diff is read alike from a message and from a tree, and refused alike",
+        "a diff is read alike, and refused alike, from a message and from a tree",
         arguments: [
             #"{"a":{"o":"+","v":[1,{"b":null}]},"c":{"o":"-"},"d":{"o":"r","v":"x"},"e":{"o":"I","v":2.0}}"#,
             #"{"a":{"v":{"b":{"o":"d","v":"=1\t+x"}},"o":"O","more":1},"l":{"o":"L","v":{"1":{"o":"-"}}}}"#,

@@ -63,7 +63,7 @@ struct TransformTests {
         return try diff(#"{"k":{"o":"\#(name)","v":\#(short.dropFirst(name.count))}}"#)
     }
 
-    @Test("the table of operations", arguments: 0..<table.count)
+    @Test("each row of the table transforms as it says, and both orders give its result", arguments: 0..<table.count)
     func row(_ number: Int) throws {
         let (before, first, second, later, earlier, after): (String, String, String, String, String, String) =
             Self.table[number]
@@ -78,7 +78,7 @@ struct TransformTests {
         #expect(try JSONDiff.apply(other, to: JSONDiff.apply(a, to: base)) == object(after))
     }
 
-    @Test("two concurrent edits of an object meet in either order")
+    @Test("two concurrent edits of an object converge in either order")
     func meeting() throws {
         var random: SeededRandom = .init(seed: 21)
         var run: Int = 0
@@ -95,7 +95,7 @@ struct TransformTests {
         #expect(run > 3_000)
     }
 
-    @Test("the rule of the reference always gives something that fits")
+    @Test("the reference's rule always gives a diff that fits")
     func reference() throws {
         var random: SeededRandom = .init(seed: 22)
         for _ in 0..<3_000 {
@@ -116,7 +116,7 @@ struct TransformTests {
         #expect(result["s"]?.stringValue == "FOUR")
     }
 
-    @Test("without budget the reference's rule is the exact one")
+    @Test("without a budget the reference's rule is the exact one")
     func noBudget() throws {
         let base: JSONObject = ["s": "aaaa bbbb aaaa"]
         let a: ObjectDiff = try diff(#"{"s":{"o":"d","v":"=14\t+x"}}"#)

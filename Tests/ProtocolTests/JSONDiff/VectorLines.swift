@@ -4,18 +4,18 @@ import ThicketTestSupport
 
 /// The recorded cases of `jsondiff`, one JSON object per line.
 enum DiffVectors {
-    /// Reported as skipped where the third-party vectors are not at hand.
+    /// Reported as skipped where the third-party vectors are missing.
     static let arePresent: Bool = Vectors.has("jsondiff/diff.jsonl") && Vectors.has("jsondiff/transform.jsonl")
 
     static func cases(_ name: String) throws -> [JSONValue] {
         let bytes: [UInt8] = try read(Vectors.path("jsondiff/\(name).jsonl"))
         return try bytes.split(separator: 0x0A).map { line in
-            // Two lines hold half a surrogate pair, in what an older version made of the case.
+            // Two lines hold half a surrogate pair, in the outcome of an older version.
             try (try? JSONValue(parsing: Array(line))) ?? JSONValue(parsing: withoutVariants(Array(line)))
         }
     }
 
-    /// Without the outcome of other versions, which stands at the end.
+    /// Removes the outcome of other versions, which is at the end.
     private static func withoutVariants(_ line: [UInt8]) -> [UInt8] {
         let mark: [UInt8] = Array(#","jsondiff":"#.utf8)
         guard line.count > mark.count else { return line }

@@ -27,7 +27,7 @@ struct WholePairsTests {
         #expect(throws: DiffError.self) { try JSONDiff.applyWhole(diff(cut, at: 2), to: object) }
     }
 
-    @Test("what does not fit, or would leave half a pair, is left as it is")
+    @Test("an edit that does not fit, or would leave half a pair, is left as it is")
     func misfits() throws {
         let object: JSONObject = ["t": "🙋", "n": 1]
         for (key, delta) in [("t", "=1\t-1"), ("t", "=9\t+x"), ("n", "=1\t-1\t+%ED%B9%8C"), ("none", "=1\t-1")] {
@@ -37,7 +37,7 @@ struct WholePairsTests {
         }
     }
 
-    @Test("random deltas that cut pairs: each step covers whole characters afterwards, and the result is the same")
+    @Test("random deltas that cut pairs: each step then covers whole characters, and the result is the same")
     func random() throws {
         var random = SeededRandom(seed: 86)
         var widened = 0
@@ -67,11 +67,11 @@ struct WholePairsTests {
     }
 }
 
-@Suite("Diffs that spare what is already as wanted")
+@Suite("Diffs without edits that change nothing")
 struct SparingTests {
     private func diff(_ text: String) throws -> ObjectDiff { try ObjectDiff(JSONValue(parsing: text)) }
 
-    @Test("values that are as wanted drop out, member by member; the others stay")
+    @Test("edits of values that are already as wanted drop out, member by member; the others stay")
     func members() throws {
         let now: JSONObject = ["t": "a b b", "n": 1, "o": ["x": 1, "y": 2], "gone": 1]
         let wanted: JSONObject = ["t": "a b b", "n": 2, "o": ["x": 1, "y": 3]]

@@ -1,8 +1,8 @@
 import Testing
 import ThicketProtocol
 
-/// One deletes a character and types in its place; the other has typed right behind that character.
-@Suite("Typing at the two sides of a gap")
+/// One author deletes a character and types in its place; the other has typed directly after that character.
+@Suite("Typing on both sides of a gap")
 struct GapTests {
     static func delta(_ text: String) throws -> TextDelta { try TextDelta(parsing: text) }
 
@@ -13,7 +13,7 @@ struct GapTests {
     }
 
     @Test(
-        "in one change: what replaces a character stays in front of what was typed behind it",
+        "in one change: a character's replacement stays before the text typed after that character",
         arguments: TieBreak.allCases)
     func together(tie: TieBreak) throws {
         let replaces: TextDelta = try Self.delta("=1\t-1\t+!")
@@ -22,7 +22,7 @@ struct GapTests {
         #expect(try Self.meet(appends, replaces, "a.", tie) == ("a! The", "a! The"))
     }
 
-    @Test("in two changes with the other's between them: the same", arguments: TieBreak.allCases)
+    @Test("in two changes with the other's change between them the result is the same", arguments: TieBreak.allCases)
     func apart(tie: TieBreak) throws {
         let deletes: TextDelta = try Self.delta("=1\t-1")
         let appends: TextDelta = try TextDelta.transform(Self.delta("=2\t+ The"), over: deletes, tie: .after)
@@ -32,7 +32,7 @@ struct GapTests {
     }
 
     @Test(
-        "deleting and then typing is replacing: behind what others type in front, before what they type behind",
+        "deleting and then typing is a replacement: after text typed before it, before text typed after it",
         arguments: TieBreak.allCases)
     func replacing(tie: TieBreak) throws {
         let replaces: TextDelta = try TextDelta.compose(Self.delta("=1\t-1\t=1"), Self.delta("=1\t+!\t=1"))
@@ -42,7 +42,7 @@ struct GapTests {
         #expect(try Self.meet(replaces, Self.delta("=2\t+x\t=1"), "a.b", tie) == ("a!xb", "a!xb"))
     }
 
-    @Test("both delete what stood between: what was typed behind it stays behind", arguments: TieBreak.allCases)
+    @Test("when both delete the text between, text typed after it stays after", arguments: TieBreak.allCases)
     func bothDelete(tie: TieBreak) throws {
         let replaces: TextDelta = try TextDelta.compose(Self.delta("-1"), Self.delta("+D"))
         let types: TextDelta = try TextDelta.compose(Self.delta("=1\t+C"), Self.delta("-1\t=1"))
@@ -50,16 +50,18 @@ struct GapTests {
         #expect(try Self.meet(types, replaces, "x", tie) == ("DC", "DC"))
     }
 
-    @Test("of two marked by different deletions, the nearer to the text comes first", arguments: TieBreak.allCases)
+    @Test(
+        "of two insertions marked by different deletions, the nearer to the text comes first",
+        arguments: TieBreak.allCases)
     func farther(tie: TieBreak) throws {
-        // "b" behind "a" is gone already; one types behind both, the other behind "a", which the first deletes.
+        // "b" after "a" is already gone; one author types after both, the other after "a", which the first deletes.
         let behindBoth: TextDelta = try Self.delta("+E\t-1\t-0\t+F")
         let behindFirst: TextDelta = try Self.delta("=1\t+C")
         #expect(try Self.meet(behindBoth, behindFirst, "a", tie) == ("ECF", "ECF"))
         #expect(try Self.meet(behindFirst, behindBoth, "a", tie) == ("ECF", "ECF"))
     }
 
-    @Test("the mark survives its text form, being carried on, and being composed")
+    @Test("a mark survives its text form, a transform and a composition")
     func markSurvives() throws {
         let marked: TextDelta = try Self.delta("=1\t-0\t+ The\t=3")
         #expect(marked.operations == [.retain(1), .delete(0), .insert(Array(" The".utf16)), .retain(3)])

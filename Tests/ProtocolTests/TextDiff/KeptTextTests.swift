@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-/// Reference-style merges may place text differently; they lose none of it.
+/// Merges by the reference's rule may place text differently; they lose none of it.
 @Suite("Merges by the reference's rule keep what was typed")
 struct KeptTextTests {
     private func merged(_ text: String, _ first: ObjectDiff, _ second: ObjectDiff) throws -> String {
@@ -17,7 +17,7 @@ struct KeptTextTests {
         try ObjectDiff(["q": ["o": "d", "v": .string(delta)]])
     }
 
-    @Test("an insertion of which half was lost, and a comma that was lost, stand")
+    @Test("an insertion of which half was once lost, and a comma that was once lost, are kept")
     func found() throws {
         let base = "version draft todo draft draft"
         let a = try diff("=15\t-3\t=3\t-6\t+%F0%9F%87%AB%F0%9F%87%B7\t=3")
@@ -87,7 +87,7 @@ struct KeptTextTests {
     }
 
     @Test(
-        "chains of two to five authors who delete around insertions: what each has typed stands once, in its order",
+        "chains of two to five authors that delete around insertions keep each author's text once, in its order",
         arguments: [UInt64(1), 2, 3, 4], Place.allCases)
     func chains(seed: UInt64, place: Place) throws {
         var random = SeededRandom(seed: seed)

@@ -2,7 +2,7 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-/// Random texts and edits: few letters, so that places meet often; pairs, lines and controls among them.
+/// Random texts and edits: few letters, so that places coincide often; pairs, lines and controls among them.
 extension SeededRandom {
     private static let characters: [[UInt16]] = [
         "a", "b", "c", "a", "b", "\n", " ", "é", "e\u{301}", "日", "😀", "😁", "🅰", "\t", "%", "\u{0}",

@@ -20,7 +20,7 @@ struct TextDeltaTests {
     }
 
     @Test(
-        "a token that cannot be read is refused with its number",
+        "an unreadable token is refused with its number",
         arguments: [
             ("x", DeltaError.unknownToken(token: 0)), ("=1\t*2", .unknownToken(token: 1)), ("=", .badCount(token: 0)),
             ("=a", .badCount(token: 0)), ("-+1", .badCount(token: 0)), ("=1 ", .badCount(token: 0)),
@@ -33,7 +33,7 @@ struct TextDeltaTests {
         #expect(throws: error) { try TextDelta(parsing: wire) }
     }
 
-    @Test("counts are UTF-16 units, and cut pairs meet again")
+    @Test("counts are UTF-16 units, and cut pairs are joined again")
     func applyToString() throws {
         let face: String = "a😀z"
         #expect(try TextDelta(parsing: "=3\t+é\t=1").apply(to: face).utf8.elementsEqual("a😀éz".utf8))
@@ -44,7 +44,7 @@ struct TextDeltaTests {
         #expect(throws: DeltaError.lengthMismatch(delta: 5, text: 4)) { try TextDelta(parsing: "=5").apply(to: "abcd") }
     }
 
-    @Test("the way over UTF-8 and the way over UTF-16 agree")
+    @Test("applying over UTF-8 and over UTF-16 gives the same result")
     func bothWays() throws {
         var random: SeededRandom = .init(seed: 1)
         for _ in 0..<2_000 {
@@ -98,7 +98,7 @@ struct TextDeltaTests {
         #expect(try TextDelta.compose(TextDelta(parsing: first), TextDelta(parsing: second)).encoded == both)
     }
 
-    @Test("two concurrent edits meet in either order, for either tie")
+    @Test("two concurrent edits converge in either order, for either tie-break")
     func meeting() throws {
         var random: SeededRandom = .init(seed: 4)
         for _ in 0..<8_000 {
@@ -111,11 +111,11 @@ struct TextDeltaTests {
         }
     }
 
-    @Test("nothing that one side inserted is missing after a transform, and nothing that one side deleted is left")
+    @Test("after a transform no insertion of either side is missing, and no deleted text of either side is left")
     func nothingLost() throws {
         var random: SeededRandom = .init(seed: 5)
         for _ in 0..<5_000 {
-            // Every unit tells where it comes from.
+            // Every unit shows where it comes from.
             let text: [UInt16] = (0..<random.below(12)).map { UInt16(1_000 + $0) }
             var next: UInt16 = 2_000
             func tagged(_ delta: TextDelta) -> TextDelta {
@@ -137,7 +137,7 @@ struct TextDeltaTests {
         }
     }
 
-    @Test("insertions at one place: the later one behind, or in front if it was the earlier one")
+    @Test("of insertions at one place the later one comes after, or before if it was the earlier one")
     func ties() throws {
         let (a, b): (TextDelta, TextDelta) = (try .init(parsing: "=1\t+A\t=1"), try .init(parsing: "=1\t+BB\t=1"))
         #expect(try TextDelta.transform(a, over: b, tie: .after).encoded == "=3\t+A\t=1")
@@ -157,7 +157,7 @@ struct TextDeltaTests {
         #expect(throws: DeltaError.lengthMismatch(delta: 3, text: 1)) { try a.apply(to: [65]) }
     }
 
-    @Test("an edit that cuts pairs is widened to whole characters and does the same")
+    @Test("an edit that cuts pairs is widened to whole characters, with the same result")
     func wholePairs() throws {
         var random: SeededRandom = .init(seed: 6)
         var widened: Int = 0

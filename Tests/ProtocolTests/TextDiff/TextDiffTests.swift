@@ -32,7 +32,7 @@ struct TextDiffTests {
     }
 
     @Test(
-        "small differences",
+        "small differences give the expected deltas",
         arguments: [
             ("", "", ""), ("abc", "abc", "=3"), ("abc", "ab123c", "=2\t+123\t=1"), ("a123bc", "abc", "=1\t-3\t=2"),
             ("a123b456c", "abc", "=1\t-3\t=1\t-3\t=1"), ("a", "b", "-1\t+b"), ("", "a b#", "+a b#"), ("ab", "", "-2"),
@@ -101,7 +101,7 @@ struct TextDiffTests {
         #expect(delta("abcdef", "xyzuvw", steps: 0).encoded == "-6\t+xyzuvw")
     }
 
-    @Test("a whole rewrite of a large text ends with the budget, and so does a text of one letter")
+    @Test("a whole rewrite of a large text, or a text of one letter, ends with the budget")
     func hostile() throws {
         var random: SeededRandom = .init(seed: 34)
         let source: [UInt16] = (0..<20_000).map { _ in UInt16(97 + random.below(26)) }
@@ -118,7 +118,7 @@ struct TextDiffTests {
     }
 
     @Test(
-        "merging joins neighbours, takes out what edits share and shifts edits over equalities",
+        "merging joins neighbours, removes what edits share and shifts edits over equalities",
         arguments: [
             ("=a|-b|+c", "=a|-b|+c"), ("=a|=b|=c", "=abc"), ("-a|-b|-c", "-abc"), ("-a|+b|-c|+d|=e|=f", "-ac|+bd|=ef"),
             ("-a|+abc|-dc", "=a|-d|+b|=c"), ("=x|-a|+abc|-dc|=y", "=xa|-d|+b|=cy"), ("=a|+ba|=c", "+ab|=ac"),
@@ -130,7 +130,7 @@ struct TextDiffTests {
         #expect(show(found) == after)
     }
 
-    @Test("what is called clean is what merging leaves alone")
+    @Test("segments that count as joined are left unchanged by merging")
     func clean() {
         var random: SeededRandom = .init(seed: 35)
         var clean: Int = 0
@@ -239,7 +239,7 @@ struct TextDiffTests {
         #expect(same.text == units(target))
     }
 
-    @Test("searching agrees with looking everywhere, for texts of few letters too")
+    @Test("the search agrees with looking everywhere, also for texts of few letters")
     func search() {
         var random: SeededRandom = .init(seed: 35)
         for _ in 0..<2_000 {

@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketProtocol
 
-/// Texts in code units: the same as the standard library's, whatever stands where.
+/// Texts in code units: the same as the standard library's, whatever the text.
 struct UTF16TextTests {
     @Test("runs of ASCII of every length between other characters give the units of the standard library")
     func runs() {

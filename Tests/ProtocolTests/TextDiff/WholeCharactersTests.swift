@@ -2,7 +2,8 @@ import Testing
 import ThicketProtocol
 import ThicketTestSupport
 
-/// Differences over which edits are carried leave every character alone that stayed, also where its halves occur in others.
+/// Differences over which edits are carried do not touch a character that stayed, also where its halves occur in
+/// others.
 @Suite("Differences by whole characters")
 struct WholeCharactersTests {
     private static func gap(_ source: String, _ target: String) -> TextDelta {
@@ -11,7 +12,7 @@ struct WholeCharactersTests {
     }
 
     @Test(
-        "a character that stayed is not taken out and put back because its neighbour begins or ends with the same half",
+        "a character that stays is not removed and put back because its neighbour begins or ends with the same half",
         arguments: [
             ("\u{20000}\u{20001}", "\u{20001}", "-2\t=2"), ("\u{20000}\u{20001}", "\u{20000}", "=2\t-2"),
             ("\u{20400}\u{20800}x", "\u{20800}x", "-2\t=3"),
@@ -26,7 +27,7 @@ struct WholeCharactersTests {
         let seed: UInt64 = 20_261
         var random: SeededRandom = .init(seed: seed)
         for round: Int in 0..<400 {
-            // Each character once: what stayed is known.
+            // Each character occurs once, so it is known what stayed.
             var all: [Unicode.Scalar] = []
             for number: UInt32 in 0..<UInt32(random.next() % 260) {
                 let value: UInt32 = random.next() % 2 == 0 ? 0x20000 + number * 37 : 0x4E00 + number

@@ -26,7 +26,7 @@ struct CodecPartsTests {
     }
 
     @Test(
-        "a message reserves twice what has come of it, not what its header announces, until a megabyte has come",
+        "a message reserves twice what has arrived, not what its header announces, until a megabyte has arrived",
         arguments: [true, false])
     func reservation(_ isFinal: Bool) throws {
         let length: Int = 8 << 20
@@ -78,7 +78,7 @@ struct CodecPartsTests {
         }
     }
 
-    @Test("what the writer writes the reader of the other side reads, in both roles")
+    @Test("a frame that one side writes is read by the other side, in both roles")
     func roundTrip() throws {
         let seed: UInt64 = .random(in: .min ... .max)
         var random: SeededRandom = .init(seed: seed)
@@ -115,7 +115,7 @@ struct CodecPartsTests {
         }
     }
 
-    @Test("a reader that takes no binary refuses it by its header, with 1003")
+    @Test("a reader that accepts no binary refuses it by its header, with 1003")
     func binaryNotTaken() {
         var bytes: [UInt8] = Array(WebSocketWriter.frame(.binary, [1, 2, 3], mask: 9).prefix(6))
         let failure: WebSocketFailure? = #expect(throws: WebSocketFailure.self) {
@@ -136,7 +136,7 @@ struct CodecPartsTests {
         #expect(WebSocketWriter.frame(.ping, [UInt8](repeating: 1, count: 200)).count == 127)
     }
 
-    @Test("noise never traps: it waits, or fails once and is silent then")
+    @Test("noise never traps: it waits, or fails once and is silent afterwards")
     func noise() {
         let seed: UInt64 = .random(in: .min ... .max)
         print("seed \(seed)")

@@ -2,7 +2,7 @@ import Testing
 import ThicketProtocol
 import ThicketTestSupport
 
-/// An echo server made of the codec alone.
+/// An echo server made of the codec only.
 final class EchoCodec {
     private var reader: WebSocketReader = .init(role: .server, messageBytesMax: WebSocketCase.messageBytesMax)
     private(set) var answers: [WebSocketCase.Answer] = []
@@ -86,7 +86,7 @@ struct WebSocketConformanceTests {
         }
     }
 
-    @Test("a fault is seen at the first byte that shows it, and not before")
+    @Test("a fault is detected at the first byte that shows it, and not before")
     func failFast() {
         let marked: [WebSocketCase] = WebSocketCase.all.filter { $0.faultVisibleAfter != nil }
         for each: WebSocketCase in marked where each.bytes.count < 2_000 {
@@ -97,7 +97,7 @@ struct WebSocketConformanceTests {
         #expect(marked.count > 100)
     }
 
-    @Test("nothing is held behind a whole message, nor behind the end")
+    @Test("no byte is held after a whole message, nor after the end")
     func holdsNothing() {
         for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 70_100 {
             let codec: EchoCodec = .init()

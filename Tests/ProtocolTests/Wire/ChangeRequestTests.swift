@@ -27,7 +27,7 @@ import ThicketProtocol
         #expect(try client(message).text == message)
     }
 
-    @Test("whole is true or absent, also behind escapes, and is written as it came")
+    @Test("whole is true or absent, also when escaped, and is written as it came")
     func wholeMark() throws {
         let message: String = #"0:c:{"id":"k","o":"M","ccid":"c","sv":3,"v":{"n":{"o":"r","v":1}},"whole":true}"#
         guard case .channel(0, .change(let sent)) = try client(message) else {
@@ -88,7 +88,7 @@ import ThicketProtocol
         #expect(try change(#"{"id":"k","o":"M","ccid":"c","v":null,"d":null}"#).object == nil)
     }
 
-    @Test("what is wrong with one field does not hide which change it was")
+    @Test("a fault in one field does not hide which change it was")
     func problems() throws {
         let table: [(String, String, String, Int)] = [
             (#"{"o":"M","ccid":"c"}"#, "", "c", 1), (#"{"id":"k","o":"M"}"#, "k", "", 1),
@@ -104,7 +104,7 @@ import ThicketProtocol
         }
     }
 
-    @Test("JSON that does not parse still says which change it was, as far as it goes")
+    @Test("JSON that does not parse still gives the change's key and ccid, as far as it can be read")
     func salvage() throws {
         let table: [(String, String, String)] = [
             (#"{"id":"k","ccid":"c","v":{"a":{"o":"d","v":"\ud83d"}},"o":"M"}"#, "k", "c"),
@@ -126,7 +126,7 @@ import ThicketProtocol
         #expect(try change(deep).key == "k")
     }
 
-    @Test("an array of changes is read element by element, a bad one among good ones too")
+    @Test("an array of changes is read element by element, also a bad one among good ones")
     func arrays() throws {
         guard
             case .channel(0, .changes(let changes)) = try client(
@@ -159,10 +159,10 @@ import ThicketProtocol
         }
     }
 
-    @Test("of an array that is too long nothing is read beyond the last change it may hold")
+    @Test("nothing of a too long array is read beyond the last change that it may hold")
     func longArraysUnread() {
         let zeros: String = repeatElement("0", count: Limits.changesPerMessageMax).joined(separator: ",")
-        // Were the rest read, it would be no JSON, and the answer one for a change that stands alone.
+        // If the rest were read, it would not be JSON, and the answer would be one for a single change.
         let tooMany: ChangeRequest.Sent = ChangeRequest.parse(Array("[\(zeros),0 }{ no JSON".utf8)[...])
         #expect(tooMany.many?.map(\.problems) == [["too many changes"]])
         #expect(ChangeRequest.parse(Array("[\(zeros)] }{".utf8)[...]).many == nil)
@@ -170,7 +170,7 @@ import ThicketProtocol
         #expect(ChangeRequest.parse(Array(nested.utf8)[...]).many?.count == 2, "only the outermost array counts")
     }
 
-    @Test("names that are too long however they are escaped are not copied, the rest of the change is read")
+    @Test("names that are too long however they are escaped are not copied; the rest of the change is read")
     func longNames() throws {
         let long: String = String(repeating: "x", count: 1 << 20)
         let escaped: String = String(repeating: "\\u0041", count: Limits.entityKeyBytesMax)
@@ -185,7 +185,7 @@ import ThicketProtocol
         #expect(key.problems.isEmpty)
     }
 
-    @Test("a pretty-printed diff leaves on one line")
+    @Test("a pretty-printed diff is sent on one line")
     func oneLine() throws {
         let message: ClientMessage = try client(
             "0:c:{\"id\":\"k\",\"o\":\"M\",\"ccid\":\"c\",\n\"v\":{\r\n  \"a\": {}\n}}")
@@ -207,6 +207,6 @@ import ThicketProtocol
 }
 
 extension ChangeRequest.Sent {
-    /// The changes of an array; nil when there was none.
+    /// The changes of an array; nil when it was not an array.
     fileprivate var many: [ChangeRequest]? { if case .many(let changes) = self { changes } else { nil } }
 }

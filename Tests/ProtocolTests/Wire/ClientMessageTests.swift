@@ -2,10 +2,10 @@ import Testing
 import ThicketProtocol
 
 @Suite struct ClientMessageTests {
-    /// Message, what it is read as, and what that is written as when that differs (wire contract, section 3).
+    /// A message, how it is read, and how that is written when it differs (wire contract, section 3).
     static let grammar: [(String, ClientMessage, String?)] = [
         ("h:0", .heartbeat(0), nil), ("h:1", .heartbeat(1), nil), ("h:987654321", .heartbeat(987_654_321), nil),
-        // The counter is an echo; none that is odd may end a connection.
+        // The counter is an echo; an odd one may not end a connection.
         ("h", .heartbeat(0), "h:0"), ("h:", .heartbeat(0), "h:0"), ("h:x", .heartbeat(0), "h:0"),
         ("h:-5", .heartbeat(0), "h:0"), ("h:1.5", .heartbeat(0), "h:0"),
         ("h:9223372036854775807", .heartbeat(0), "h:0"), ("h:99999999999999999999", .heartbeat(0), "h:0"),
@@ -39,7 +39,7 @@ import ThicketProtocol
         ("0:e:.1", .channel(0, .unreadableEntity(argument: ".1")), nil),
         ("0:e:key.x", .channel(0, .unreadableEntity(argument: "key.x")), nil),
         ("0:e:key.-1", .channel(0, .unreadableEntity(argument: "key.-1")), nil),
-        // The answer repeats the argument, so a version must be written in the one way.
+        // The answer repeats the argument, so a version must be written in its one form.
         ("0:e:key.01", .channel(0, .unreadableEntity(argument: "key.01")), nil),
         ("0:e:key.99999999999999999999", .channel(0, .unreadableEntity(argument: "key.99999999999999999999")), nil),
         ("0:cv:511aa58737a401031d57db90", .channel(0, .changesSince("511aa58737a401031d57db90")), nil),
@@ -61,7 +61,7 @@ import ThicketProtocol
         }
     }
 
-    @Test("what has no channel is an error, and nothing else is")
+    @Test("a text without a channel is an error, and nothing else is")
     func refuses() {
         for text: String in ["", ":", "x", "hello:1", "-1:c:{}", "0x1:c:{}", " 0:c:{}", "h1:2", "٣:cv:x", "H:1", "{}"] {
             #expect(throws: WireError.notAMessage, "\(text)") { try client(text) }
@@ -77,14 +77,14 @@ import ThicketProtocol
         #expect(message == .channel(0, .unknown(command: String(repeating: "x", count: 32))))
     }
 
-    @Test("a page has the default size when none is asked for, and never more than the most")
+    @Test("a page has the default size when none is asked for, and never more than the maximum")
     func pages() {
         #expect(IndexRequest().pageLimit == 100)
         #expect(IndexRequest(limit: 7).pageLimit == 7)
         #expect(IndexRequest(limit: 1_000_000).pageLimit == 1_000)
     }
 
-    @Test("the state of a client is read from either spelling, and from whatever else it says")
+    @Test("a client's state is read from either spelling, whatever else it contains")
     func indexState() throws {
         let android: String =
             #"0:index:{"current":"cv1","index":[{"id":"a","v":2}],"pending":[{"id":"a","sv":2,"ccid":"c"}],"extra":{"x":1}}"#

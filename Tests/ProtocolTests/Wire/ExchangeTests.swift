@@ -1,7 +1,7 @@
 import Testing
 import ThicketProtocol
 
-/// Sessions as real clients hold them (wire contract, sections 4 to 6): each line is read by our side as it must be.
+/// Sessions of real clients (wire contract, sections 4 to 6): each line is read by our side as it must be.
 @Suite struct ExchangeTests {
     @Test("node: init, index with data, a change, its acknowledgement, versions on request")
     func node() throws {
@@ -33,7 +33,7 @@ import ThicketProtocol
             ServerMessage.channel(0, .changes([.applied(acknowledgement)])).text
                 == #"0:c:[{"clientid":"node-1","cv":"64f0","id":"k1","o":"M","v":{"content":{"o":"d","v":"=5\t+ world"}},"sv":2,"ev":3,"ccids":["7d9e5c4f-2b1a-48d6-a3c2-e1f0b9a87654"]}]"#
         )
-        // The retry after a 405 sends its ghost record in `d`; that is for the server to see through.
+        // The retry after a 405 sends its ghost record in `d`; the server has to recognize that.
         guard
             case .channel(0, .change(let retry)) = try client(
                 #"0:c:{"o":"M","id":"k1","ccid":"c","v":{},"sv":2,"d":{"version":2,"data":{"content":"x"}}}"#
@@ -101,7 +101,7 @@ import ThicketProtocol
         #expect(try client("0:i:1:m::100") == .channel(0, .index(IndexRequest(wantsData: true, mark: "m", limit: 100))))
     }
 
-    @Test("the exchange printed in the public notes is read, and the answers are theirs but for white space")
+    @Test("the exchange printed in the public notes is read, and the answers are the same except for white space")
     func notes() throws {
         guard
             case .channel(0, .initialize(let initial)) = try client(

@@ -22,16 +22,16 @@ struct IdentifierTests {
         #expect(throws: IdentifierError.self) { try EntityKey(longest + "k") }
     }
 
-    // MARK: What is wrong with a name
+    // MARK: Problems of a name
 
-    /// What a type says of a text; nil: it takes it.
+    /// The problem that a type reports for a text; nil: it accepts the text.
     private static func problem<Name: Identifier>(_ type: Name.Type, _ text: String) -> String? {
         do throws(IdentifierError) { _ = try Name(text) } catch { return "\(error)" }
         return nil
     }
 
     @Test(
-        "each type names the first character that it does not admit, and its place; invisible ones by number",
+        "each type reports the first character that it does not admit, and its place; invisible ones by number",
         arguments: [
             (AppID.self, "app id", "%", "'%'"), (AppID.self, "app id", "@", "'@'"),
             (AppID.self, "app id", "é", "U+00E9"),
@@ -60,7 +60,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "a name that is too long says how long it is and how long it may be, one that is empty says that",
+        "a name that is too long reports its length and the maximum, an empty one that it is empty",
         arguments: [
             (AppID.self, "app id", 64), (BucketName.self, "bucket name", 64), (EntityKey.self, "object key", 256),
             (UserID.self, "user name", 256), (ClientID.self, "clientid", 256), (ChangeID.self, "ccid", 256),
@@ -75,7 +75,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "the name of a new user has nothing at its ends that is not seen there; a name that is had already may",
+        "a new user's name has no invisible character at an end; an existing user's name may have",
         arguments: [
             ("a ", "ends with a blank (character 2); leave it out"), (" a", "begins with a blank; leave it out"),
             ("a\u{A0}", "ends with U+00A0 (character 2); leave it out"),
@@ -93,11 +93,11 @@ struct IdentifierTests {
     }
 
     @Test(
-        "other names are taken for new users, too",
+        "other names are accepted for new users, too",
         arguments: ["a", "Ann Lee", "ann@example.com", "é", "日本", "❤\u{FE0F}", "a\u{200D}b", "🎉", ".", "👩\u{200D}💻"])
     func seenNames(name: String) { #expect(UserID.problem(asNew: name) == nil) }
 
-    @Test("what no user may be called is refused of new ones as of others; a shorter bound is held to")
+    @Test("a name that no user may have is refused for new users, too; a shorter bound is respected")
     func noNames() {
         #expect(UserID.problem(asNew: "") == "is empty")
         #expect(UserID.problem(asNew: "a\n") == "holds U+000A (character 2), which is not admitted")

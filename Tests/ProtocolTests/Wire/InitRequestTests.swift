@@ -38,7 +38,7 @@ import ThicketProtocol
         }
     }
 
-    @Test("Android: the version is a number, a command comes along")
+    @Test("Android: the version is a number, and a command is included")
     func android() throws {
         let request: InitRequest = try request(
             #"{"api":"1.1","clientid":"x","token":"t","app_id":"a","name":"n","library":"android","version":0,"cmd":"i::::50"}"#
@@ -48,7 +48,7 @@ import ThicketProtocol
         #expect(try self.request(#"{"cmd":"cv:abc"}"#).firstRequest == .changesSince("abc"))
     }
 
-    @Test("browser: no API, so a failure is told by auth:expired first")
+    @Test("browser: no API, so a failure is announced by auth:expired first")
     func browser() throws {
         let request: InitRequest = try request(
             #"{"name":"n","clientid":"sjs-1-ab","build":2012,"token":"t","app_id":"a","cmd":"i:1:::40"}"#)
@@ -57,7 +57,7 @@ import ThicketProtocol
         #expect(request.firstRequest == .index(IndexRequest(wantsData: true, limit: 40)))
     }
 
-    @Test("the API version decides who knows the newer failures")
+    @Test("the API version decides which clients know the newer failures")
     func api() throws {
         for old: String in ["1", "1.0", "\"1\"", "0", "null", "\"\"", "\"new\"", "true", "[1.1]"] {
             #expect(try request(#"{"api":\#(old)}"#).expectsExpired, "\(old)")
@@ -73,7 +73,7 @@ import ThicketProtocol
         #expect(try request(#"{"client_id":"a","clientid":"b"}"#).clientID == "b")
     }
 
-    @Test("an argument that is no object is a request without fields, not a broken connection")
+    @Test("an argument that is not an object is a request without fields, not a broken connection")
     func unreadable() throws {
         for json: String in ["", "{", "[]", "null", "\"x\"", #"{"a":1,"a":2}"#] {
             let request: InitRequest = try request(json)
@@ -93,7 +93,7 @@ import ThicketProtocol
         #expect(try request(#"{"cmd":"c:{}"}"#).firstRequest == .unknown(command: "c"))
     }
 
-    @Test("what is written is what real servers read")
+    @Test("an init is written as real servers read it")
     func writes() {
         var request: InitRequest = .init()
         request.clientID = "c\"1"

@@ -89,13 +89,13 @@ import ThicketProtocol
                 == ServerMessage.channel(7, .changes([.applied(applied), .applied(removed)])).encoded())
     }
 
-    @Test("a client reads what older and other servers say")
+    @Test("a client reads the answers of older and other servers")
     func lenient() throws {
         #expect(try server("0:c:?") == .channel(0, .changeVersionUnknown))
         #expect(try server("0:index:") == .channel(0, .indexRequest))
         #expect(
             try server("0:auth:{\"msg\":\"x\",\"code\":\"401\"}") == .channel(0, .authFailed(code: 401, message: "x")))
-        // Whatever begins with a brace is a failure, never a user.
+        // A text that begins with a brace is a failure, never a user.
         #expect(try server("0:auth:{broken") == .channel(0, .authFailed(code: 500, message: "")))
         #expect(try server("0:auth:{}") == .channel(0, .authFailed(code: 500, message: "")))
         // As the public notes print it.
@@ -124,7 +124,7 @@ import ThicketProtocol
         #expect(change.cv.text == "1")
     }
 
-    @Test("an answer of which a client could only believe half is refused")
+    @Test("an answer with a missing or invalid field is refused")
     func refuses() {
         let good: [String: String] = [
             "cv": "\"c\"", "id": "\"k\"", "o": "\"M\"", "v": "{}", "ev": "2", "ccids": "[\"x\"]", "clientid": "\"y\"",
@@ -148,7 +148,7 @@ import ThicketProtocol
         }
     }
 
-    @Test("a user is never named by something that a client takes for a failure")
+    @Test("a user name that a client would take for a failure is sent with the prefix user:")
     func names() throws {
         for name: String in ["12345", "1e5", "true", "null", "\"x\"", "{", "{}", "[1]", "expired", " 7 "] {
             let text: String = ServerMessage.channel(0, .authorized(user: name)).text
@@ -161,7 +161,7 @@ import ThicketProtocol
         }
     }
 
-    @Test("every message of the server is one line, but for the one break in an entity")
+    @Test("every message of the server is one line, except for the one break in an entity")
     func lines() throws {
         let data: JSONFragment = .bytes(Array("{\n \"a\": \"x\\ny\"\r\n}".utf8))
         let entity: [UInt8] = ServerMessage.channel(0, .entity(EntityReply(key: "k", version: 1, data: data))).encoded()

@@ -6,7 +6,7 @@ import ThicketTestSupport
 @Suite struct WirePropertyTests {
     static let seed: UInt64 = 0x57_49_52_45
 
-    @Test("random changes come back as they went, their diffs byte by byte")
+    @Test("random changes come back as they were sent, their diffs byte by byte")
     func changes() throws {
         var source: RandomJSON = .init(seed: Self.seed)
         for round: Int in 0..<150 {
