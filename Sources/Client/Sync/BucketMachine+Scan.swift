@@ -111,31 +111,14 @@ extension BucketMachine {
     }
 
     private mutating func finishWalk(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
-        let name = record.name
-        var gone = Set(try turn.store.keysUnseen(name, walk: walk.id))
-        // The store does not contain this turn yet.
-        for (address, entity) in turn.entities where address.bucket == name {
-            if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
-        }
+        var gone = try unlistedKeys(walk, &turn)
         let isAskedAgain = try rules.setAside(&self, &gone, &turn)
         for key in gone.sorted() {
             try rules.unlisted(&self, key, walk, &turn)
         }
-        // Requested objects that this device never had and that the index does not list are gone.
-        for key in keys.stale.sorted() {
-            let known = try entity(key, &turn).record
-            guard known.walk != walk.id, known.ghost.object == nil else { continue }
-            try jump(key, to: Ghost(version: known.ghost.version, object: nil), &turn)
-        }
+        try missRequested(walk, &turn)
         try rules.missUnread(&self, walk, &turn)
-        // Changes that the server has accepted (409) at an unknown version: the index requested since then, with the
-        // changes after it, includes them, even if another client has removed the object and the index does not list
-        // it.
-        for key in keys.edited.sorted() {
-            let entity = try entity(key, &turn)
-            guard entity.record.edits.pending?.isConfirmed == true, entity.record.edits.wanted == nil else { continue }
-            try rules.confirm(&self, key, at: entity.newest, &turn)
-        }
+        try confirmAccepted(&turn)
         scan.walked = walk
         record.walk = nil
         if !walk.isSame { record.store = walk.store }
@@ -143,6 +126,37 @@ extension BucketMachine {
         turn.touch(number)
         phase = .catchingUp
         askSince(&turn)
+    }
+
+    /// The objects that the server had and the index does not list.
+    private func unlistedKeys(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) -> Set<EntityKey> {
+        let name = record.name
+        var gone = Set(try turn.store.keysUnseen(name, walk: walk.id))
+        // The store does not contain this turn yet.
+        for (address, entity) in turn.entities where address.bucket == name {
+            if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
+        }
+        return gone
+    }
+
+    /// Requested objects that this device never had and that the index does not list are gone.
+    private mutating func missRequested(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
+        for key in keys.stale.sorted() {
+            let known = try entity(key, &turn).record
+            guard known.walk != walk.id, known.ghost.object == nil else { continue }
+            try jump(key, to: Ghost(version: known.ghost.version, object: nil), &turn)
+        }
+    }
+
+    /// Confirms changes that the server has accepted (409) at an unknown version: the index requested since then, with
+    /// the changes after it, includes them, even if another client has removed the object and the index does not list
+    /// it.
+    private mutating func confirmAccepted(_ turn: inout SyncTurn) throws(ClientError) {
+        for key in keys.edited.sorted() {
+            let entity = try entity(key, &turn)
+            guard entity.record.edits.pending?.isConfirmed == true, entity.record.edits.wanted == nil else { continue }
+            try rules.confirm(&self, key, at: entity.newest, &turn)
+        }
     }
 
     /// Requests everything after the known position.
