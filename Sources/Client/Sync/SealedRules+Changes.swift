@@ -70,7 +70,7 @@ extension SealedRules {
             try show(&bucket, key, next, operation: nil, &turn)
             return try vanish(&bucket, key, at: later.version, &turn)
         }
-        guard let pending = entity.record.edits.pending else { return try meet(&bucket, key, next, &turn) }
+        guard let pending = entity.record.edits.pending else { return try showNew(&bucket, key, next, &turn) }
         // A stopped object has had its answer: with a creation in flight, an object stops only when it is known to be
         // this client's.
         if pending.isConfirmed || entity.sealed?.stop == .shape {
@@ -96,76 +96,80 @@ extension SealedRules {
         guard !SealedEntity.isNewer(object) else { return try stop(&bucket, key, at: next, &turn) }
         let isBack = sealed.stop == .shape
         sealed.leaveNewerShape()
-        let before = entity.local
-        if sealed.isReplacing {
-            try keep(&bucket, key, sealed, isGhostNew: true, &turn) { record in
-                if isBack { record.edits.comeBack() }
-                record.ghost = next
-            }
+        guard !sealed.isReplacing else {
+            try moveGhost(&bucket, key, sealed, to: next, &turn)
             return isBack ? sendOn(&bucket, key, &turn) : ()
         }
-        let start = (sealed.log.chain, sealed.log.incarnation)
         let sealer = try sealer(&bucket, key)
-        let shown: SealedEntity
-        do throws(SealedShapeError) { shown = try SealedEntity(object) } catch {
+        guard let shown = try? SealedEntity(object) else {
             let events = sealed.serverShowedClear()
             try keep(&bucket, key, sealed, &turn) { record in
-                if isBack { record.edits.comeBack() }
+                record.edits.leaveNewerShape()
                 record.edits.held = next
             }
-            return try report(&bucket, key, before: before, events, &turn)
+            return try report(&bucket, key, before: entity.local, events, &turn)
         }
         let events =
             operation.map { sealed.receive($0, with: sealer) } ?? sealed.adopt(shown, with: sealer)
-        let isSame = sealed.log.chain == start.0 && sealed.log.incarnation == start.1
+        let known = entity.sealed?.log
+        let isSame = sealed.log.chain == known?.chain && sealed.log.incarnation == known?.incarnation
         let state = Shown(next: next, entity: shown, isSame: isSame, step: step)
-        try finish(&bucket, key, sealed, state, events, &turn) { if isBack { $0.comeBack() } }
+        try finish(&bucket, key, sealed, state, events, &turn) { $0.leaveNewerShape() }
         if isBack { sendOn(&bucket, key, &turn) }
-        try report(&bucket, key, before: before, events, &turn)
+        try report(&bucket, key, before: entity.local, events, &turn)
     }
 
     /// An object that did not exist here: another client created it.
-    private static func meet(_ bucket: inout BucketMachine, _ key: EntityKey, _ next: Ghost, _ turn: inout SyncTurn)
+    private static func showNew(_ bucket: inout BucketMachine, _ key: EntityKey, _ next: Ghost, _ turn: inout SyncTurn)
         throws(ClientError)
     {
         let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed, let object = next.object else { return }
         guard !SealedEntity.isNewer(object) else { return try stop(&bucket, key, at: next, &turn) }
-        let isBack = sealed.stop == .shape
         sealed.leaveNewerShape()
         // An object that could not be opened before may be readable now.
-        guard !sealed.isReplacing else {
-            return try keep(&bucket, key, sealed, isGhostNew: true, &turn) { record in
-                if isBack { record.edits.comeBack() }
-                record.ghost = next
-            }
-        }
-        let before = entity.local
-        var events: [SealedEvent]
-        do {
-            let shown = try SealedEntity(object)
-            var theirs: SealedObject
+        guard !sealed.isReplacing else { return try moveGhost(&bucket, key, sealed, to: next, &turn) }
+        guard let shown = try? SealedEntity(object) else { return try holdUnread(&bucket, key, next, .clear, &turn) }
+        let sealer = try sealer(&bucket, key)
+        var (theirs, events): (SealedObject, [SealedEvent])
+        do throws(SealedOpenError) {
             (theirs, events) = try SealedObject.open(
-                shown, author: sealed.author, place: sealed.log.place, with: try sealer(&bucket, key))
-            guard isNamed(&bucket, theirs.log, key) else {
-                throw SealedOpenError(integrity: .snapshotMismatch(at: theirs.log.position))
-            }
-            if sealed.pastIncarnations.contains(theirs.log.incarnation) {
-                events += theirs.report(.rolledBack(to: theirs.log.position))
-            }
-            events += sealed.yield(to: theirs)
-            let state = Shown(next: next, entity: shown, isSame: false, step: nil)
-            try finish(&bucket, key, sealed, state, events, &turn) { if isBack { $0.comeBack() } }
-        } catch {
-            if let failed = error as? ClientError { throw failed }
-            let wrong = (error as? SealedOpenError)?.integrity ?? .clear
-            events = sealed.problem == wrong ? [] : sealed.report(wrong)
-            try keep(&bucket, key, sealed, &turn) { record in
-                if isBack { record.edits.comeBack() }
-                record.edits.held = next
-            }
+                shown, author: sealed.author, place: sealed.log.place, with: sealer)
+        } catch { return try holdUnread(&bucket, key, next, error.integrity, &turn) }
+        let position = theirs.log.position
+        guard isNamed(&bucket, theirs.log, key) else {
+            return try holdUnread(&bucket, key, next, .snapshotMismatch(at: position), &turn)
         }
-        try report(&bucket, key, before: before, events, &turn)
+        let isRolledBack = sealed.pastIncarnations.contains(theirs.log.incarnation)
+        if isRolledBack { events += theirs.report(.rolledBack(to: position)) }
+        events += sealed.yield(to: theirs)
+        try finish(&bucket, key, sealed, Shown(next: next, entity: shown), events, &turn) { $0.leaveNewerShape() }
+        try report(&bucket, key, before: entity.local, events, &turn)
+    }
+
+    /// The user kept this device's state. The server's is not read: its removal needs only the version.
+    private static func moveGhost(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ sealed: SealedObject, to next: Ghost, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        try keep(&bucket, key, sealed, isGhostNew: true, &turn) { record in
+            record.edits.leaveNewerShape()
+            record.ghost = next
+        }
+    }
+
+    /// Another client's object cannot be opened: it is stored until the user has chosen.
+    private static func holdUnread(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ next: Ghost, _ why: SealedIntegrity, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
+        guard var sealed = entity.sealed else { return }
+        sealed.leaveNewerShape()
+        let events = sealed.problem == why ? [] : sealed.report(why)
+        try keep(&bucket, key, sealed, &turn) { record in
+            record.edits.leaveNewerShape()
+            record.edits.held = next
+        }
+        try report(&bucket, key, before: entity.local, events, &turn)
     }
 
     /// The server's state, and the result of processing it.
@@ -203,33 +207,34 @@ extension SealedRules {
     ) -> Bool {
         let isOperation = entity.sealed?.pending != nil
         let isCreation = entity.record.ghost.object == nil && entity.record.edits.pending != nil
-        done.parts = .ghost
-        // A creation by this client that the server has accepted also moves the ghost.
-        let isStill = shown.isSame && !(isCreation && sealed.problem == nil)
         if sealed.problem == nil, !sealed.isStopped {
-            entity.record.ghost = shown.next
-            entity.record.edits.held = nil
+            (entity.record.ghost, entity.record.edits.held) = (shown.next, nil)
+            done.parts = .ghost
         } else {
             entity.record.edits.held = shown.next
-            let taken = sealed.log.position - (shown.entity.newest?.position ?? 0)
-            let tail = shown.entity.tail
-            if isStill || !(0...tail.count).contains(taken) {
-                done.parts = []
-            } else {
-                let read = SealedEntity(snapshots: shown.entity.snapshots, tail: Array(tail.suffix(taken)))
+            // A creation by this client that the server has accepted also moves the ghost.
+            let hasMoved = !shown.isSame || (isCreation && sealed.problem == nil)
+            if hasMoved, let read = part(of: shown.entity, upTo: sealed.log.position) {
                 entity.record.ghost.object = read.object
+                done.parts = .ghost
             }
         }
         if (isOperation && sealed.pending == nil) || (isCreation && entity.record.ghost.object != nil) {
             entity.record.edits.pending = nil
-            entity.record.edits.attempts = 0
-            entity.record.edits.refusal = nil
+            (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
         }
         if let wanted = entity.record.edits.wanted, wanted <= shown.next.version {
             entity.record.edits.wanted = nil
         }
         if entity.record.ghost == shown.next { done.ghostStep = shown.step }
         return isCreation
+    }
+
+    /// The server's state as it was at `position`; nil when its snapshot is newer or it does not reach so far.
+    private static func part(of shown: SealedEntity, upTo position: Int) -> SealedEntity? {
+        let count = position - (shown.newest?.position ?? 0)
+        guard (0...shown.tail.count).contains(count) else { return nil }
+        return SealedEntity(snapshots: shown.snapshots, tail: Array(shown.tail.suffix(count)))
     }
 
     /// While an object is read-only, the server's state is only recorded.

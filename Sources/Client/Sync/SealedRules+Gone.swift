@@ -13,55 +13,74 @@ extension SealedRules {
     ) throws(ClientError) {
         let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed else { return }
+        if sealed.stop == .rules, sealed.object != nil { return try goneUnread(&bucket, key, at: version, &turn) }
+        // Where it had stopped, it was removed here as well, so nothing is lost.
+        sealed.tryNewerRules()
         let gone = Ghost(version: version, object: nil)
-        let isSent = entity.record.edits.pending != nil
-        if sealed.stop == .rules {
-            guard sealed.object == nil else { return try goneUnread(&bucket, key, at: version, &turn) }
-            // Removed here as well, so nothing is lost.
-            sealed.tryNewerRules()
-        }
-        if let last, last > entity.record.ghost.version, entity.record.ghost.object != nil, sealed.log.object != nil,
-            sealed.problem == nil, !sealed.isReplacing
-        {
-            try keep(&bucket, key, entity.sealed, &turn) { record in
-                (record.edits.wanted, record.edits.held) = (nil, gone)
-            }
+        guard entity.record.ghost.object != nil else { return try goneUnseen(&bucket, key, gone, sealed, &turn) }
+        if let last, last > entity.record.ghost.version, needsTombstone(sealed) {
+            try keep(&bucket, key, entity.sealed, &turn) { ($0.edits.wanted, $0.edits.held) = (nil, gone) }
             return try bucket.want(key, last, &turn)
         }
-        // After the removal neither a newer format remains nor an unreadable object where this device had nothing else.
-        let isFree = entity.record.ghost.object == nil && !isSent && sealed.leaveUnreadable()
-        let isBack = sealed.stop == .shape || isFree
         sealed.leaveNewerShape()
-        let forget = { (record: inout EntityRecord) in
-            record.edits.wanted = nil
-            if isBack { record.edits.comeBack() }
-        }
-        if entity.record.ghost.object == nil {
-            try keep(&bucket, key, isBack ? sealed : entity.sealed, isGhostNew: true, &turn) { record in
-                forget(&record)
-                (record.ghost, record.edits.held) = (gone, nil)
-            }
-            return isBack ? sendOn(&bucket, key, &turn) : ()
-        }
         if sealed.isReplacing {
             sealed.hasReplaced()
-        } else if sealed.problem != nil || sealed.isStopped {
-            return try hold(&bucket, key, gone, &turn)
-        } else if sealed.log.object == nil || sealed.object == nil {
-            // Removed after its tombstone, as required; or it was removed here as well.
-            sealed.removedAfterTombstone()
-        } else {
-            let events = sealed.serverRemoved()
-            try keep(&bucket, key, sealed, &turn) { record in
-                forget(&record)
-                record.edits.held = gone
-            }
-            return try report(&bucket, key, before: entity.local, events, &turn)
+            return try dropGhost(&bucket, key, gone, sealed, &turn)
         }
-        if isSent { bucket.outbox.answered(key) }
+        guard sealed.problem == nil else { return try hold(&bucket, key, gone, &turn) }
+        guard sealed.log.object == nil || sealed.object == nil else {
+            return try blockRemoved(&bucket, key, gone, sealed, &turn)
+        }
+        // Removed after its tombstone, as required; or it was removed here as well.
+        sealed.removedAfterTombstone()
+        try dropGhost(&bucket, key, gone, sealed, &turn)
+    }
+
+    /// Whether an honest removal by another device has a tombstone that this device has not read.
+    private static func needsTombstone(_ sealed: SealedObject) -> Bool {
+        sealed.problem == nil && sealed.log.object != nil && !sealed.isReplacing
+    }
+
+    /// The removed object has no ghost. After the removal neither a newer format remains nor an unreadable object where
+    /// this device had nothing else.
+    private static func goneUnseen(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ gone: Ghost, _ sealed: SealedObject, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
+        var sealed = sealed
+        let isFree = entity.record.edits.pending == nil && sealed.leaveUnreadable()
+        let isBack = sealed.stop == .shape || isFree
+        sealed.leaveNewerShape()
+        try keep(&bucket, key, isBack ? sealed : entity.sealed, isGhostNew: true, &turn) { record in
+            if isBack { record.edits.comeBack() }
+            (record.ghost, record.edits.held, record.edits.wanted) = (gone, nil, nil)
+        }
+        if isBack { sendOn(&bucket, key, &turn) }
+    }
+
+    /// A removal without a tombstone may hide an attack: the user chooses.
+    private static func blockRemoved(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ gone: Ghost, _ sealed: SealedObject, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let before = try bucket.entity(key, &turn).local
+        var sealed = sealed
+        let events = sealed.serverRemoved()
+        try keep(&bucket, key, sealed, &turn) { record in
+            record.edits.leaveNewerShape()
+            (record.edits.held, record.edits.wanted) = (gone, nil)
+        }
+        try report(&bucket, key, before: before, events, &turn)
+    }
+
+    /// Accepts the removal; edits that remain become a new object.
+    private static func dropGhost(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ gone: Ghost, _ sealed: SealedObject, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
+        if entity.record.edits.pending != nil { bucket.outbox.answered(key) }
         try keep(&bucket, key, sealed, isGhostNew: true, &turn) { record in
-            forget(&record)
-            (record.ghost, record.edits.held) = (gone, nil)
+            record.edits.leaveNewerShape()
+            (record.ghost, record.edits.held, record.edits.wanted) = (gone, nil, nil)
             (record.edits.pending, record.edits.attempts) = (nil, 0)
         }
         bucket.sealing?.recordChanged(key)
@@ -127,9 +146,7 @@ extension SealedRules {
         guard bucket.record.changeVersion != nil else { return false }
         var missing = Set<EntityKey>()
         for key in gone {
-            guard let sealed = try bucket.entity(key, &turn).sealed, sealed.problem == nil,
-                sealed.log.object != nil, !sealed.isReplacing
-            else { continue }
+            guard let sealed = try bucket.entity(key, &turn).sealed, needsTombstone(sealed) else { continue }
             missing.insert(key)
         }
         guard !missing.isEmpty else { return false }

@@ -82,4 +82,7 @@ extension EditState {
         held = nil
         (refusal, attempts) = (nil, 0)
     }
+
+    /// The server shows the object in a known format, or not at all.
+    mutating func leaveNewerShape() { if sealed.isNewer { comeBack() } }
 }
