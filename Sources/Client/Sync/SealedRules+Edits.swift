@@ -29,31 +29,12 @@ extension SealedRules {
         let entity = try bucket.entity(key, &turn)
         guard var sealed = entity.sealed else { return }
         sealed.name(name)
-        let before = sealed.object
         let isAllWhole = isWhole && (sealed.later == nil || sealed.isLaterWhole)
-        var step: ObjectDiff?
-        do {
-            switch edit {
-            case .remove: try sealed.delete()
-            case .modify(let diff):
-                if before == nil {
-                    try sealed.create(try JSONDiff.apply(diff, to: JSONObject()))
-                } else {
-                    step = try apply(diff, &sealed) ? diff : nil
-                }
-            }
-        } catch {
-            throw Self.error(error, sealed)
-        }
-        if sealed.isLaterWhole != isAllWhole { step = nil }
+        let step = try apply(edit, &sealed)
+        let isStep = isStep(after: entity.record.edits, sealed) && sealed.isLaterWhole == isAllWhole
         sealed.isLaterWhole = isAllWhole
-        // A step is recorded only if edits waited before and still wait after this edit, and none of them was refused.
-        let known = entity.record.edits
-        if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {
-            step = nil
-        }
         try keep(&bucket, key, sealed, &turn) { entity, done in
-            done.laterStep = step
+            if isStep { done.laterStep = step }
             (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
         }
         queue(&bucket, key, &turn)
@@ -61,6 +42,29 @@ extension SealedRules {
         let (shown, after) = (entity.local, shownObject(sealed))
         guard shown != nil || after != nil else { return }
         bucket.report(key, before: shown, after: after, by: edit, .local, &turn)
+    }
+
+    /// Whether an edit can be stored as a step: only if edits waited before it and still wait after it, and none of
+    /// them was refused.
+    private static func isStep(after known: EditState, _ sealed: SealedObject) -> Bool {
+        known.sealed.later != nil && sealed.later != nil && known.refusal == nil && known.attempts == 0
+    }
+
+    /// Applies an edit of the app.
+    ///
+    /// - Returns: the diff, if it was applied unchanged to an existing object.
+    private static func apply(_ edit: Edit, _ sealed: inout SealedObject) throws(ClientError) -> ObjectDiff? {
+        do {
+            switch edit {
+            case .remove: try sealed.delete()
+            case .modify(let diff) where sealed.object == nil:
+                try sealed.create(try JSONDiff.apply(diff, to: JSONObject()))
+            case .modify(let diff): return try apply(diff, &sealed) ? diff : nil
+            }
+            return nil
+        } catch {
+            throw Self.error(error, sealed)
+        }
     }
 
     /// Applies a diff; an operation that the sealed rules cannot express is applied as the difference that it makes.

@@ -30,18 +30,12 @@ extension SealedRules {
         else { return }
         let changeID = turn.randomBytes(SealedValue.idBytes)
         guard let name = try? ChangeID(Hex.encode(changeID)) else { return }
-        let diff: ObjectDiff?
+        let edit: Edit
         if mustRemove(entity, sealed) {
-            diff = nil
+            edit = .remove
         } else if entity.record.ghost.object == nil {
-            guard let made = sealed.created(incarnation: turn.randomBytes(SealedLog.incarnationBytes)) else {
-                return
-            }
-            sealed = made
-            let id = turn.randomBytes(SealedValue.idBytes)
-            let nonce = turn.randomBytes(AEADSuite.nonceBytes)
-            let snapshot = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(&bucket, key))
-            diff = SealedEntity.creation(Base64.encodeURL(snapshot))
+            guard let creation = try creation(&bucket, key, &sealed, &turn) else { return }
+            edit = .modify(creation)
         } else {
             let nonce = turn.randomBytes(AEADSuite.nonceBytes)
             let sealer = try sealer(&bucket, key)
@@ -49,25 +43,48 @@ extension SealedRules {
                 // Nothing was left to send.
                 return try keep(&bucket, key, sealed, &turn)
             }
-            diff = SealedEntity.insertion(Base64.encodeURL(made.sealed))
+            edit = .modify(SealedEntity.insertion(Base64.encodeURL(made.sealed)))
         }
-        let edit: Edit = diff.map { .modify($0) } ?? .remove
+        let pending = change(edit, of: key, entity.record, sealed, name)
+        try send(&bucket, key, sealed, pending, &turn)
+    }
+
+    /// Makes a new incarnation from the object's draft; nil without a draft.
+    private static func creation(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ sealed: inout SealedObject, _ turn: inout SyncTurn
+    ) throws(ClientError) -> ObjectDiff? {
+        guard let made = sealed.created(incarnation: turn.randomBytes(SealedLog.incarnationBytes)) else { return nil }
+        sealed = made
+        let id = turn.randomBytes(SealedValue.idBytes)
+        let nonce = turn.randomBytes(AEADSuite.nonceBytes)
+        let snapshot = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(&bucket, key))
+        return SealedEntity.creation(Base64.encodeURL(snapshot))
+    }
+
+    /// The change to send for `edit`, already sealed, of an object in the state `record` that becomes `sealed`.
+    private static func change(
+        _ edit: Edit, of key: EntityKey, _ record: EntityRecord, _ sealed: SealedObject, _ changeID: ChangeID
+    ) -> PendingChange {
         // A removal names its version, so that an edit in between prevails; a removal that precedes a recreation is
         // sent without a version after a refusal.
-        let namesVersion = !(sealed.isReplacing && entity.record.edits.attempts > 0)
-        let source = entity.record.ghost.object != nil && namesVersion ? entity.record.ghost.version : nil
+        let namesVersion = !(sealed.isReplacing && record.edits.attempts > 0)
+        let source = record.ghost.object != nil && namesVersion ? record.ghost.version : nil
         // If it is refused because other changes came first, it is sent again on top of them; after that it is sent
         // like any other edit.
-        let isWhole =
-            sealed.pending?.isWhole == true && entity.record.edits.attempts < SyncLimits.wholeAttemptsMax
+        let isWhole = sealed.pending?.isWhole == true && record.edits.attempts < SyncLimits.wholeAttemptsMax
         let bytes = Messages.change(
-            key: key, changeID: name, edit: edit, source: source, whole: nil, isWhole: isWhole)
-        try keep(&bucket, key, sealed, &turn) { record in
-            record.edits.pending = PendingChange(
-                changeID: name, edit: diff == nil ? .remove : nil, source: source, bytes: bytes)
-        }
+            key: key, changeID: changeID, edit: edit, source: source, whole: nil, isWhole: isWhole)
+        return PendingChange(changeID: changeID, edit: edit == .remove ? .remove : nil, source: source, bytes: bytes)
+    }
+
+    /// Stores the change, and sends it.
+    private static func send(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ sealed: SealedObject, _ pending: PendingChange,
+        _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        try keep(&bucket, key, sealed, &turn) { $0.edits.pending = pending }
         turn.sendsNewChange = true
-        bucket.sendChange(key, bytes, &turn)
+        bucket.sendChange(key, pending.bytes, &turn)
     }
 
     /// Resends the pending change: the same sealed bytes under the same ccid, with the version that is known now.
@@ -87,13 +104,10 @@ extension SealedRules {
         let diff = SealedEntity.insertion(Base64.encodeURL(operation))
         let bytes = Messages.change(
             key: key, changeID: pending.changeID, edit: .modify(diff), source: source, whole: nil)
-        try keep(&bucket, key, sealed, &turn) { record in
-            record.edits.pending = PendingChange(
-                changeID: pending.changeID, edit: pending.edit, source: source, bytes: bytes,
-                isConfirmed: pending.isConfirmed)
-        }
-        turn.sendsNewChange = true
-        bucket.sendChange(key, bytes, &turn)
+        let renewed = PendingChange(
+            changeID: pending.changeID, edit: pending.edit, source: source, bytes: bytes,
+            isConfirmed: pending.isConfirmed)
+        try send(&bucket, key, sealed, renewed, &turn)
     }
 
     /// The server did not apply the object's change: 400 to 440.
@@ -108,12 +122,11 @@ extension SealedRules {
         let isTaken = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
         guard !sealed.isStopped || isRemoval || isTaken else { return }
         switch ErrorCode(rawValue: code) {
+        case .emptyChange where isRemoval, .notFound where isRemoval: try isGone(&bucket, key, &turn)
         case .duplicateChange, .emptyChange:
-            if isRemoval, code == ErrorCode.emptyChange.rawValue { return try isGone(&bucket, key, &turn) }
             if isCreation, entity.record.edits.held != nil { return try confirmPending(&bucket, key, &turn) }
             try keep(&bucket, key, sealed, &turn) { $0.edits.pending?.isConfirmed = true }
             bucket.scan.isNeeded = true
-        case .notFound where isRemoval: try isGone(&bucket, key, &turn)
         case .badVersion where isCreation: try madeByOthers(&bucket, key, &turn)
         case .badVersion
         where pending.isWhole && sealed.pending != nil && entity.record.ghost.version > pending.source ?? .max:
@@ -122,22 +135,33 @@ extension SealedRules {
             guard entity.record.edits.attempts < SyncLimits.attemptsMax else {
                 return try giveUp(&bucket, key, code: code, &turn)
             }
-            try keep(&bucket, key, sealed, &turn) { record in
-                record.edits.attempts += 1
-                if isRemoval { record.edits.pending = nil }
-            }
-            // Nothing newer is known here: the index will show it.
-            if entity.record.ghost.version == pending.source || pending.source == nil {
-                bucket.scan.isNeeded = true
-            }
-            if isRemoval { queue(&bucket, key, &turn) } else { bucket.outbox.resend.append(key) }
-        case .tooLarge where sealed.pending != nil && isTailFull(entity):
-            // The change fits after a device has compacted the object.
-            bucket.sealing?.compactions[key] = turn.now
-            bucket.outbox.resend.append(key)
-            bucket.outbox.pause(until: turn.now + bucket.retry.next(turn.random.next()))
+            try tryNewerVersion(&bucket, key, pending, &turn)
+        case .tooLarge where sealed.pending != nil && isTailFull(entity): awaitCompaction(&bucket, key, &turn)
         default: try giveUp(&bucket, key, code: code, &turn)
         }
+    }
+
+    /// The change does not fit the server's version: it is sent again as a change of the version that is known then. A
+    /// removal becomes a new change.
+    private static func tryNewerVersion(
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ refused: PendingChange, _ turn: inout SyncTurn
+    ) throws(ClientError) {
+        let entity = try bucket.entity(key, &turn)
+        let isRemoval = refused.edit == .remove
+        try keep(&bucket, key, entity.sealed, &turn) { record in
+            record.edits.attempts += 1
+            if isRemoval { record.edits.pending = nil }
+        }
+        // Nothing newer is known here: the index will show it.
+        if entity.record.ghost.version == refused.source || refused.source == nil { bucket.scan.isNeeded = true }
+        if isRemoval { queue(&bucket, key, &turn) } else { bucket.outbox.resend.append(key) }
+    }
+
+    /// The change fits after a device has compacted the object: this one does it at once.
+    private static func awaitCompaction(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) {
+        bucket.sealing?.compactions[key] = turn.now
+        bucket.outbox.resend.append(key)
+        bucket.outbox.pause(until: turn.now + bucket.retry.next(turn.random.next()))
     }
 
     /// 405 for an operation that replaces the whole object, with a newer version known: it was not applied, and other
